@@ -1,0 +1,31 @@
+# Language, warnings and build flavours, the same for every target.
+set(CMAKE_CXX_STANDARD 23)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Werror)
+# Debug is what the tests run on: optimised, because the searches are long, with the library's assertions on.
+set(CMAKE_CXX_FLAGS_DEBUG "-O2 -g1 -D_GLIBCXX_ASSERTIONS")
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # False positives of g++ 12 inside the standard library at -O2.
+  add_compile_options(-Wno-maybe-uninitialized -Wno-restrict -Wno-dangling-pointer -Wno-stringop-overflow
+                      -Wno-array-bounds)
+endif()
+
+if(MUSTER_FAULTS)
+  add_compile_definitions(MUSTER_FAULTS=1)
+endif()
+if(MUSTER_SANITIZE)
+  add_compile_options(-fsanitize=${MUSTER_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${MUSTER_SANITIZE})
+endif()
+if(MUSTER_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
+find_program(MUSTER_MOLD mold)
+if(MUSTER_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()

@@ -1,0 +1,51 @@
+// Parallel: how a core may use more than one thread inside one step, without the result depending on it.
+//
+// For(n, fn) calls fn(0) .. fn(n-1), each exactly once, in any order and on any thread, and returns when all are done.
+// Three kinds: Inline (in order, here), Shuffled (here, in an order drawn from a seed, for the simulator) and
+// host::Pool (real threads). Calls to For on one object never overlap.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include "base/rng.h"
+
+namespace muster {
+
+class Parallel {
+ public:
+  virtual ~Parallel() = default;
+  virtual void For(size_t n, const std::function<void(size_t)>& fn) = 0;
+  // How many calls may run at once; 1 means fn never races with itself.
+  virtual size_t width() const = 0;
+};
+
+class InlineParallel final : public Parallel {
+ public:
+  void For(size_t n, const std::function<void(size_t)>& fn) override {
+    for (size_t i = 0; i < n; ++i) fn(i);
+  }
+  size_t width() const override { return 1; }
+};
+
+class ShuffledParallel final : public Parallel {
+ public:
+  // `width` is what the core is told, so that it splits work as it would for that many threads.
+  ShuffledParallel(uint64_t seed, size_t width) : rng_(seed), width_(width) {}
+
+  void For(size_t n, const std::function<void(size_t)>& fn) override {
+    std::vector<size_t> order(n);
+    std::iota(order.begin(), order.end(), size_t{0});
+    rng_.Shuffle(std::span(order));
+    for (const size_t i : order) fn(i);
+  }
+  size_t width() const override { return width_; }
+
+ private:
+  Rng rng_;
+  size_t width_;
+};
+
+}  // namespace muster

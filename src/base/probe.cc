@@ -1,0 +1,100 @@
+#include "base/probe.h"
+
+#include <csignal>
+#include <mutex>
+#include <set>
+
+#include <unistd.h>
+
+#include "base/check.h"
+
+namespace muster::faults {
+
+struct Registry {
+  std::mutex mu;
+  std::vector<Site*> sites;                      // guarded by mu
+  std::set<std::string, std::less<>> mutants;    // guarded by mu: the enabled ones
+  std::string crash_name;                        // guarded by mu
+  uint64_t crash_at = 0;                         // guarded by mu: 0 = never
+
+  static Registry& Get() {
+    static Registry registry;
+    return registry;
+  }
+  bool Wanted(const Site& site) const {
+    switch (site.kind_) {
+      case Site::Kind::kMutant: return mutants.contains(site.name_);
+      case Site::Kind::kCrashPoint: return crash_at > 0 && site.name_ == crash_name;
+      case Site::Kind::kProbe: return false;
+    }
+    return false;
+  }
+  void Refresh() {
+    for (Site* site : sites) site->enabled_.store(Wanted(*site), std::memory_order_relaxed);
+  }
+  template <class Fn>
+  void ForEach(Site::Kind kind, Fn&& fn) {
+    for (Site* site : sites) {
+      if (site->kind_ == kind) fn(site->name_, site->hits_);
+    }
+  }
+};
+
+Site::Site(Kind kind, std::string_view name) : kind_(kind), name_(name) {
+  Registry& registry = Registry::Get();
+  const std::lock_guard lock(registry.mu);
+  registry.sites.push_back(this);
+  enabled_.store(registry.Wanted(*this), std::memory_order_relaxed);
+}
+
+void Site::MaybeCrash() {
+  const uint64_t hit = hits_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (!enabled()) return;
+  Registry& registry = Registry::Get();
+  const std::lock_guard lock(registry.mu);
+  if (hit == registry.crash_at) ::kill(::getpid(), SIGKILL);
+}
+
+std::map<std::string, uint64_t> ProbeHits() {
+  Registry& registry = Registry::Get();
+  const std::lock_guard lock(registry.mu);
+  std::map<std::string, uint64_t> hits;
+  registry.ForEach(Site::Kind::kProbe, [&](std::string_view name, auto& count) { hits[std::string(name)] += count; });
+  return hits;
+}
+
+void ResetProbes() {
+  Registry& registry = Registry::Get();
+  const std::lock_guard lock(registry.mu);
+  registry.ForEach(Site::Kind::kProbe, [](std::string_view, auto& count) { count = 0; });
+}
+
+void SetMutant(std::string_view name, bool enabled) {
+  Registry& registry = Registry::Get();
+  const std::lock_guard lock(registry.mu);
+  if (enabled) {
+    registry.mutants.emplace(name);
+  } else if (const auto it = registry.mutants.find(name); it != registry.mutants.end()) {
+    registry.mutants.erase(it);
+  }
+  registry.Refresh();
+}
+
+void EnableCrashPoint(std::string_view spec) {
+  Registry& registry = Registry::Get();
+  const std::lock_guard lock(registry.mu);
+  const size_t colon = spec.rfind(':');
+  registry.crash_name = spec.substr(0, colon);
+  registry.crash_at = colon == std::string_view::npos ? 1 : std::stoull(std::string(spec.substr(colon + 1)));
+  registry.Refresh();
+}
+
+std::vector<std::string> CrashPointsSeen() {
+  Registry& registry = Registry::Get();
+  const std::lock_guard lock(registry.mu);
+  std::set<std::string> names;
+  registry.ForEach(Site::Kind::kCrashPoint, [&](std::string_view name, auto&) { names.emplace(name); });
+  return {names.begin(), names.end()};
+}
+
+}  // namespace muster::faults

@@ -1,0 +1,122 @@
+// Machine: a slot that may become hardware, and the life it can lead.
+//
+//   Speculative -> Creating -> Idle -> Configuring -> Configured -> Draining -> Idle -> Deleting -> Speculative
+//
+// Every transitional state may also end in Failed; Configuring may roll back to Idle before the provider was touched;
+// Failed -> Deleting is our one addition, for repair. State numbers are the wire's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "base/fields.h"
+#include "base/status.h"
+#include "model/money.h"
+#include "model/penalty.h"
+#include "model/resources.h"
+
+namespace muster::model {
+
+enum class MachineState : uint8_t {
+  kUnspecified = 0,
+  kSpeculative = 1,
+  kCreating = 2,
+  kIdle = 3,
+  kConfiguring = 4,
+  kConfigured = 5,
+  kDraining = 6,
+  kDeleting = 7,
+  kFailed = 8,
+};
+std::string_view StateName(MachineState state);  // "Speculative", ... "Unspecified"
+Result<MachineState> ParseState(std::string_view name);
+
+// The 13 legal edges and Failed -> Deleting. A state to itself is not an edge.
+bool IsLegalEdge(MachineState from, MachineState to);
+// Speculative, Idle, Configured: only these may be claimed or be where an action starts.
+bool IsStable(MachineState state);
+
+enum class CapacityType : uint8_t { kUnspecified = 0, kBareMetal = 1, kReserved = 2, kOnDemand = 3, kSpot = 4 };
+std::string_view CapacityTypeName(CapacityType type);  // "bare-metal", "reserved", "on-demand", "spot", "unspecified"
+Result<CapacityType> ParseCapacityType(std::string_view name);
+
+struct HostRef {
+  std::string provider;
+  std::string ref;
+
+  bool empty() const { return provider.empty() && ref.empty(); }
+  bool operator==(const HostRef&) const = default;
+  static constexpr std::string_view kTypeName = "HostRef";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"provider", &HostRef::provider}, Field{"ref", &HostRef::ref}};
+  }
+};
+
+// Which need a machine was last claimed for: what makes it that need's own, and what a victim is worth.
+struct Attribution {
+  std::string fingerprint;
+  std::string group;
+  int32_t priority = 0;
+  Penalty interruption;
+  Penalty reclamation;
+
+  bool operator==(const Attribution&) const = default;
+  static constexpr std::string_view kTypeName = "Attribution";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"fingerprint", &Attribution::fingerprint}, Field{"group", &Attribution::group},
+                      Field{"priority", &Attribution::priority}, Field{"interruption", &Attribution::interruption},
+                      Field{"reclamation", &Attribution::reclamation}};
+  }
+};
+
+struct Machine {
+  std::string id;
+  MachineState state = MachineState::kUnspecified;
+  HostRef host;
+  std::string instance_type;
+  std::string zone;
+  CapacityType capacity_type = CapacityType::kUnspecified;
+  Money price_per_hour;
+  Probability interruption_probability;
+  Resources resources;
+  std::optional<Resources> allocatable;
+  std::map<std::string, std::string> labels;
+  std::string cluster;
+  std::map<std::string, std::string> shard_metadata;
+  std::string last_error;
+
+  // What the machine offers to workloads: `allocatable` if given, else `resources`.
+  const Resources& EffectiveAllocatable() const { return allocatable ? *allocatable : resources; }
+  // Value of an attribute for matching: instance type, zone or a label; nothing if the machine lacks it. An empty
+  // instance type or zone counts as lacking.
+  std::optional<std::string_view> Attribute(std::string_view key) const;
+
+  bool operator==(const Machine&) const = default;
+  static constexpr std::string_view kTypeName = "Machine";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"id", &Machine::id},
+                      Field{"state", &Machine::state},
+                      Field{"host", &Machine::host},
+                      Field{"instance_type", &Machine::instance_type},
+                      Field{"zone", &Machine::zone},
+                      Field{"capacity_type", &Machine::capacity_type},
+                      Field{"price_per_hour", &Machine::price_per_hour},
+                      Field{"interruption_probability", &Machine::interruption_probability},
+                      Field{"resources", &Machine::resources},
+                      Field{"allocatable", &Machine::allocatable},
+                      Field{"labels", &Machine::labels},
+                      Field{"cluster", &Machine::cluster},
+                      Field{"shard_metadata", &Machine::shard_metadata},
+                      Field{"last_error", &Machine::last_error}};
+  }
+};
+
+// The structural invariants of one record: id and state given; host and cluster as the state demands; Failed has
+// last_error; price and probability in range. INVALID_ARGUMENT naming the field and the machine.
+Status CheckStructure(const Machine& machine);
+
+}  // namespace muster::model

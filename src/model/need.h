@@ -1,0 +1,29 @@
+// Need: one cluster's aggregate demand for one profile. It says how much, never how many machines: that is the answer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "model/profile.h"
+#include "model/resources.h"
+
+namespace muster::model {
+
+struct Need {
+  std::string cluster;
+  Profile profile;
+  Resources aggregate;  // the sum of everything that must run
+  Resources min_unit;   // the largest single unit: every machine that serves the need can host one
+  std::string group;    // co-location group; empty: none
+  WallTime arrival;     // when the shard first accepted it; zero: unknown
+
+  bool operator==(const Need&) const = default;
+};
+
+// Sums needs of equal (cluster, fingerprint, group): aggregates added, min_units maxed per dimension, the earliest
+// known arrival kept. Result in order of (cluster, fingerprint, group). OUT_OF_RANGE when a sum does not fit.
+Result<std::vector<Need>> Aggregate(const std::vector<Need>& needs);
+
+}  // namespace muster::model

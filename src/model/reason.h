@@ -1,0 +1,55 @@
+// Reasons: why a decision was made. One table feeds logs, metric labels, explanations, the audit log and the simulator.
+//
+// A reason has a number (order of this enum, never on the wire), a stable name that dashboards may rely on, and a
+// sentence for people. Adding one means adding a row in reason.cc; the compiler and a test see to it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace muster::model {
+
+enum class Reason : uint8_t {
+  kNone,
+  // Actions.
+  kAcquireIdle,
+  kAcquireSpeculative,
+  kPreempt,
+  kPreemptSurplus,
+  kReclaimForNeed,
+  kReclaimSurplus,
+  kReleaseIdle,
+  // Why a need is short.
+  kPriorityStarved,
+  kNoMatchingSupply,
+  kTopologyUnsatisfiable,
+  kPreemptionExhausted,
+  kNoSession,
+  // Why a machine is left as it is.
+  kClaimed,
+  kTransitional,
+  kFailed,
+  kSurplusHold,
+  kGateShut,
+  kClusterWithoutSession,
+  kReclaimLimit,
+  kReleaseHold,
+  kNeverReleased,
+  kPledged,
+  kUnneeded,
+};
+
+struct ReasonRow {
+  Reason reason;
+  std::string_view name;      // "phase2.inversion"
+  std::string_view sentence;  // "a need of higher priority takes this machine"
+};
+
+std::span<const ReasonRow> ReasonTable();
+std::string_view ReasonName(Reason reason);
+std::string_view ReasonSentence(Reason reason);
+std::optional<Reason> FindReason(std::string_view name);
+
+}  // namespace muster::model

@@ -1,0 +1,108 @@
+// TextReader: takes a TextValue apart, field by field, with an error that says where.
+//
+// It remembers the first error and turns every later call into a no-op, so that reading a structure is a straight list
+// of lines with one check at the end. Fields nobody asked for are errors too, with the nearest known name as a hint.
+//
+//   TextErrors errors("case.yaml");
+//   TextReader root(errors, value);
+//   Money price;
+//   root.Field("price").Read(price, ParseMoney);          // optional: absent leaves `price` as it is
+//   root.Field("id").Require().Read(id);                  // required
+//   for (TextReader item : root.Field("needs").List()) ReadNeed(item);
+//   root.RefuseUnknown();                                 // every field not asked for above is an error
+//   return errors.status();
+//
+// Thread-safety: none. A reader must not outlive its value or its TextErrors.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "model/resources.h"
+#include "model/text_value.h"
+
+namespace muster::model {
+
+class TextErrors {
+ public:
+  explicit TextErrors(std::string source) : source_(std::move(source)) {}
+  void Add(TextPosition position, std::string_view path, std::string_view what);
+  bool ok() const { return status_.ok(); }
+  const Status& status() const { return status_; }
+
+ private:
+  std::string source_;
+  Status status_;  // the first error
+};
+
+class TextReader {
+ public:
+  TextReader(TextErrors& errors, const TextValue& value);
+
+  bool present() const { return value_ != nullptr; }
+  const std::string& path() const { return path_; }
+  TextPosition position() const { return position_; }
+
+  // The field of a map; absent fields give a reader that is not present. Not a map: an error.
+  TextReader Field(std::string_view key);
+  // The items of a list, none if absent. Not a list: an error.
+  std::vector<TextReader> List();
+  // The entries of a map, none if absent. Not a map: an error.
+  std::vector<std::pair<std::string, TextReader>> Entries();
+  // An error if absent.
+  TextReader& Require();
+
+  // Each leaves `out` alone when absent or wrong; wrong is an error naming what was expected and what was found.
+  void Read(std::string& out);
+  void Read(bool& out);  // true or false
+  void Read(int32_t& out);
+  void Read(int64_t& out);
+  void Read(uint64_t& out);
+  void Read(Duration& out);  // "90s", "10m", "1h30m", "250ms"; a bare number is an error
+  void Read(Resources& out);
+  void Read(std::vector<std::string>& out);
+  void Read(std::map<std::string, std::string>& out);
+  // Anything with a parser of its own (ParseMoney, ParseState, ...). Takes scalars only.
+  template <class T, class Parser>
+  void Read(T& out, Parser parse) {
+    std::string text;
+    if (!ReadScalar(text)) return;
+    if (auto parsed = parse(text)) {
+      out = *std::move(parsed);
+    } else {
+      Fail(parsed.error().message());
+    }
+  }
+
+  // Every field of this map that Field() was not called for is an error.
+  void RefuseUnknown();
+  // An error at this value.
+  void Fail(std::string_view what);
+
+ private:
+  TextReader(TextErrors& errors, const TextValue* value, std::string path, TextPosition position);
+  bool ReadScalar(std::string& out);  // false if absent or not a scalar
+
+  TextErrors* errors_;
+  const TextValue* value_;  // nullptr: absent
+  std::string path_;
+  TextPosition position_;   // of the value, or of what should have held it
+  std::shared_ptr<std::set<std::string>> asked_;  // keys asked for, shared by copies of this reader
+};
+
+// The candidate closest to `word` (at most a third of its letters different), or empty. For "did you mean" hints.
+std::string NearestName(std::string_view word, const std::vector<std::string>& candidates);
+
+Result<Duration> ParseDuration(std::string_view text);
+std::string FormatDuration(Duration duration);  // "1h30m", "250ms", "0s"
+
+}  // namespace muster::model
