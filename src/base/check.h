@@ -17,9 +17,9 @@ namespace muster {
 
 }  // namespace muster
 
-#define MUSTER_CHECK(condition, ...)                                                                  \
-  do {                                                                                                \
-    if (!(condition)) [[unlikely]] {                                                                  \
+#define MUSTER_CHECK(condition, ...)                                                                     \
+  do {                                                                                                   \
+    if (!(condition)) [[unlikely]] {                                                                     \
       ::muster::CheckFailed(#condition, ::fmt::format("" __VA_ARGS__), std::source_location::current()); \
-    }                                                                                                 \
+    }                                                                                                    \
   } while (false)

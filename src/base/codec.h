@@ -8,6 +8,8 @@
 // the input could justify.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <concepts>
 #include <cstdint>
@@ -20,8 +22,6 @@
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "base/fields.h"
 #include "base/hash.h"
@@ -62,17 +62,39 @@ struct IsVariant<std::variant<T...>> : std::true_type {};
 template <class T>
 concept Variant = IsVariant<T>::value;
 template <class T>
-concept Optional = requires(T t) { t.has_value(); t.reset(); typename T::value_type; };
+concept Optional = requires(T t) {
+  t.has_value();
+  t.reset();
+  typename T::value_type;
+};
 template <class T>
-concept TimePoint = requires(T t) { t.time_since_epoch(); typename T::clock; };
+concept TimePoint = requires(T t) {
+  t.time_since_epoch();
+  typename T::clock;
+};
 template <class T>
-concept ChronoDuration = requires(T t) { t.count(); typename T::period; };
+concept ChronoDuration = requires(T t) {
+  t.count();
+  typename T::period;
+};
 template <class T>
-concept StrongIndex = requires(T t) { { t.value() } -> std::same_as<uint32_t>; t.valid(); };
+concept StrongIndex = requires(T t) {
+  { t.value() } -> std::same_as<uint32_t>;
+  t.valid();
+};
 template <class T>
-concept Map = requires { typename T::mapped_type; typename T::key_compare; };
+concept Map = requires {
+  typename T::mapped_type;
+  typename T::key_compare;
+};
 template <class T>
-concept Sequence = requires(T t) { t.push_back(std::declval<typename T::value_type>()); } && !std::same_as<T, std::string>;
+concept Sequence =
+    requires(T t) { t.push_back(std::declval<typename T::value_type>()); } && !std::same_as<T, std::string>;
+template <class T>
+concept Iterable = requires(const T t) {
+  t.begin();
+  t.size();
+};
 template <class T>
 struct IsPair : std::false_type {};
 template <class A, class B>
@@ -109,7 +131,7 @@ void Encode(Writer& writer, const T& value) {
   } else if constexpr (internal::IsPair<T>::value) {
     Encode(writer, value.first);
     Encode(writer, value.second);
-  } else if constexpr (internal::Map<T> || internal::Sequence<T>) {
+  } else if constexpr (internal::Iterable<T>) {
     writer.Varint(value.size());
     for (const auto& item : value) Encode(writer, item);
   } else {

@@ -20,7 +20,7 @@ namespace muster {
 template <class Struct, class Member>
 struct Field {
   std::string_view name;
-  Member Struct::*member;
+  Member Struct::* member;
 };
 template <class Struct, class Member>
 Field(std::string_view, Member Struct::*) -> Field<Struct, Member>;
@@ -28,7 +28,10 @@ template <class Struct, class Member>
 Field(const char*, Member Struct::*) -> Field<Struct, Member>;
 
 template <class T>
-concept HasFields = requires { T::Fields(); T::kTypeName; };
+concept HasFields = requires {
+  T::Fields();
+  T::kTypeName;
+};
 
 // Calls fn(name, member) for every field of `value`, in order.
 template <HasFields T, class Value, class Fn>

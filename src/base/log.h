@@ -29,14 +29,15 @@ struct Message {
 };
 
 struct Value {
-  Value(bool v) : data(v) {}                                            // NOLINT(google-explicit-constructor)
-  Value(double v) : data(v) {}                                          // NOLINT(google-explicit-constructor)
-  Value(std::signed_integral auto v) : data(static_cast<int64_t>(v)) {}      // NOLINT(google-explicit-constructor)
-  Value(std::unsigned_integral auto v) requires(!std::same_as<decltype(v), bool>)  // NOLINT(google-explicit-constructor)
+  Value(bool v) : data(v) {}                                             // NOLINT(google-explicit-constructor)
+  Value(double v) : data(v) {}                                           // NOLINT(google-explicit-constructor)
+  Value(std::signed_integral auto v) : data(static_cast<int64_t>(v)) {}  // NOLINT(google-explicit-constructor)
+  Value(std::unsigned_integral auto v)
+    requires(!std::same_as<decltype(v), bool>)  // NOLINT(google-explicit-constructor)
       : data(static_cast<uint64_t>(v)) {}
-  Value(const char* v) : data(std::string(v)) {}                        // NOLINT(google-explicit-constructor)
-  Value(std::string_view v) : data(std::string(v)) {}                   // NOLINT(google-explicit-constructor)
-  Value(std::string v) : data(std::move(v)) {}                          // NOLINT(google-explicit-constructor)
+  Value(const char* v) : data(std::string(v)) {}       // NOLINT(google-explicit-constructor)
+  Value(std::string_view v) : data(std::string(v)) {}  // NOLINT(google-explicit-constructor)
+  Value(std::string v) : data(std::move(v)) {}         // NOLINT(google-explicit-constructor)
 
   std::string ToString() const;
   std::variant<bool, int64_t, uint64_t, double, std::string> data;
@@ -53,7 +54,9 @@ using Sink = std::function<void(Level, std::string_view message, std::span<const
 void SetSink(Sink sink, Level lowest = Level::kInfo);
 void Write(Level level, Message message, std::initializer_list<KeyValue> fields);
 
-inline void Debug(Message message, std::initializer_list<KeyValue> fields = {}) { Write(Level::kDebug, message, fields); }
+inline void Debug(Message message, std::initializer_list<KeyValue> fields = {}) {
+  Write(Level::kDebug, message, fields);
+}
 inline void Info(Message message, std::initializer_list<KeyValue> fields = {}) { Write(Level::kInfo, message, fields); }
 inline void Warn(Message message, std::initializer_list<KeyValue> fields = {}) { Write(Level::kWarn, message, fields); }
 // Named Err: muster::Error makes a failed Result.

@@ -1,10 +1,10 @@
 #include "base/probe.h"
 
+#include <unistd.h>
+
 #include <csignal>
 #include <mutex>
 #include <set>
-
-#include <unistd.h>
 
 #include "base/check.h"
 
@@ -12,10 +12,10 @@ namespace muster::faults {
 
 struct Registry {
   std::mutex mu;
-  std::vector<Site*> sites;                      // guarded by mu
-  std::set<std::string, std::less<>> mutants;    // guarded by mu: the enabled ones
-  std::string crash_name;                        // guarded by mu
-  uint64_t crash_at = 0;                         // guarded by mu: 0 = never
+  std::vector<Site*> sites;                    // guarded by mu
+  std::set<std::string, std::less<>> mutants;  // guarded by mu: the enabled ones
+  std::string crash_name;                      // guarded by mu
+  uint64_t crash_in = 0;                       // guarded by mu: hits still to come, the deadly one included; 0 = never
 
   static Registry& Get() {
     static Registry registry;
@@ -24,7 +24,7 @@ struct Registry {
   bool Wanted(const Site& site) const {
     switch (site.kind_) {
       case Site::Kind::kMutant: return mutants.contains(site.name_);
-      case Site::Kind::kCrashPoint: return crash_at > 0 && site.name_ == crash_name;
+      case Site::Kind::kCrashPoint: return crash_in > 0 && site.name_ == crash_name;
       case Site::Kind::kProbe: return false;
     }
     return false;
@@ -48,11 +48,11 @@ Site::Site(Kind kind, std::string_view name) : kind_(kind), name_(name) {
 }
 
 void Site::MaybeCrash() {
-  const uint64_t hit = hits_.fetch_add(1, std::memory_order_relaxed) + 1;
+  Hit();
   if (!enabled()) return;
   Registry& registry = Registry::Get();
   const std::lock_guard lock(registry.mu);
-  if (hit == registry.crash_at) ::kill(::getpid(), SIGKILL);
+  if (registry.crash_in > 0 && --registry.crash_in == 0) ::kill(::getpid(), SIGKILL);
 }
 
 std::map<std::string, uint64_t> ProbeHits() {
@@ -85,7 +85,7 @@ void EnableCrashPoint(std::string_view spec) {
   const std::lock_guard lock(registry.mu);
   const size_t colon = spec.rfind(':');
   registry.crash_name = spec.substr(0, colon);
-  registry.crash_at = colon == std::string_view::npos ? 1 : std::stoull(std::string(spec.substr(colon + 1)));
+  registry.crash_in = colon == std::string_view::npos ? 1 : std::stoull(std::string(spec.substr(colon + 1)));
   registry.Refresh();
 }
 

@@ -51,7 +51,7 @@ std::map<std::string, uint64_t> ProbeHits();
 void ResetProbes();
 // Switches a planted bug on or off, also before its line is first reached.
 void SetMutant(std::string_view name, bool enabled);
-// "name" or "name:3" (die at the third hit). Hosts take it from MUSTER_CRASH_POINT in the environment.
+// "name" or "name:3" (die at the third hit from now on). Hosts take it from MUSTER_CRASH_POINT in the environment.
 void EnableCrashPoint(std::string_view spec);
 // Names of the crash points passed so far: how a campaign learns what it can hit.
 std::vector<std::string> CrashPointsSeen();
@@ -71,10 +71,10 @@ class ScopedMutant {
 }  // namespace muster::faults
 
 #ifdef MUSTER_FAULTS
-#define MUSTER_SITE(kind, name)                                                                   \
-  ([]() -> ::muster::faults::Site& {                                                              \
-    static ::muster::faults::Site site(::muster::faults::Site::Kind::kind, name);                 \
-    return site;                                                                                  \
+#define MUSTER_SITE(kind, name)                                                   \
+  ([]() -> ::muster::faults::Site& {                                              \
+    static ::muster::faults::Site site(::muster::faults::Site::Kind::kind, name); \
+    return site;                                                                  \
   }())
 #define PROBE(name) MUSTER_SITE(kProbe, name).Hit()
 #define MUTANT(name) MUSTER_SITE(kMutant, name).enabled()

@@ -80,14 +80,14 @@ inline std::unexpected<Status> InvalidArgument(std::string message) {
 #define MUSTER_CONCAT(a, b) MUSTER_CONCAT_INNER(a, b)
 
 // Returns the status from the enclosing function (which returns Status) unless it is OK.
-#define MUSTER_RETURN_IF_ERROR(expr)                                \
-  do {                                                              \
+#define MUSTER_RETURN_IF_ERROR(expr)                                                           \
+  do {                                                                                         \
     if (::muster::Status muster_status_ = (expr); !muster_status_.ok()) return muster_status_; \
   } while (false)
 
 // lhs = value of a Result expression, or return its error from a function that returns Result<...>.
 #define MUSTER_ASSIGN_OR_RETURN(lhs, expr) MUSTER_ASSIGN_IMPL(MUSTER_CONCAT(muster_result_, __LINE__), lhs, expr)
-#define MUSTER_ASSIGN_IMPL(result, lhs, expr)                            \
-  auto result = (expr);                                                  \
+#define MUSTER_ASSIGN_IMPL(result, lhs, expr)                                       \
+  auto result = (expr);                                                             \
   if (!result) return std::unexpected<::muster::Status>(std::move(result).error()); \
   lhs = *std::move(result)

@@ -35,13 +35,13 @@ struct Node {
   std::string status_reason;
   std::string status_updated_by;  // register, heartbeat, monitor, reconciler
   WallTime status_updated_at;
-  uint64_t epoch = 0;             // of the agent's session; older ones are refused
-  std::string agent_endpoint;     // host:port
+  uint64_t epoch = 0;          // of the agent's session; older ones are refused
+  std::string agent_endpoint;  // host:port
   std::map<std::string, std::string> labels;
   std::vector<Taint> taints;
   bool cordoned = false;
   Resources total;
-  Resources used;                 // as last observed; a tie-breaker, never capacity
+  Resources used;  // as last observed; a tie-breaker, never capacity
   std::vector<WorkloadType> supported_types;
   std::vector<std::string> storage_drivers;
 

@@ -95,7 +95,7 @@ class TextReader {
   TextErrors* errors_;
   const TextValue* value_;  // nullptr: absent
   std::string path_;
-  TextPosition position_;   // of the value, or of what should have held it
+  TextPosition position_;                         // of the value, or of what should have held it
   std::shared_ptr<std::set<std::string>> asked_;  // keys asked for, shared by copies of this reader
 };
 

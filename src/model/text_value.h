@@ -30,8 +30,8 @@ struct TextValue {
   Kind kind = Kind::kNull;
   bool quoted = false;  // a scalar that was written in quotes: always a string, never a number, bool or null
   std::string scalar;
-  std::vector<TextValue> items;                            // kList
-  std::vector<std::pair<std::string, TextValue>> fields;   // kMap, in the order of the document, keys unique
+  std::vector<TextValue> items;                           // kList
+  std::vector<std::pair<std::string, TextValue>> fields;  // kMap, in the order of the document, keys unique
   TextPosition position;
 
   // The field's value or nullptr.

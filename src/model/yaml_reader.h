@@ -1,8 +1,8 @@
 // The guarded YAML reader: yaml-cpp behind limits, because it accepts far more than a configuration should.
 //
 // Refused, each with line, column and path: more than max_bytes, depth beyond max_depth, a key given twice, a key that
-// is not a scalar, anchors and aliases (also merge keys), tags other than the core ones, anything yaml-cpp cannot parse.
-// JSON is YAML, so JSON files pass too.
+// is not a scalar, anchors and aliases (also merge keys), tags other than the core ones, anything yaml-cpp cannot
+// parse. JSON is YAML, so JSON files pass too.
 #pragma once
 
 #include <string>
@@ -18,7 +18,8 @@ namespace muster::model {
 Result<std::vector<TextValue>> ReadYaml(std::string_view text, std::string_view source, const TextLimits& limits = {});
 // Exactly one document, as most files hold.
 Result<TextValue> ReadYamlDocument(std::string_view text, std::string_view source, const TextLimits& limits = {});
-// Reads the file (or standard input for "-") and then as ReadYamlDocument. A larger file is refused by its size, unread.
+// Reads the file (or standard input for "-") and then as ReadYamlDocument. A larger file is refused by its size,
+// unread.
 Result<TextValue> ReadYamlFile(const std::string& path, const TextLimits& limits = {});
 
 }  // namespace muster::model

@@ -1,0 +1,164 @@
+#include "core/counter/counter.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "base/codec.h"
+#include "base/probe.h"
+#include "contract/core.h"
+
+namespace muster::counter {
+namespace {
+
+// Rows of the durable state.
+constexpr std::string_view kValueRow = "value";
+constexpr std::string_view kHeldRow = "held";
+constexpr std::string_view kClientRow = "client/";
+
+template <class... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+
+template <class T>
+contract::Write Row(std::string_view key, const T& value) {
+  return {.key = std::string(key), .value = codec::ToBytes(value)};
+}
+
+}  // namespace
+
+static_assert(contract::Core<Core>);
+
+Result<Core> Core::Recover(Config config, const contract::Recovered& recovered) {
+  State state{.config = std::move(config)};
+  for (const auto& [key, bytes] : recovered) {
+    bool ok = false;
+    if (key == kValueRow) {
+      if (const auto row = codec::FromBytes<MirrorValue>(bytes)) {
+        ok = true;
+        state.value = row->value;
+        state.version = row->version;
+      }
+    } else if (key == kHeldRow) {
+      if (const auto row = codec::FromBytes<MirrorValue>(bytes)) {
+        ok = true;
+        state.held_for_peer = *row;
+      }
+    } else if (key.starts_with(kClientRow)) {
+      if (const auto row = codec::FromBytes<Done>(bytes)) {
+        ok = true;
+        state.clients[key.substr(kClientRow.size())] = *row;
+      }
+    }
+    if (!ok) {
+      return Error(
+          Code::kDataLoss,
+          fmt::format("row {} of the counter's state cannot be read; restore it from a backup", codec::Quote(key)));
+    }
+  }
+  // Versions the peer may miss are found by calling it: the wake is due at once.
+  state.retry_at = MonoTime{};
+  return Core(std::move(state));
+}
+
+std::optional<Core> Core::Load(std::string_view saved) {
+  if (auto state = codec::FromBytes<State>(saved)) return Core(*std::move(state));
+  return std::nullopt;
+}
+
+std::string Core::Save() const { return codec::ToBytes(state_); }
+
+void Core::Step(const Event& event, Now now, std::vector<Effect>& out) {
+  std::visit(Overloaded{
+                 [&](const contract::Wake&) {
+                   if (state_.retry_at && *state_.retry_at <= now.mono) state_.retry_at.reset();
+                 },
+                 [&](const Add& add) { OnAdd(add, out); },
+                 [&](const Mirror& mirror) { OnMirror(mirror, out); },
+                 [&](const CallDone& done) { OnCallDone(done, now); },
+             },
+             event);
+  MirrorIfNeeded(out);
+}
+
+void Core::OnAdd(const Add& add, std::vector<Effect>& out) {
+  const auto known = state_.clients.find(add.client);
+  const Done last = known == state_.clients.end() ? Done{} : known->second;
+  if (add.sequence == last.sequence && add.sequence > 0) {
+    PROBE("counter.repeated_add");
+    out.push_back(Answer{.request = add.request, .status = {}, .value = last.value, .version = state_.version});
+    return;
+  }
+  if (add.sequence != last.sequence + 1) {
+    PROBE("counter.stale_add");
+    out.push_back(
+        Answer{.request = add.request,
+               .status = Status(Code::kFailedPrecondition, fmt::format("client {} sent sequence {}, expected {}",
+                                                                       add.client, add.sequence, last.sequence + 1))});
+    return;
+  }
+  int64_t sum = 0;
+  if (__builtin_add_overflow(state_.value, add.amount, &sum)) {
+    out.push_back(Answer{.request = add.request,
+                         .status = Status(Code::kOutOfRange, fmt::format("adding {} to {} does not fit 64 bits",
+                                                                         add.amount, state_.value))});
+    return;
+  }
+  state_.value = sum;
+  ++state_.version;
+  const Done done{.sequence = add.sequence, .value = sum};
+  state_.clients[add.client] = done;
+  if (!MUTANT("counter.skip_persist")) {
+    out.push_back(contract::Persist{{Row(kValueRow, MirrorValue{.value = state_.value, .version = state_.version}),
+                                     Row(std::string(kClientRow) + add.client, done)}});
+  }
+  out.push_back(Answer{.request = add.request, .status = {}, .value = sum, .version = state_.version});
+}
+
+void Core::OnMirror(const Mirror& mirror, std::vector<Effect>& out) {
+  if (mirror.mirror.version > state_.held_for_peer.version) {
+    state_.held_for_peer = mirror.mirror;
+    out.push_back(contract::Persist{{Row(kHeldRow, state_.held_for_peer)}});
+  } else {
+    PROBE("counter.old_mirror");
+    if (MUTANT("counter.mirror_goes_back")) state_.held_for_peer = mirror.mirror;
+  }
+  out.push_back(Answer{.request = mirror.request, .status = {}, .version = state_.held_for_peer.version});
+}
+
+void Core::OnCallDone(const CallDone& done, Now now) {
+  MUSTER_CHECK(state_.open_call == done.id, "the host ended call {}, which is not open", done.id);
+  state_.open_call.reset();
+  if (done.status.ok()) {
+    state_.mirrored_version = std::max(state_.mirrored_version, done.reply->version);
+    return;
+  }
+  PROBE("counter.mirror_failed");
+  state_.retry_at = now.mono + state_.config.retry_after;
+}
+
+void Core::MirrorIfNeeded(std::vector<Effect>& out) {
+  if (state_.config.peer.empty() || state_.open_call || state_.retry_at) return;
+  if (state_.mirrored_version >= state_.version) return;
+  state_.open_call = ++state_.last_call;
+  out.push_back(Call{.id = state_.last_call,
+                     .to = state_.config.peer,
+                     .request = {.value = state_.value, .version = state_.version},
+                     .timeout = state_.config.call_timeout});
+}
+
+std::shared_ptr<const Snapshot> Core::View() const {
+  return std::make_shared<const Snapshot>(Snapshot{.value = state_.value,
+                                                   .version = state_.version,
+                                                   .held_for_peer = state_.held_for_peer,
+                                                   .mirrored_version = state_.mirrored_version});
+}
+
+void Core::CheckInvariants() const {
+  MUSTER_CHECK(state_.open_call.value_or(0) <= state_.last_call);
+  uint64_t changes = 0;
+  for (const auto& [client, done] : state_.clients) changes += done.sequence;
+  MUSTER_CHECK(changes == state_.version, "{} changes by clients, version {}", changes, state_.version);
+}
+
+}  // namespace muster::counter

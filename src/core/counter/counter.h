@@ -1,0 +1,166 @@
+// Counter: the example core, small enough to read in one sitting and complete enough to show every rule of
+// contract/core.h: a persisted value, a remote call with a timeout, requests answered after the barrier, a timer.
+//
+// Clients add to the counter; a request is named by (client, sequence) and counts once however often it arrives. After
+// each change the counter calls its peer to mirror the new value, one call at a time, and tries again after a pause
+// when the call fails. The peer, another Counter, keeps the mirrored value beside its own.
+//
+// Invariants: (1) an answered Add is in the durable value; (2) no peer ever mirrors a value that is not durable here;
+// (3) a mirrored value never goes down. Thread-safety: none, as for every core.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+#include "base/fields.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "contract/effects.h"
+
+namespace muster::counter {
+
+struct Config {
+  std::string peer;  // whom to mirror to; empty: nobody
+  Duration call_timeout = 1s;
+  Duration retry_after = 500ms;
+
+  static constexpr std::string_view kTypeName = "Config";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"peer", &Config::peer}, Field{"call_timeout", &Config::call_timeout},
+                      Field{"retry_after", &Config::retry_after}};
+  }
+};
+
+// Event: a client's request. `sequence` grows by one with each new request of a client, from 1.
+struct Add {
+  contract::RequestId request = 0;
+  std::string client;
+  uint64_t sequence = 0;
+  int64_t amount = 0;
+
+  static constexpr std::string_view kTypeName = "Add";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"request", &Add::request}, Field{"client", &Add::client}, Field{"sequence", &Add::sequence},
+                      Field{"amount", &Add::amount}};
+  }
+};
+
+// What is asked of a peer. As an event it carries the RequestId to answer to.
+struct MirrorValue {
+  int64_t value = 0;
+  uint64_t version = 0;  // number of changes made so far: a late or repeated call is recognised by it
+
+  static constexpr std::string_view kTypeName = "MirrorValue";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"value", &MirrorValue::value}, Field{"version", &MirrorValue::version}};
+  }
+};
+struct Mirror {
+  contract::RequestId request = 0;
+  MirrorValue mirror;
+
+  static constexpr std::string_view kTypeName = "Mirror";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"request", &Mirror::request}, Field{"mirror", &Mirror::mirror}};
+  }
+};
+
+// Effect: the answer to an Add (the value after it) or a Mirror (the version held).
+struct Answer {
+  contract::RequestId request = 0;
+  Status status;
+  int64_t value = 0;
+  uint64_t version = 0;
+
+  static constexpr std::string_view kTypeName = "Answer";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"request", &Answer::request}, Field{"status", &Answer::status},
+                      Field{"value", &Answer::value}, Field{"version", &Answer::version}};
+  }
+};
+struct MirrorReply {
+  uint64_t version = 0;
+
+  static constexpr std::string_view kTypeName = "MirrorReply";
+  static constexpr auto Fields() { return std::tuple{Field{"version", &MirrorReply::version}}; }
+};
+
+struct Snapshot {
+  int64_t value = 0;
+  uint64_t version = 0;
+  MirrorValue held_for_peer;
+  uint64_t mirrored_version = 0;  // the peer is known to hold this version of ours
+};
+
+class Core {
+ public:
+  static constexpr std::string_view kName = "counter";
+  using Call = contract::Call<MirrorValue>;
+  using CallDone = contract::CallDone<MirrorReply>;
+  using Event = std::variant<contract::Wake, Add, Mirror, CallDone>;
+  using Effect = std::variant<contract::Persist, Call, Answer>;
+  using Snapshot = counter::Snapshot;
+
+  // A core with what an earlier life left durable. DATA_LOSS, naming the row, if that cannot be read.
+  static Result<Core> Recover(Config config, const contract::Recovered& recovered);
+  static std::optional<Core> Load(std::string_view saved);
+  std::string Save() const;
+
+  void Step(const Event& event, Now now, std::vector<Effect>& out);
+  std::optional<MonoTime> NextWake() const { return state_.retry_at; }
+  std::shared_ptr<const Snapshot> View() const;
+  void CheckInvariants() const;
+
+ private:
+  // The last request of a client and the value after it, to answer a repetition the same way.
+  struct Done {
+    uint64_t sequence = 0;
+    int64_t value = 0;
+
+    static constexpr std::string_view kTypeName = "Done";
+    static constexpr auto Fields() {
+      return std::tuple{Field{"sequence", &Done::sequence}, Field{"value", &Done::value}};
+    }
+  };
+  struct State {
+    Config config;
+    // Durable: written in the step that changes them.
+    int64_t value = 0;
+    uint64_t version = 0;
+    MirrorValue held_for_peer;
+    std::map<std::string, Done> clients;
+    // Forgotten by a restart.
+    uint64_t mirrored_version = 0;
+    contract::CallId last_call = 0;
+    std::optional<contract::CallId> open_call;
+    std::optional<MonoTime> retry_at;
+
+    static constexpr std::string_view kTypeName = "State";
+    static constexpr auto Fields() {
+      return std::tuple{Field{"config", &State::config},       Field{"value", &State::value},
+                        Field{"version", &State::version},     Field{"held_for_peer", &State::held_for_peer},
+                        Field{"clients", &State::clients},     Field{"mirrored_version", &State::mirrored_version},
+                        Field{"last_call", &State::last_call}, Field{"open_call", &State::open_call},
+                        Field{"retry_at", &State::retry_at}};
+    }
+  };
+
+  explicit Core(State state) : state_(std::move(state)) {}
+
+  void OnAdd(const Add& add, std::vector<Effect>& out);
+  void OnMirror(const Mirror& mirror, std::vector<Effect>& out);
+  void OnCallDone(const CallDone& done, Now now);
+  // Calls the peer if it lacks our version, no call is open and no pause is running.
+  void MirrorIfNeeded(std::vector<Effect>& out);
+
+  State state_;
+};
+
+}  // namespace muster::counter

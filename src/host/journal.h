@@ -1,0 +1,94 @@
+// Journal: what a core saw, step by step, so that it can be stepped through again (replay.h).
+//
+// A directory of numbered segments. Each begins with the core's whole state and holds the steps after it, so any
+// segment can be replayed without the ones before. Writing is bounded: a segment is closed at `segment_bytes`, and only
+// the newest `keep_segments` stay. A record is framed by its length and a hash; a torn end (the process died) is
+// recognised and everything before it counts.
+//
+// A journal is evidence, not state: it is flushed to the operating system after each batch, not synced, and when it
+// cannot be written the core runs on; status() says so.
+//
+// Thread-safety: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+
+namespace muster::host {
+
+struct JournalOptions {
+  size_t segment_bytes = 64u << 20;
+  size_t keep_segments = 8;
+};
+
+class JournalWriter {
+ public:
+  // Creates the directory if need be and goes on after the segments that are there.
+  static Result<std::unique_ptr<JournalWriter>> Open(const std::string& directory, std::string core_name,
+                                                     JournalOptions options = {});
+
+  // Begins a segment from this state of the core. Must come before the first Append.
+  void StartSegment(std::string_view core_state);
+  void Append(Now now, std::string_view event, uint64_t effects_digest);
+  // True when the segment has reached its size: the owner then calls StartSegment.
+  bool full() const { return segment_size_ >= options_.segment_bytes; }
+  void Flush();
+  // The first failure; from then on nothing is written.
+  const Status& status() const { return status_; }
+
+ private:
+  struct CloseFile {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  JournalWriter(std::string directory, std::string core_name, JournalOptions options);
+  void WriteFrame(std::string_view payload);
+  void DropOldSegments();
+  void Fail(std::string_view what);
+
+  const std::string directory_;
+  const std::string core_name_;
+  const JournalOptions options_;
+  uint64_t segment_ = 0;  // number of the current segment, from 1
+  size_t segment_size_ = 0;
+  std::unique_ptr<std::FILE, CloseFile> file_;
+  Status status_;
+};
+
+struct JournalStep {
+  Now now;
+  std::string event;
+  uint64_t effects_digest = 0;
+
+  static constexpr std::string_view kTypeName = "JournalStep";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"now", &JournalStep::now}, Field{"event", &JournalStep::event},
+                      Field{"effects_digest", &JournalStep::effects_digest}};
+  }
+};
+
+struct JournalSegment {
+  std::string path;
+  std::string core_name;
+  std::string core_state;
+};
+
+// Paths of the segments in a directory, oldest first. NOT_FOUND if there is none.
+Result<std::vector<std::string>> ListSegments(const std::string& directory);
+
+struct SegmentEnd {
+  bool torn = false;  // the file ends in the middle of a record
+};
+
+// Reads one segment: first `begin` with its head, then `step` for each record until one returns an error.
+Result<SegmentEnd> ReadSegment(const std::string& path, const std::function<Status(const JournalSegment&)>& begin,
+                               const std::function<Status(const JournalStep&)>& step);
+
+}  // namespace muster::host

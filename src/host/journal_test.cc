@@ -1,0 +1,130 @@
+#include "host/journal.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "host/temp_dir_for_test.h"
+
+namespace muster::host {
+namespace {
+
+std::unique_ptr<JournalWriter> Open(const std::string& directory, JournalOptions options = {}) {
+  auto writer = JournalWriter::Open(directory, "test", options);
+  EXPECT_TRUE(writer.has_value());
+  return *std::move(writer);
+}
+
+struct Read {
+  std::string state;
+  std::vector<JournalStep> steps;
+  bool torn = false;
+};
+
+Result<Read> ReadAll(const std::string& path) {
+  Read read;
+  const auto end = ReadSegment(
+      path,
+      [&](const JournalSegment& segment) {
+        EXPECT_EQ(segment.core_name, "test");
+        read.state = segment.core_state;
+        return Status();
+      },
+      [&](const JournalStep& step) {
+        read.steps.push_back(step);
+        return Status();
+      });
+  if (!end) return std::unexpected(end.error());
+  read.torn = end->torn;
+  return read;
+}
+
+constexpr Now kNow{.mono = MonoTime(5s), .wall = WallTime(7s)};
+
+TEST(Journal, ReadsBackWhatWasWritten) {
+  const TempDir dir;
+  auto writer = Open(dir.path());
+  writer->StartSegment("state-0");
+  writer->Append(kNow, "event-1", 11);
+  writer->Append(kNow, std::string("\0\n", 2), 12);
+  writer->Flush();
+  const auto paths = *ListSegments(dir.path());
+  ASSERT_EQ(paths.size(), 1u);
+  const auto read = ReadAll(paths[0]);
+  ASSERT_TRUE(read.has_value()) << read.error().ToString();
+  EXPECT_EQ(read->state, "state-0");
+  ASSERT_EQ(read->steps.size(), 2u);
+  EXPECT_EQ(read->steps[0].event, "event-1");
+  EXPECT_EQ(read->steps[0].now, kNow);
+  EXPECT_EQ(read->steps[1].effects_digest, 12u);
+  EXPECT_FALSE(read->torn);
+}
+
+TEST(Journal, ATornEndLosesOnlyTheEnd) {
+  const TempDir dir;
+  auto writer = Open(dir.path());
+  writer->StartSegment("s");
+  writer->Append(kNow, "event-1", 1);
+  writer->Flush();
+  const std::string path = ListSegments(dir.path())->at(0);
+  const auto whole = std::filesystem::file_size(path);
+  writer->Append(kNow, "event-2", 2);
+  writer->Flush();
+  const auto end = std::filesystem::file_size(path);
+  for (auto size = whole + 1; size < end; ++size) {
+    std::filesystem::copy_file(path, dir.File("copy"), std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::resize_file(dir.File("copy"), size);
+    const auto read = ReadAll(dir.File("copy"));
+    ASSERT_TRUE(read.has_value());
+    EXPECT_TRUE(read->torn) << size;
+    EXPECT_EQ(read->steps.size(), 1u) << size;
+  }
+}
+
+TEST(Journal, DamageIsNoticed) {
+  const TempDir dir;
+  auto writer = Open(dir.path());
+  writer->StartSegment("s");
+  writer->Append(kNow, "event-1", 1);
+  writer->Flush();
+  const std::string path = ListSegments(dir.path())->at(0);
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-3, std::ios::end);
+  file.put('\x7e');
+  file.close();
+  EXPECT_TRUE(ReadAll(path)->torn);
+  std::ofstream(dir.File("other")) << "hello";
+  EXPECT_EQ(ReadAll(dir.File("other")).error().code(), Code::kDataLoss);
+}
+
+TEST(Journal, KeepsTheNewestSegmentsAndGoesOnAfterReopening) {
+  const TempDir dir;
+  const JournalOptions options{.segment_bytes = 200, .keep_segments = 3};
+  for (int life = 0; life < 2; ++life) {
+    auto writer = Open(dir.path(), options);
+    writer->StartSegment("life " + std::to_string(life));
+    for (int i = 0; i < 50; ++i) {
+      writer->Append(kNow, "event", 0);
+      if (writer->full()) writer->StartSegment("life " + std::to_string(life));
+    }
+    writer->Flush();
+    EXPECT_TRUE(writer->status().ok());
+    const auto paths = *ListSegments(dir.path());
+    EXPECT_EQ(paths.size(), 3u);
+    EXPECT_EQ(ReadAll(paths.back())->state, "life " + std::to_string(life));
+  }
+}
+
+TEST(Journal, SaysWhenItCannotBeWritten) {
+  auto full = Open("/dev/shm/muster-test-journal");
+  std::filesystem::remove_all("/dev/shm/muster-test-journal");
+  full->StartSegment("s");
+  EXPECT_EQ(full->status().code(), Code::kUnavailable);
+  full->Append(kNow, "event", 0);
+  EXPECT_FALSE(JournalWriter::Open("/proc/nowhere", "test").has_value());
+  EXPECT_EQ(ListSegments("/nonexistent").error().code(), Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace muster::host

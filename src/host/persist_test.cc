@@ -1,0 +1,89 @@
+#include "host/persist.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/probe.h"
+#include "host/temp_dir_for_test.h"
+
+namespace muster::host {
+namespace {
+
+using contract::Persist;
+using contract::Recovered;
+
+std::unique_ptr<SqlitePersist> Open(const std::string& path) {
+  auto opened = SqlitePersist::Open(path, "test");
+  EXPECT_TRUE(opened.has_value()) << opened.error().ToString();
+  return opened ? *std::move(opened) : nullptr;
+}
+
+TEST(SqlitePersist, KeepsRowsOverReopening) {
+  const TempDir dir;
+  const std::string bytes("\0\xff'\"", 4);
+  {
+    auto persist = Open(dir.File("state.db"));
+    EXPECT_EQ(*persist->Recover(), Recovered{});
+    EXPECT_TRUE(persist->Commit(Persist{{{"a", "1"}, {"b", ""}, {bytes, bytes}, {"gone", "x"}}}).ok());
+    EXPECT_TRUE(persist->Commit(Persist{{{"a", "2"}, {"gone", std::nullopt}, {"never", std::nullopt}}}).ok());
+  }
+  EXPECT_EQ(*Open(dir.File("state.db"))->Recover(), (Recovered{{"a", "2"}, {"b", ""}, {bytes, bytes}}));
+}
+
+TEST(SqlitePersist, ASecondOpenIsRefusedWithAdvice) {
+  const TempDir dir;
+  auto first = Open(dir.File("state.db"));
+  const auto second = SqlitePersist::Open(dir.File("state.db"), "test");
+  ASSERT_FALSE(second.has_value());
+  EXPECT_EQ(second.error().code(), Code::kFailedPrecondition);
+  EXPECT_NE(second.error().message().find("another process has it open"), std::string::npos)
+      << second.error().message();
+}
+
+TEST(SqlitePersist, RefusesWhatIsNotItsOwn) {
+  const TempDir dir;
+  Open(dir.File("state.db")).reset();
+  const auto other = SqlitePersist::Open(dir.File("state.db"), "other");
+  ASSERT_FALSE(other.has_value());
+  EXPECT_EQ(other.error().message(),
+            dir.File("state.db") + " belongs to 'test', not to 'other'; name another data directory");
+
+  std::ofstream(dir.File("junk.db")) << std::string(5000, 'x');
+  const auto junk = SqlitePersist::Open(dir.File("junk.db"), "test");
+  ASSERT_FALSE(junk.has_value());
+  EXPECT_EQ(junk.error().code(), Code::kDataLoss) << junk.error().ToString();
+
+  const auto nowhere = SqlitePersist::Open(dir.File("no/such/dir/state.db"), "test");
+  ASSERT_FALSE(nowhere.has_value());
+  EXPECT_EQ(nowhere.error().code(), Code::kPermissionDenied) << nowhere.error().ToString();
+}
+
+// Dies by SIGKILL at a crash point; returns what the next life finds.
+Recovered CommitAndDieAt(const std::string& crash_point, const std::string& path) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto persist = SqlitePersist::Open(path, "test");
+    if (!(*persist)->Commit(Persist{{{"first", "1"}}}).ok()) ::_exit(1);
+    faults::EnableCrashPoint(crash_point);
+    (void)(*persist)->Commit(Persist{{{"second", "1"}, {"third", "1"}}});
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  return *Open(path)->Recover();
+}
+
+TEST(SqlitePersist, ABatchIsAllOrNothingWhenTheProcessDies) {
+  if (!faults::Compiled()) FAIL() << "the tests run on a build with MUSTER_FAULTS";
+  const TempDir dir;
+  EXPECT_EQ(CommitAndDieAt("persist.before_commit", dir.File("a.db")), (Recovered{{"first", "1"}}));
+  EXPECT_EQ(CommitAndDieAt("persist.after_commit", dir.File("b.db")),
+            (Recovered{{"first", "1"}, {"second", "1"}, {"third", "1"}}));
+}
+
+}  // namespace
+}  // namespace muster::host

@@ -1,0 +1,225 @@
+// ThreadHost: runs a core in production, on a thread of its own, with a second one that waits for the disk.
+//
+// Thread-safety: Post, Complete, View, persist_status and Stop may be called from any thread. Shell functions are
+// called on the loop thread and must not block: they hand work to whoever does it.
+//
+// When the disk refuses a batch it is tried again, with growing pauses, and everything behind it waits; meanwhile
+// persist_status() says why, and servers refuse new requests with it.
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/codec.h"
+#include "base/log.h"
+#include "contract/core.h"
+#include "host/journal.h"
+#include "host/loop.h"
+#include "host/persist.h"
+
+namespace muster::host {
+
+template <contract::Core C>
+class ThreadHost final : private Loop<C>::Port {
+ public:
+  using Event = typename C::Event;
+  using Effect = typename C::Effect;
+  using Call = typename C::Call;
+  using CallDone = typename C::CallDone;
+  using Snapshot = typename C::Snapshot;
+
+  class Shell {
+   public:
+    virtual ~Shell() = default;
+    // Start the call; bring its outcome through ThreadHost::Complete.
+    virtual void StartCall(const Call& call) = 0;
+    virtual void Emit(const Effect& effect) = 0;
+  };
+
+  struct Options {
+    const Clock& clock;
+    PersistBackend& persist;
+    JournalWriter* journal = nullptr;  // none: no journal
+  };
+
+  // Everything referred to must outlive the host. Starts at once.
+  ThreadHost(C core, Shell& shell, Options options)
+      : shell_(shell), options_(options), loop_(std::move(core), *this), view_(loop_.core().View()) {
+    if (options_.journal != nullptr) options_.journal->StartSegment(loop_.core().Save());
+    persist_thread_ = std::thread([this] { RunPersist(); });
+    loop_thread_ = std::thread([this] { RunLoop(); });
+  }
+  ~ThreadHost() override { Stop(); }
+  ThreadHost(const ThreadHost&) = delete;
+  ThreadHost& operator=(const ThreadHost&) = delete;
+
+  // False once the host is stopping: the event was not taken.
+  bool Post(Event event) {
+    {
+      const std::lock_guard lock(mu_);
+      if (stopping_) return false;
+      mailbox_.push_back({.event = std::move(event), .completes_call = false});
+    }
+    loop_wakes_.notify_one();
+    return true;
+  }
+  void Complete(CallDone done) {
+    {
+      const std::lock_guard lock(mu_);
+      if (stopping_) return;
+      mailbox_.push_back({.event = Event(std::move(done)), .completes_call = true});
+    }
+    loop_wakes_.notify_one();
+  }
+
+  // The core as it was after some recent step; what it shows may not be durable yet.
+  std::shared_ptr<const Snapshot> View() const {
+    const std::lock_guard lock(mu_);
+    return view_;
+  }
+  // OK, or why the newest batch could not be stored yet.
+  Status persist_status() const {
+    const std::lock_guard lock(mu_);
+    return persist_status_;
+  }
+
+  // Steps through what was posted, waits for the batch that is being stored, and ends both threads. Idempotent.
+  void Stop() {
+    {
+      const std::lock_guard lock(mu_);
+      stopping_ = true;
+    }
+    loop_wakes_.notify_all();
+    const std::lock_guard joining(join_mu_);
+    if (loop_thread_.joinable()) loop_thread_.join();
+    {
+      const std::lock_guard lock(mu_);
+      persist_ends_ = true;
+    }
+    persist_wakes_.notify_all();
+    if (persist_thread_.joinable()) persist_thread_.join();
+  }
+
+ private:
+  struct Item {
+    Event event;
+    bool completes_call = false;
+  };
+  static constexpr Duration kFirstPause = 50ms;
+  static constexpr Duration kLongestPause = 2s;
+
+  void RunLoop() {
+    std::vector<Item> items;
+    while (true) {
+      bool last_round = false;
+      bool persist_done = false;
+      {
+        std::unique_lock lock(mu_);
+        WaitForWork(lock);
+        items.swap(mailbox_);
+        persist_done = std::exchange(persist_done_, false);
+        last_round = stopping_ && items.empty() && !persist_done;
+        // A disk that refuses to store would hold the end back for ever: what waits behind it was never promised.
+        if (last_round && (loop_.Settled() || !persist_status_.ok())) return;
+      }
+      if (persist_done) loop_.PersistDone();
+      for (Item& item : items) {
+        if (item.completes_call) {
+          loop_.Complete(std::get<CallDone>(std::move(item.event)));
+        } else {
+          loop_.Post(std::move(item.event));
+        }
+      }
+      items.clear();
+      loop_.Run(options_.clock.Read());
+      if (options_.journal != nullptr) options_.journal->Flush();
+      auto view = loop_.core().View();
+      const std::lock_guard lock(mu_);
+      view_ = std::move(view);
+    }
+  }
+
+  // Until something was posted, a batch was stored, a timer is due, or the host stops.
+  void WaitForWork(std::unique_lock<std::mutex>& lock) {
+    const auto ready = [this] {
+      return !mailbox_.empty() || persist_done_ || (stopping_ && (loop_.Settled() || !persist_status_.ok()));
+    };
+    const std::optional<MonoTime> next = loop_.NextRun();
+    if (!next || stopping_) {
+      loop_wakes_.wait(lock, ready);
+    } else if (const Duration left = *next - options_.clock.Read().mono; left > Duration::zero()) {
+      loop_wakes_.wait_for(lock, std::min<Duration>(left, 1h), ready);
+    }
+  }
+
+  void RunPersist() {
+    std::unique_lock lock(mu_);
+    while (true) {
+      persist_wakes_.wait(lock, [this] { return batch_.has_value() || persist_ends_; });
+      if (!batch_) return;
+      const contract::Persist batch = *std::exchange(batch_, std::nullopt);
+      for (Duration pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+        lock.unlock();
+        Status status = options_.persist.Commit(batch);
+        if (!status.ok()) log::Err("state cannot be stored, trying again", {{"error", status.ToString()}});
+        lock.lock();
+        persist_status_ = std::move(status);
+        if (persist_status_.ok()) break;
+        loop_wakes_.notify_one();
+        persist_wakes_.wait_for(lock, pause, [this] { return persist_ends_; });
+        if (persist_ends_) return;
+      }
+      persist_done_ = true;
+      loop_wakes_.notify_one();
+    }
+  }
+
+  void StartPersist(contract::Persist batch) override {
+    {
+      const std::lock_guard lock(mu_);
+      batch_ = std::move(batch);
+    }
+    persist_wakes_.notify_one();
+  }
+  void StartCall(const Call& call) override { shell_.StartCall(call); }
+  void Emit(const Effect& effect) override { shell_.Emit(effect); }
+  void OnStep(Now now, const Event& event, std::span<const Effect> effects) override {
+    JournalWriter* journal = options_.journal;
+    if (journal == nullptr || !journal->status().ok()) return;
+    journal->Append(now, codec::ToBytes(event), codec::Digest(effects));
+    if (journal->full()) journal->StartSegment(loop_.core().Save());
+    if (!journal->status().ok()) log::Err("journal stopped", {{"error", journal->status().ToString()}});
+  }
+
+  // Set at construction.
+  Shell& shell_;
+  const Options options_;
+
+  // Owned by the loop thread.
+  Loop<C> loop_;
+
+  mutable std::mutex mu_;
+  std::condition_variable loop_wakes_;
+  std::condition_variable persist_wakes_;
+  std::vector<Item> mailbox_;               // guarded by mu_
+  bool stopping_ = false;                   // guarded by mu_
+  bool persist_done_ = false;               // guarded by mu_: the batch is durable, the loop has not heard yet
+  bool persist_ends_ = false;               // guarded by mu_
+  std::optional<contract::Persist> batch_;  // guarded by mu_: for the persist thread
+  Status persist_status_;                   // guarded by mu_
+  std::shared_ptr<const Snapshot> view_;    // guarded by mu_
+
+  std::mutex join_mu_;  // one Stop at a time joins
+  std::thread persist_thread_;
+  std::thread loop_thread_;
+};
+
+}  // namespace muster::host

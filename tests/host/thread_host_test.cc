@@ -1,0 +1,204 @@
+// ThreadHost with the counter core, real threads, a real SQLite file and a real clock.
+#include "host/thread_host.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <deque>
+#include <future>
+
+#include "core/counter/counter.h"
+#include "host/replay.h"
+#include "host/temp_dir_for_test.h"
+
+namespace muster::host {
+namespace {
+
+using counter::Add;
+using counter::Answer;
+using counter::Core;
+using Host = ThreadHost<Core>;
+
+class RealClock final : public Clock {
+ public:
+  Now Read() const override {
+    return {.mono = MonoTime(std::chrono::steady_clock::now().time_since_epoch()),
+            .wall = WallTime(std::chrono::system_clock::now().time_since_epoch())};
+  }
+};
+
+// Collects what the core wants; a test waits for it with a deadline.
+class RecordingShell final : public Host::Shell {
+ public:
+  void StartCall(const Core::Call& call) override { Push(call); }
+  void Emit(const Core::Effect& effect) override { Push(effect); }
+
+  Core::Effect Take() {
+    std::unique_lock lock(mu_);
+    if (!arrived_.wait_for(lock, 20s, [this] { return !effects_.empty(); })) {
+      ADD_FAILURE() << "no effect within 20 s";
+      return Answer{};
+    }
+    Core::Effect effect = std::move(effects_.front());
+    effects_.pop_front();
+    return effect;
+  }
+  size_t waiting() {
+    const std::lock_guard lock(mu_);
+    return effects_.size();
+  }
+
+ private:
+  void Push(Core::Effect effect) {
+    {
+      const std::lock_guard lock(mu_);
+      effects_.push_back(std::move(effect));
+    }
+    arrived_.notify_all();
+  }
+  std::mutex mu_;
+  std::condition_variable arrived_;
+  std::deque<Core::Effect> effects_;  // guarded by mu_
+};
+
+// Fails every commit until told otherwise, and tells how often it was asked.
+class FailingPersist final : public PersistBackend {
+ public:
+  Status Commit(const contract::Persist&) override {
+    const std::lock_guard lock(mu_);
+    ++commits_;
+    asked_.notify_all();
+    return works_ ? Status() : Status(Code::kResourceExhausted, "disk full");
+  }
+  Result<contract::Recovered> Recover() override { return contract::Recovered{}; }
+  void Repair() {
+    const std::lock_guard lock(mu_);
+    works_ = true;
+  }
+  void WaitForCommits(int count) {
+    std::unique_lock lock(mu_);
+    EXPECT_TRUE(asked_.wait_for(lock, 20s, [&] { return commits_ >= count; }));
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable asked_;
+  bool works_ = false;  // guarded by mu_
+  int commits_ = 0;     // guarded by mu_
+};
+
+Core MakeCore(PersistBackend& persist, counter::Config config = {}) {
+  return *Core::Recover(std::move(config), *persist.Recover());
+}
+
+TEST(ThreadHost, AnswersAreDurable) {
+  const TempDir dir;
+  const RealClock clock;
+  for (uint64_t life = 0; life < 3; ++life) {
+    auto persist = *SqlitePersist::Open(dir.File("state.db"), "counter");
+    RecordingShell shell;
+    Host host(MakeCore(*persist), shell, {.clock = clock, .persist = *persist});
+    for (uint64_t i = 1; i <= 20; ++i) {
+      EXPECT_TRUE(host.Post(Add{.request = i, .client = "a", .sequence = life * 20 + i, .amount = 1}));
+    }
+    for (uint64_t i = 1; i <= 20; ++i) {
+      const auto answer = std::get<Answer>(shell.Take());
+      EXPECT_EQ(answer.request, i) << "in order";
+      EXPECT_EQ(answer.value, static_cast<int64_t>(life * 20 + i)) << answer.status.ToString();
+    }
+    host.Stop();
+    host.Stop();
+    EXPECT_EQ(host.View()->value, static_cast<int64_t>(life * 20 + 20));
+    EXPECT_FALSE(host.Post(Add{})) << "a stopped host takes nothing";
+  }
+}
+
+TEST(ThreadHost, ManyThreadsMayPost) {
+  const TempDir dir;
+  const RealClock clock;
+  auto persist = *SqlitePersist::Open(dir.File("state.db"), "counter");
+  RecordingShell shell;
+  Host host(MakeCore(*persist), shell, {.clock = clock, .persist = *persist});
+  constexpr uint64_t kThreads = 8;
+  constexpr uint64_t kAdds = 200;
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (uint64_t i = 1; i <= kAdds; ++i) {
+        host.Post(Add{.client = "client-" + std::to_string(t), .sequence = i, .amount = 1});
+        (void)host.View();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (uint64_t i = 0; i < kThreads * kAdds; ++i) EXPECT_TRUE(std::get<Answer>(shell.Take()).status.ok());
+  host.Stop();
+  EXPECT_EQ(host.View()->value, static_cast<int64_t>(kThreads * kAdds));
+}
+
+TEST(ThreadHost, CallsEndByReplyOrDeadline) {
+  const TempDir dir;
+  const RealClock clock;
+  auto persist = *SqlitePersist::Open(dir.File("state.db"), "counter");
+  RecordingShell shell;
+  Host host(MakeCore(*persist, {.peer = "p", .call_timeout = 20ms, .retry_after = 1ms}), shell,
+            {.clock = clock, .persist = *persist});
+  host.Post(Add{.client = "a", .sequence = 1, .amount = 3});
+  EXPECT_TRUE(std::get<Answer>(shell.Take()).status.ok());
+  const auto first = std::get<Core::Call>(shell.Take());
+  const auto second = std::get<Core::Call>(shell.Take());
+  EXPECT_GT(second.id, first.id) << "the first one timed out and the timer brought a second";
+  host.Complete({.id = first.id, .reply = counter::MirrorReply{.version = 99}});
+  // Whichever call is open when the right answer comes ends the retries.
+  for (auto id = second.id; host.View()->mirrored_version != 1;) {
+    host.Complete({.id = id, .reply = counter::MirrorReply{.version = 1}});
+    if (shell.waiting() > 0) id = std::get<Core::Call>(shell.Take()).id;
+    std::this_thread::yield();
+  }
+}
+
+TEST(ThreadHost, ADiskThatRefusesHoldsEverythingBackAndIsTriedAgain) {
+  const RealClock clock;
+  FailingPersist persist;
+  RecordingShell shell;
+  Host host(MakeCore(persist), shell, {.clock = clock, .persist = persist});
+  host.Post(Add{.request = 1, .client = "a", .sequence = 1, .amount = 3});
+  persist.WaitForCommits(2);
+  EXPECT_EQ(host.persist_status().code(), Code::kResourceExhausted);
+  EXPECT_EQ(shell.waiting(), 0u) << "not stored, not answered";
+  persist.Repair();
+  EXPECT_EQ(std::get<Answer>(shell.Take()).value, 3);
+  EXPECT_TRUE(host.persist_status().ok());
+}
+
+TEST(ThreadHost, StopsThoughTheDiskRefuses) {
+  const RealClock clock;
+  FailingPersist persist;
+  RecordingShell shell;
+  Host host(MakeCore(persist), shell, {.clock = clock, .persist = persist});
+  host.Post(Add{.request = 1, .client = "a", .sequence = 1, .amount = 3});
+  persist.WaitForCommits(1);
+  host.Stop();
+  EXPECT_EQ(shell.waiting(), 0u);
+}
+
+TEST(ThreadHost, ItsJournalReplays) {
+  const TempDir dir;
+  const RealClock clock;
+  auto persist = *SqlitePersist::Open(dir.File("state.db"), "counter");
+  auto journal = *JournalWriter::Open(dir.File("journal"), "counter", {.segment_bytes = 500, .keep_segments = 4});
+  RecordingShell shell;
+  Host host(MakeCore(*persist), shell, {.clock = clock, .persist = *persist, .journal = journal.get()});
+  for (uint64_t i = 1; i <= 100; ++i) host.Post(Add{.client = "a", .sequence = i, .amount = 1});
+  for (uint64_t i = 1; i <= 100; ++i) shell.Take();
+  host.Stop();
+  const auto report = Replay<Core>(dir.File("journal"));
+  ASSERT_TRUE(report.has_value()) << report.error().ToString();
+  EXPECT_EQ(report->divergence, std::nullopt);
+  EXPECT_EQ(report->segments, 4u);
+  EXPECT_GT(report->steps, 20u);
+  EXPECT_FALSE(report->torn);
+}
+
+}  // namespace
+}  // namespace muster::host
