@@ -33,6 +33,7 @@ enum class MachineState : uint8_t {
   kFailed = 8,
 };
 std::string_view StateName(MachineState state);  // "Speculative", ... "Unspecified"
+// Every name but "Unspecified".
 Result<MachineState> ParseState(std::string_view name);
 
 // The 13 legal edges and Failed -> Deleting. A state to itself is not an edge.
@@ -115,8 +116,10 @@ struct Machine {
   }
 };
 
-// The structural invariants of one record: id and state given; host and cluster as the state demands; Failed has
-// last_error; price and probability in range. INVALID_ARGUMENT naming the field and the machine.
+// The structural invariants of one record. INVALID_ARGUMENT naming the machine and the field when one is broken:
+// (1) id and state are given; (2) Speculative and Creating have neither host nor cluster, Idle and Deleting a host
+// only, Configured and Draining both, Configuring a host and perhaps a cluster; (3) no cluster without a host in any
+// state; (4) Failed has last_error; (5) the price is not negative and the probability in [0, 1].
 Status CheckStructure(const Machine& machine);
 
 }  // namespace muster::model

@@ -20,6 +20,7 @@ Result<NodeStatus> ParseNodeStatus(std::string_view name);
 
 enum class WorkloadType : uint8_t { kUnspecified, kProcess, kContainer, kCompose, kVm };
 std::string_view WorkloadTypeName(WorkloadType type);  // "process", "container", "compose", "vm", "unspecified"
+// Every name but "unspecified".
 Result<WorkloadType> ParseWorkloadType(std::string_view name);
 
 struct Taint {

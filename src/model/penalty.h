@@ -5,6 +5,7 @@
 // pinned. Pinned means "never, at any price": a value of its own, not a large number.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>

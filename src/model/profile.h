@@ -4,10 +4,11 @@
 // any order gives the same fingerprint, byte for byte, and different content a different one. The fingerprint is
 // readable and travels on the wire and in shard metadata:
 //
-//   p=1000|ipb=17|rpb=18|reqs=topology.kubernetes.io/zone:1:a,b;gpu:3:|spr=rack:1:1
+//   p=1000|ipb=17|rpb=18|reqs=gpu:3:;topology.kubernetes.io/zone:1:a,b|spr=rack:1:1
 //
-// Requirements are key:operator:values, spreads are key:skew:when, joined by ';' and sorted. A character with a meaning
-// in this form (| ; : , %) inside a key or value is written as %XX; Kubernetes names never hold one.
+// Requirements are key:operator:values, spreads are key:skew:when, joined by ';' and sorted; a skew below 1 is 1. A
+// character with a meaning in this form (| ; : , %) inside a key or value is written as %XX, and an empty value as a
+// lone %; Kubernetes names never hold one.
 //
 // Immutable, cheap to copy (shared).
 #pragma once
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 

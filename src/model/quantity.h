@@ -17,10 +17,11 @@ namespace muster::model {
 // Milli-units: "1" is 1000. May be negative; what an amount may be is its owner's rule (Resources refuses negatives).
 Result<int64_t> ParseQuantity(std::string_view text);
 
-// The shortest decimal form that parses back to `milli`: "1500m", "2", "-3".
+// The canonical decimal form, which parses back to `milli`: whole units where it is whole ("2", "-3"), else "1500m".
 std::string FormatQuantity(int64_t milli);
 
-// For people: binary suffixes for amounts of bytes (memory, storage), otherwise as FormatQuantity. "1536Mi".
+// For people: binary suffixes for amounts of bytes (memory, storage, ephemeral-storage, hugepages-*), otherwise as
+// FormatQuantity. "1536Mi". Parses back to `milli` too.
 std::string FormatQuantityFor(std::string_view dimension, int64_t milli);
 
 }  // namespace muster::model

@@ -1,7 +1,8 @@
 // Reasons: why a decision was made. One table feeds logs, metric labels, explanations, the audit log and the simulator.
 //
 // A reason has a number (order of this enum, never on the wire), a stable name that dashboards may rely on, and a
-// sentence for people. Adding one means adding a row in reason.cc; the compiler and a test see to it.
+// sentence for people. Names begin with phaseN. for an action, short. for an unmet need and hold. for a machine left
+// alone. Adding a reason means adding a row in reason.cc; the compiler and a test see to it.
 #pragma once
 
 #include <cstdint>
@@ -47,9 +48,11 @@ struct ReasonRow {
   std::string_view sentence;  // "a need of higher priority takes this machine"
 };
 
+// Every reason, in the order of the enum.
 std::span<const ReasonRow> ReasonTable();
 std::string_view ReasonName(Reason reason);
 std::string_view ReasonSentence(Reason reason);
+// Nothing if no reason has that name.
 std::optional<Reason> FindReason(std::string_view name);
 
 }  // namespace muster::model

@@ -33,6 +33,7 @@ enum class Operator : uint8_t {
   kLt = 7,
 };
 std::string_view OperatorName(Operator op);  // "In", "NotIn", ... "Unspecified"
+// Every name but "Unspecified".
 Result<Operator> ParseOperator(std::string_view name);
 
 struct Requirement {
@@ -51,13 +52,16 @@ struct Requirement {
 // Whether an attribute with this value (nothing = the machine lacks the key) passes.
 bool Matches(const Requirement& requirement, std::optional<std::string_view> attribute);
 
-// A key; values where the operator takes them and only there; one integer for Gt and Lt. The message names the part.
+// A key and an operator; values where the operator takes them and only there; one integer for Gt and Lt. The message
+// begins with the part: "values: In needs at least one".
 Status Validate(const Requirement& requirement);
 
-// "zone In [a, b]".
+// "zone In [a, b]", "gpu Exists".
 std::string ToString(const Requirement& requirement);
 
 enum class WhenUnsatisfiable : uint8_t { kUnspecified = 0, kDoNotSchedule = 1, kScheduleAnyway = 2 };
+std::string_view WhenUnsatisfiableName(WhenUnsatisfiable when);  // "DoNotSchedule", "ScheduleAnyway", "Unspecified"
+Result<WhenUnsatisfiable> ParseWhenUnsatisfiable(std::string_view name);  // every name but "Unspecified"
 
 struct Spread {
   std::string topology_key;
@@ -71,6 +75,7 @@ struct Spread {
                       Field{"when", &Spread::when}};
   }
 };
+// A key, and what to do when it cannot be kept. The message begins with the part, as it is written in files.
 Status Validate(const Spread& spread);
 
 }  // namespace muster::model

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -25,11 +26,12 @@ class Resources {
   // For literals in tests and tables: amounts must be non-negative (checked).
   Resources(std::initializer_list<std::pair<std::string_view, int64_t>> entries);
 
-  // Parses and sets one dimension. An empty name, a second value for the same name, a negative amount or a malformed
-  // quantity is refused; the message begins with the dimension ("cpu: ...").
+  // Parses and sets one dimension. An empty name, a second value for the same name (a first of zero leaves no trace), a
+  // negative amount or a malformed quantity is refused; the message begins with the dimension ("cpu: ...").
   Status Parse(std::string_view name, std::string_view quantity);
 
   int64_t Get(std::string_view name) const;  // 0 if absent
+  // The name must not be empty nor the amount negative (checked); zero removes the dimension.
   void Set(std::string_view name, int64_t milli);
   bool empty() const { return entries_.empty(); }
   const std::vector<Entry>& entries() const { return entries_; }
@@ -54,7 +56,7 @@ Result<Resources> Add(const Resources& a, const Resources& b);
 Resources SubtractSaturating(const Resources& a, const Resources& b);
 // Larger amount per dimension.
 Resources Max(const Resources& a, const Resources& b);
-// `count` times `a`. OUT_OF_RANGE as Add.
+// `count` times `a`; the count must not be negative (checked). OUT_OF_RANGE as Add.
 Result<Resources> Scale(const Resources& a, int64_t count);
 
 }  // namespace muster::model

@@ -1,0 +1,44 @@
+#include "model/need.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <tuple>
+
+#include "model/names.h"
+
+namespace muster::model {
+namespace {
+
+WallTime EarliestKnown(WallTime a, WallTime b) {
+  if (a == WallTime()) return b;
+  return b == WallTime() ? a : std::min(a, b);
+}
+
+}  // namespace
+
+Result<std::vector<Need>> Aggregate(const std::vector<Need>& needs) {
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, Need> sums;
+  for (const Need& need : needs) {
+    const auto [it, first] = sums.try_emplace({need.cluster, need.profile.fingerprint(), need.group}, need);
+    if (first) continue;
+    Need& sum = it->second;
+    auto aggregate = Add(sum.aggregate, need.aggregate);
+    if (!aggregate) {
+      return Error(aggregate.error().code(),
+                   fmt::format("needs of cluster {} with profile {}: {}", Quoted(need.cluster),
+                               Quoted(need.profile.fingerprint()), aggregate.error().message()));
+    }
+    sum.aggregate = *std::move(aggregate);
+    sum.min_unit = Max(sum.min_unit, need.min_unit);
+    sum.arrival = EarliestKnown(sum.arrival, need.arrival);
+  }
+  std::vector<Need> result;
+  result.reserve(sums.size());
+  for (auto& [key, need] : sums) result.push_back(std::move(need));
+  return result;
+}
+
+}  // namespace muster::model
