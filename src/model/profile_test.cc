@@ -108,21 +108,11 @@ class Generator {
   // One thing changed; perhaps to what it was, or to what does not count: the oracle knows.
   ProfileParts Mutated(ProfileParts parts) {
     switch (rng_.Below(9)) {
-      case 0:
-        parts.priority += 1;
-        break;
-      case 1:
-        parts.interruption = static_cast<PenaltyBucket>(rng_.Below(kPenaltyBuckets));
-        break;
-      case 2:
-        parts.reclamation = static_cast<PenaltyBucket>(rng_.Below(kPenaltyBuckets));
-        break;
-      case 3:
-        parts.requirements.push_back(AnyRequirement());
-        break;
-      case 4:
-        parts.spread.push_back(AnySpread());
-        break;
+      case 0: parts.priority += 1; break;
+      case 1: parts.interruption = static_cast<PenaltyBucket>(rng_.Below(kPenaltyBuckets)); break;
+      case 2: parts.reclamation = static_cast<PenaltyBucket>(rng_.Below(kPenaltyBuckets)); break;
+      case 3: parts.requirements.push_back(AnyRequirement()); break;
+      case 4: parts.spread.push_back(AnySpread()); break;
       case 5:
         if (!parts.requirements.empty()) parts.requirements.pop_back();
         break;
