@@ -16,6 +16,9 @@ target_link_libraries(SQLite3 INTERFACE ${MUSTER_SQLITE3})
 find_library(MUSTER_HTTPLIB cpp-httplib REQUIRED)
 add_library(httplib INTERFACE IMPORTED)
 target_link_libraries(httplib INTERFACE ${MUSTER_HTTPLIB} Threads::Threads)
+# As the packaged library was built: these change the layout of its types.
+target_compile_definitions(httplib INTERFACE CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT
+                                             CPPHTTPLIB_BROTLI_SUPPORT)
 
 if(MUSTER_TESTS)
   enable_testing()

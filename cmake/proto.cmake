@@ -1,0 +1,26 @@
+# muster_proto(name FILES ...): the library muster_proto_<name> with the messages and services of the given files, named
+# by their path under proto/. Include them as "<path>.pb.h" and "<path>.grpc.pb.h", in src/rpc only.
+function(muster_proto name)
+  cmake_parse_arguments(ARG "" "" "FILES" ${ARGN})
+  set(root ${CMAKE_SOURCE_DIR}/proto)
+  set(out ${CMAKE_BINARY_DIR}/proto)
+  file(MAKE_DIRECTORY ${out})
+  set(generated "")
+  foreach(file ${ARG_FILES})
+    string(REGEX REPLACE "\\.proto$" "" stem ${file})
+    set(outputs ${out}/${stem}.pb.cc ${out}/${stem}.pb.h ${out}/${stem}.grpc.pb.cc ${out}/${stem}.grpc.pb.h)
+    add_custom_command(
+      OUTPUT ${outputs}
+      COMMAND protobuf::protoc --proto_path=${root} --cpp_out=${out} --grpc_out=${out}
+              --plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin> ${file}
+      DEPENDS ${root}/${file}
+      COMMENT "Generating ${file}"
+      VERBATIM)
+    list(APPEND generated ${outputs})
+  endforeach()
+  add_library(muster_proto_${name} STATIC ${generated})
+  target_include_directories(muster_proto_${name} SYSTEM PUBLIC ${out})
+  target_link_libraries(muster_proto_${name} PUBLIC protobuf::libprotobuf gRPC::grpc++)
+  # Generated code is not held to our warnings.
+  target_compile_options(muster_proto_${name} PRIVATE -w)
+endfunction()

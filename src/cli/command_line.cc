@@ -1,0 +1,190 @@
+#include "cli/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <system_error>
+#include <utility>
+
+namespace muster::cli {
+namespace {
+
+// A verb's action, kept where the parser keeps the verb.
+class VerbApp final : public CLI::App {
+ public:
+  using CLI::App::App;
+  std::function<Result<int>()> action;
+};
+
+std::shared_ptr<VerbApp> MakeApp(std::string summary, const std::string& name) {
+  auto app = std::make_shared<VerbApp>(std::move(summary), name);
+  app->set_help_flag("-h,--help", "Show this help");
+  app->get_formatter()->column_width(34);
+  app->require_subcommand(0, 1);
+  return app;
+}
+
+std::vector<std::string> VerbNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(verb->get_name());
+  }
+  return names;
+}
+
+std::vector<std::string> OptionNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// "muster fleet machines"
+std::string FullName(const CLI::App& app) {
+  const CLI::App* parent = app.get_parent();
+  return parent == nullptr ? app.get_name() : FullName(*parent) + " " + app.get_name();
+}
+
+const CLI::App& Chosen(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? app : Chosen(*chosen.front());
+}
+
+int Fail(int code, std::string_view sentence) {
+  std::fflush(stdout);
+  fmt::memory_buffer line;
+  fmt::format_to(std::back_inserter(line), "muster: {}\n", sentence);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  return code;
+}
+
+std::string Unknown(std::string_view what, const std::string& word, const std::vector<std::string>& known,
+                    const CLI::App& app) {
+  const std::string nearest = Nearest(word, known);
+  return fmt::format("{} \"{}\" is unknown{}; see {} --help", what, word,
+                     nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), FullName(app));
+}
+
+// The verb that was given words it does not take: they may stand before or after the name of the next verb.
+const CLI::App& WithExtras(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() || !app.remaining().empty() ? app : WithExtras(*chosen.front());
+}
+
+std::string ExplainExtra(const CLI::App& app) {
+  const std::vector<std::string> extras = app.remaining();
+  const std::string word = extras.empty() ? "" : extras.front();
+  if (word.starts_with('-')) return Unknown("option", word, OptionNames(app), app);
+  if (const std::vector<std::string> verbs = VerbNames(app); !verbs.empty()) return Unknown("verb", word, verbs, app);
+  return fmt::format("\"{}\" was not expected; see {} --help", word, FullName(app));
+}
+
+int ExplainParseError(const CLI::App& root, const CLI::ParseError& error) {
+  if (dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr) {
+    Print(root.help());
+    return kOk;
+  }
+  if (dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr) {
+    Print(std::string(error.what()) + "\n");
+    return kOk;
+  }
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return Fail(kUsage, ExplainExtra(WithExtras(root)));
+  return Fail(kUsage, fmt::format("{}; see {} --help", error.what(), FullName(Chosen(root))));
+}
+
+int RunChosen(const CLI::App& root) {
+  const auto& verb = static_cast<const VerbApp&>(Chosen(root));
+  if (!verb.action) {
+    std::fputs(root.help().c_str(), stderr);
+    return kUsage;
+  }
+  const Result<int> result = verb.action();
+  if (result) return *result;
+  return Fail(result.error().code() == Code::kInvalidArgument ? kUsage : kFailed, result.error().message());
+}
+
+}  // namespace
+
+Verb& Verb::Flag(std::string name, bool& into, std::string help) {
+  app_->add_flag(std::move(name), into, std::move(help));
+  return *this;
+}
+Verb& Verb::Option(std::string name, std::string& into, std::string help) {
+  app_->add_option(std::move(name), into, std::move(help))->capture_default_str();
+  return *this;
+}
+Verb& Verb::Option(std::string name, int64_t& into, std::string help) {
+  app_->add_option(std::move(name), into, std::move(help))->capture_default_str();
+  return *this;
+}
+Verb& Verb::Option(std::string name, uint64_t& into, std::string help) {
+  app_->add_option(std::move(name), into, std::move(help))->capture_default_str();
+  return *this;
+}
+Verb& Verb::Option(std::string name, double& into, std::string help) {
+  app_->add_option(std::move(name), into, std::move(help))->capture_default_str();
+  return *this;
+}
+Verb& Verb::Option(std::string name, std::vector<std::string>& into, std::string help) {
+  app_->add_option(std::move(name), into, std::move(help))->expected(1)->take_all();
+  return *this;
+}
+Verb& Verb::Choice(std::string name, std::string& into, std::vector<std::string> allowed, std::string help) {
+  app_->add_option(std::move(name), into, std::move(help))
+      ->capture_default_str()
+      ->check(CLI::IsMember(std::move(allowed)));
+  return *this;
+}
+Verb& Verb::Argument(std::string name, std::string& into, std::string help) {
+  app_->add_option(std::move(name), into, std::move(help))->required();
+  return *this;
+}
+Verb& Verb::Example(std::string line) {
+  const std::string before = app_->get_footer();
+  app_->footer((before.empty() ? "Examples:" : before) + "\n  " + line);
+  return *this;
+}
+Verb Verb::AddVerb(std::string name, std::string summary) {
+  const auto app = MakeApp(std::move(summary), name);
+  app_->add_subcommand(app);
+  return Verb(*app);
+}
+void Verb::Run(std::function<Result<int>()> action) { static_cast<VerbApp*>(app_)->action = std::move(action); }
+
+CommandLine::CommandLine(host::BuildInfo build)
+    : build_(std::move(build)),
+      app_(MakeApp("Decides which machines a fleet should have, gets them, and keeps workloads running on them.",
+                   "muster")) {
+  app_->set_version_flag("--version", fmt::format("muster {} ({})", build_.version, build_.commit));
+  app_->footer("See muster VERB --help for the options and examples of a verb.");
+}
+
+CommandLine::~CommandLine() = default;
+
+Verb CommandLine::AddVerb(std::string name, std::string summary) {
+  return Verb(*app_).AddVerb(std::move(name), std::move(summary));
+}
+
+int CommandLine::Main(int argc, const char* const* argv) {
+  int code = kOk;
+  try {
+    app_->parse(argc, argv);
+    code = RunChosen(*app_);
+  } catch (const CLI::ParseError& error) {
+    code = ExplainParseError(*app_, error);
+  } catch (const std::exception& error) {
+    code = Fail(kFailed, fmt::format("internal error: {}; please report it", error.what()));
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    return Fail(kFailed, fmt::format("cannot write to standard output: {}", std::generic_category().message(errno)));
+  }
+  return code;
+}
+
+void Print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+}  // namespace muster::cli

@@ -1,0 +1,50 @@
+#include <memory>
+
+#include "cli/verbs.h"
+#include "host/address.h"
+#include "host/log_backend.h"
+#include "host/role.h"
+#include "host/signals.h"
+#include "role/diagnostic/diagnostic.h"
+
+namespace muster::cli {
+namespace {
+
+struct Flags {
+  std::string listen = ":7600";
+  std::string metrics_addr = ":7601";
+  std::string data_dir;
+  bool insecure = false;
+  std::string log_level = "info";
+};
+
+Result<int> Serve(const Flags& flags, const host::BuildInfo& build) {
+  diagnostic::Options options = {.listen = {}, .metrics_addr = {}, .data_dir = flags.data_dir, .build = build};
+  MUSTER_ASSIGN_OR_RETURN(options.listen, host::ParseListenAddress(flags.listen, flags.insecure, "--listen"));
+  MUSTER_ASSIGN_OR_RETURN(options.metrics_addr,
+                          host::ParseListenAddress(flags.metrics_addr, flags.insecure, "--metrics-addr"));
+  MUSTER_ASSIGN_OR_RETURN(const log::Level level, host::ParseLogLevel(flags.log_level));
+
+  host::Signals signals;  // first: every thread inherits the blocked signals
+  host::InstallLogBackend(level);
+  diagnostic::Diagnostic role(std::move(options));
+  if (Status status = host::RunRole(role, signals); !status.ok()) return std::unexpected(std::move(status));
+  return kOk;
+}
+
+}  // namespace
+
+void AddServe(CommandLine& app) {
+  const auto flags = std::make_shared<Flags>();
+  app.AddVerb("serve", "Run a diagnostic server: gRPC health and reflection, /livez /readyz /metrics /version")
+      .Option("--listen", flags->listen, "gRPC address, HOST:PORT or :PORT for loopback; port 0 picks a free one")
+      .Option("--metrics-addr", flags->metrics_addr, "HTTP address, written the same way")
+      .Option("--data-dir", flags->data_dir, "Directory for state, made if missing; one process at a time")
+      .Flag("--insecure", flags->insecure, "Serve other machines without TLS; :PORT then means every interface")
+      .Choice("--log-level", flags->log_level, {"debug", "info", "warn", "error"}, "Lowest level that is logged")
+      .Example("muster serve")
+      .Example("muster serve --listen :0 --metrics-addr :0 --log-level debug")
+      .Run([flags, build = app.build()] { return Serve(*flags, build); });
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,18 @@
+// The verbs of `muster`, one function and one file each; AddVerbs calls them all.
+#pragma once
+
+#include "cli/command_line.h"
+
+namespace muster::cli {
+
+void AddVersion(CommandLine& app);
+void AddSelfcheck(CommandLine& app);
+void AddServe(CommandLine& app);
+
+inline void AddVerbs(CommandLine& app) {
+  AddServe(app);
+  AddSelfcheck(app);
+  AddVersion(app);
+}
+
+}  // namespace muster::cli

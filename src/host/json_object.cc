@@ -1,0 +1,91 @@
+#include "host/json_object.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace muster::host {
+namespace {
+
+unsigned char Byte(std::string_view text, size_t i) { return static_cast<unsigned char>(text[i]); }
+
+// Length of the well-formed UTF-8 sequence at the start of `text`, 0 if there is none (Unicode, table 3-7: overlong
+// forms, surrogates and numbers above U+10FFFF are not well formed).
+size_t SequenceLength(std::string_view text) {
+  const unsigned char first = Byte(text, 0);
+  size_t length = 0;
+  unsigned char low = 0x80;
+  unsigned char high = 0xBF;
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first <= 0xDF) {
+    length = 2;
+  } else if (first >= 0xE0 && first <= 0xEF) {
+    length = 3;
+    if (first == 0xE0) low = 0xA0;
+    if (first == 0xED) high = 0x9F;
+  } else if (first >= 0xF0 && first <= 0xF4) {
+    length = 4;
+    if (first == 0xF0) low = 0x90;
+    if (first == 0xF4) high = 0x8F;
+  } else {
+    return 0;
+  }
+  if (text.size() < length || Byte(text, 1) < low || Byte(text, 1) > high) return 0;
+  for (size_t i = 2; i < length; ++i) {
+    if (Byte(text, i) < 0x80 || Byte(text, i) > 0xBF) return 0;
+  }
+  return length;
+}
+
+std::string JsonValue(const log::Value& value) {
+  return std::visit(
+      [](const auto& v) -> std::string {
+        using T = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, std::string>) {
+          return JsonQuote(v);
+        } else if constexpr (std::is_same_v<T, double>) {
+          return std::isfinite(v) ? fmt::format("{}", v) : JsonQuote(fmt::format("{}", v));
+        } else {
+          return fmt::format("{}", v);
+        }
+      },
+      value.data);
+}
+
+}  // namespace
+
+std::string JsonQuote(std::string_view text) {
+  std::string out = "\"";
+  while (!text.empty()) {
+    const size_t length = SequenceLength(text);
+    const char c = text.front();
+    if (length == 0) {
+      out += "\xEF\xBF\xBD";
+    } else if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (length == 1 && (Byte(text, 0) < 0x20 || Byte(text, 0) == 0x7F)) {
+      out += fmt::format("\\u{:04x}", Byte(text, 0));
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return out + '"';
+}
+
+JsonObject& JsonObject::Add(std::string_view key, const log::Value& value) {
+  text_ += fmt::format("{}{}:{}", text_.empty() ? "{" : ",", JsonQuote(key), JsonValue(value));
+  return *this;
+}
+
+std::string JsonObject::Take() {
+  std::string text = std::exchange(text_, {});
+  return text.empty() ? "{}" : text + '}';
+}
+
+}  // namespace muster::host

@@ -1,0 +1,98 @@
+#include "host/log_backend.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <thread>
+#include <vector>
+
+namespace muster::host {
+namespace {
+
+using log::KeyValue;
+using log::Level;
+
+constexpr WallTime kNoon{std::chrono::seconds(1'740'830'400) + std::chrono::nanoseconds(7'001'999)};
+
+TEST(LogBackend, JsonForm) {
+  const KeyValue fields[] = {{"cluster", "c\n1"}, {"epoch", 7}};
+  EXPECT_EQ(
+      FormatJson(kNoon, Level::kWarn, "session replaced", fields),
+      R"({"ts":"2025-03-01T12:00:00.007001Z","level":"warn","msg":"session replaced","cluster":"c\n1","epoch":7})");
+}
+
+TEST(LogBackend, JsonKeysNeverOccurTwice) {
+  const KeyValue fields[] = {{"ts", 1}, {"level", 2}, {"msg", 3}};
+  EXPECT_EQ(FormatJson(WallTime(), Level::kInfo, "m", fields),
+            R"({"ts":"1970-01-01T00:00:00.000000Z","level":"info","msg":"m","ts_":1,"level_":2,"msg_":3})");
+}
+
+TEST(LogBackend, TextFormQuotesWhatWouldBeReadWrongly) {
+  const KeyValue fields[] = {{"id", "m-7"}, {"why", "no \"room\""}, {"empty", ""}, {"up", true}, {"n", 1.5}};
+  EXPECT_EQ(FormatText("placed", fields), R"(placed id=m-7 why="no \"room\"" empty="" up=true n=1.5)");
+}
+
+TEST(LogBackend, LevelNames) {
+  EXPECT_EQ(ParseLogLevel("debug"), Level::kDebug);
+  EXPECT_EQ(ParseLogLevel("info"), Level::kInfo);
+  EXPECT_EQ(ParseLogLevel("warn"), Level::kWarn);
+  EXPECT_EQ(ParseLogLevel("error"), Level::kError);
+  EXPECT_EQ(ParseLogLevel("loud").error().message(), "log level \"loud\" is unknown: use debug, info, warn or error");
+}
+
+class InstalledBackend : public testing::Test {
+ protected:
+  ~InstalledBackend() override { log::SetSink({}); }
+};
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST_F(InstalledBackend, OffATerminalWritesJsonFromTheLevelUpwards) {
+  testing::internal::CaptureStderr();
+  InstallLogBackend(Level::kWarn);
+  log::Info("hidden");
+  log::Warn("shown", {{"percent", "100%v {}"}});
+  log::Err("too");
+  const std::vector<std::string> lines = Lines(testing::internal::GetCapturedStderr());
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(lines[0].starts_with(R"({"ts":"2)")) << lines[0];
+  EXPECT_TRUE(lines[0].ends_with(R"(Z","level":"warn","msg":"shown","percent":"100%v {}"})")) << lines[0];
+  EXPECT_TRUE(lines[1].ends_with(R"("level":"error","msg":"too"})")) << lines[1];
+}
+
+TEST_F(InstalledBackend, TextFormHasNoColourOffATerminal) {
+  testing::internal::CaptureStderr();
+  InstallLogBackend(Level::kDebug, LogForm::kText);
+  log::Debug("seen", {{"k", 1}});
+  log::Err("bad");
+  const std::vector<std::string> lines = Lines(testing::internal::GetCapturedStderr());
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(lines[0].ends_with(" debug seen k=1")) << lines[0];
+  EXPECT_TRUE(lines[1].ends_with(" error bad")) << lines[1];
+}
+
+TEST_F(InstalledBackend, LinesOfManyThreadsDoNotMix) {
+  testing::internal::CaptureStderr();
+  InstallLogBackend(Level::kInfo);
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([t] {
+        for (int i = 0; i < 100; ++i) log::Info("line", {{"thread", t}, {"pad", std::string(200, 'x')}});
+      });
+    }
+  }
+  const std::vector<std::string> lines = Lines(testing::internal::GetCapturedStderr());
+  EXPECT_EQ(lines.size(), 400u);
+  for (const std::string& line : lines) {
+    EXPECT_TRUE(line.starts_with("{\"ts\":") && line.ends_with("xx\"}")) << line;
+  }
+}
+
+}  // namespace
+}  // namespace muster::host

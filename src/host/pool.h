@@ -1,0 +1,50 @@
+// Pool: the Parallel of production, real threads. The thread that calls For works too, so a pool of width N starts N-1.
+//
+// Work is handed out one index at a time: with unequal pieces no thread waits for another until the work is gone.
+//
+// Thread-safety: calls to For may not overlap (the contract of Parallel), also not from inside fn; both are checked.
+// fn must not throw: an exception in it ends the program.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/parallel.h"
+
+namespace muster::host {
+
+class Pool final : public Parallel {
+ public:
+  explicit Pool(size_t width);  // at least 1
+  ~Pool() override;             // joins the threads
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  void For(size_t n, const std::function<void(size_t)>& fn) override;
+  size_t width() const override { return threads_.size() + 1; }
+
+ private:
+  struct Job {
+    const std::function<void(size_t)>& fn;
+    const size_t n;
+    std::atomic<size_t> next = 0;  // the first index nobody has taken
+    void Drain() noexcept;
+  };
+  void Work();
+
+  std::mutex mu_;
+  std::condition_variable wake_;  // a job was posted, or stop_
+  std::condition_variable idle_;  // working_ fell to 0
+  Job* job_ = nullptr;            // guarded by mu_
+  size_t working_ = 0;            // guarded by mu_: threads that hold a pointer to the job
+  uint64_t posted_ = 0;           // guarded by mu_: jobs so far, so that a thread takes part in each at most once
+  bool stop_ = false;             // guarded by mu_
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace muster::host

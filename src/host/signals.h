@@ -1,0 +1,45 @@
+// Signals: how a process is told to end. SIGTERM and SIGINT ask for a clean stop; a second one ends the process at once
+// with status 128 + signal, for a person who will not wait. SIGPIPE is ignored: a closed peer is an error of write().
+//
+// Construct it first in main, before any other thread exists: threads inherit the blocked signals. One per process at a
+// time. Programs started by this one inherit the mask too and must reset it.
+//
+// Thread-safety: all functions may be called from any thread.
+#pragma once
+
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <string_view>
+#include <thread>
+
+namespace muster::host {
+
+class Signals {
+ public:
+  Signals();
+  ~Signals();  // gives the signals their former effect back
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  // Blocks until a signal or RequestStop; returns "SIGTERM", "SIGINT" or the reason given to RequestStop. Afterwards
+  // returns the same at once.
+  std::string_view WaitForStop();
+  // Asks for the stop from inside, when a part that the role cannot live without has failed. The first request counts.
+  void RequestStop(std::string_view literal_reason);
+
+ private:
+  void Watch();
+
+  sigset_t watched_;
+  sigset_t former_mask_;
+  void (*former_pipe_)(int);
+  int signal_fd_;
+  int quit_fd_;  // readable when the destructor wants the thread to end
+  std::mutex mu_;
+  std::condition_variable stopped_;
+  std::string_view reason_;  // guarded by mu_: empty until the stop is asked for
+  std::jthread thread_;
+};
+
+}  // namespace muster::host

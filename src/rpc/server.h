@@ -1,0 +1,52 @@
+// Server: one gRPC server of a process, with the standard health and reflection services on it.
+//
+// gRPC types stop here: a role hands in its services and sees no gRPC header.
+//
+// Health: after Start the server as a whole (the empty service name) says NOT_SERVING until SetServing(true). Stop says
+// NOT_SERVING first, so that clients that watch move away.
+//
+// Thread-safety: all functions may be called from any thread, except that Start and Stop do not overlap.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "host/address.h"
+
+namespace grpc {
+class Service;
+}
+
+namespace muster::rpc {
+
+struct ServerOptions {
+  host::Address address;
+  int max_message_bytes = 4 << 20;  // per message, in either direction
+  Duration stop_grace = 3s;         // how long calls under way may go on after Stop
+};
+
+class Server {
+ public:
+  explicit Server(ServerOptions options);
+  ~Server();  // stops
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Listens when it returns OK; the error says why the address cannot be had. The services outlive the server.
+  Status Start(std::span<grpc::Service* const> services = {});
+  // Where it listens, with the real port; before Start the address as given.
+  host::Address address() const;
+  // What the health service says, for one service by its full name or, with the empty name, for the whole server.
+  void SetServing(bool serving, std::string_view service = {});
+  // Idempotent: takes no further call, cancels what is left after stop_grace, waits for the handlers.
+  void Stop();
+
+ private:
+  struct Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace muster::rpc
