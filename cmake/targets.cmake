@@ -33,8 +33,4 @@ function(muster_test name)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
   target_compile_definitions(${name} PRIVATE MUSTER_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   add_test(NAME ${name} COMMAND ${name})
-  if(MUSTER_SANITIZE MATCHES "thread")
-    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT
-                 "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tools/tsan.supp")
-  endif()
 endfunction()

@@ -8,18 +8,15 @@
 #include <csignal>
 #include <fstream>
 
+#include "host/temp_dir_for_test.h"
+
 namespace muster::host {
 namespace {
 
 class DataDirTest : public testing::Test {
  protected:
-  DataDirTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "muster-XXXXXX").string();
-    root_ = mkdtemp(name.data());
-  }
-  ~DataDirTest() override { std::filesystem::remove_all(root_); }
-
-  std::filesystem::path root_;
+  const TempDir temp_;
+  const std::filesystem::path root_ = temp_.path();
 };
 
 TEST_F(DataDirTest, MakesParentsAndAPrivateDirectory) {

@@ -23,14 +23,10 @@ namespace {
 
 spdlog::level::level_enum SpdlogLevel(log::Level level) {
   switch (level) {
-    case log::Level::kDebug:
-      return spdlog::level::debug;
-    case log::Level::kInfo:
-      return spdlog::level::info;
-    case log::Level::kWarn:
-      return spdlog::level::warn;
-    case log::Level::kError:
-      return spdlog::level::err;
+    case log::Level::kDebug: return spdlog::level::debug;
+    case log::Level::kInfo: return spdlog::level::info;
+    case log::Level::kWarn: return spdlog::level::warn;
+    case log::Level::kError: return spdlog::level::err;
   }
   return spdlog::level::err;
 }

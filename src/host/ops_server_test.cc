@@ -1,10 +1,10 @@
 #include "host/ops_server.h"
 
 #include <gtest/gtest.h>
-#include <httplib.h>
 
 #include <vector>
 
+#include "host/http_get_for_test.h"
 #include "host/metrics_backend.h"
 
 namespace muster::host {
@@ -21,10 +21,9 @@ class OpsServerTest : public testing::Test {
   }
   httplib::Client Client() const { return httplib::Client("127.0.0.1", server_.address().port); }
   std::string Get(const char* path, int want_status) const {
-    const httplib::Result result = Client().Get(path);
-    if (!result) return "no answer: " + to_string(result.error());
-    EXPECT_EQ(result->status, want_status) << path;
-    return result->body;
+    const HttpAnswer answer = HttpGet(server_.address(), path);
+    EXPECT_EQ(answer.status, want_status) << path;
+    return answer.body;
   }
 
   PrometheusRegistry registry_;
@@ -76,7 +75,7 @@ TEST_F(OpsServerTest, StopIsIdempotentAndFreesThePort) {
   const Address where = server_.address();
   server_.Stop();
   server_.Stop();
-  EXPECT_FALSE(Client().Get("/livez"));
+  EXPECT_EQ(HttpGet(where, "/livez").status, 0);
   OpsServer next(where, kBuild, registry_);
   EXPECT_TRUE(next.Start().ok());
 }
@@ -98,7 +97,7 @@ TEST(OpsServer, Ipv6Loopback) {
     EXPECT_NE(status.message().find("[::1]:0"), std::string::npos) << "a machine without IPv6 gets a clear error";
     return;
   }
-  EXPECT_EQ(httplib::Client("::1", server.address().port).Get("/livez")->body, "ok\n");
+  EXPECT_EQ(HttpGet(server.address(), "/livez"), (HttpAnswer{200, "ok\n"}));
 }
 
 }  // namespace

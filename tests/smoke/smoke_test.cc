@@ -6,11 +6,12 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <regex>
 #include <sstream>
 
 #include "base/time.h"
+#include "host/http_get_for_test.h"
+#include "host/temp_dir_for_test.h"
 #include "rpc/health.h"
 #include "smoke/process.h"
 
@@ -56,10 +57,9 @@ class Serving {
   const host::Address& http() const { return http_; }
 
   std::string Get(const std::string& path, int want_status) const {
-    const httplib::Result result = httplib::Client("127.0.0.1", http_.port).Get(path);
-    if (!result) return "no answer: " + to_string(result.error());
-    EXPECT_EQ(result->status, want_status) << path;
-    return result->body;
+    const host::HttpAnswer answer = host::HttpGet(http_, path);
+    EXPECT_EQ(answer.status, want_status) << path;
+    return answer.body;
   }
 
  private:
@@ -73,18 +73,6 @@ class Serving {
   Process process_;
   host::Address grpc_{"127.0.0.1", 0};
   host::Address http_{"127.0.0.1", 0};
-};
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() : name_((std::filesystem::temp_directory_path() / "muster-XXXXXX").string()) {
-    if (mkdtemp(name_.data()) == nullptr) ADD_FAILURE() << "cannot make " << name_;
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(name_); }
-  const std::string& name() const { return name_; }
-
- private:
-  std::string name_;
 };
 
 TEST(Smoke, ServesHealthAndTheOperatorsEndpoints) {
@@ -123,14 +111,14 @@ TEST(Smoke, EachSignalStopsItCleanlyAndSoon) {
 }
 
 TEST(Smoke, KilledItLeavesNothingThatBlocksARestart) {
-  const TemporaryDirectory dir;
-  Serving first({"--data-dir", dir.name()});
+  const host::TempDir dir;
+  Serving first({"--data-dir", dir.path()});
   EXPECT_EQ(first.Get("/livez", 200), "ok\n");
   EXPECT_EQ(rpc::CheckHealth(first.grpc(), "", kPatience), Status());
   first.process().Signal(SIGKILL);
   EXPECT_EQ(first.process().Wait(), 128 + SIGKILL);
 
-  Serving second({"--data-dir", dir.name()}, first.grpc().ToString(), first.http().ToString());
+  Serving second({"--data-dir", dir.path()}, first.grpc().ToString(), first.http().ToString());
   EXPECT_EQ(second.grpc(), first.grpc());
   EXPECT_EQ(second.http(), first.http());
   EXPECT_EQ(second.Get("/readyz", 200), "ok\n");
@@ -145,16 +133,16 @@ void ExpectRefusal(const std::vector<std::string>& arguments, int code, const st
 }
 
 TEST(Smoke, WhatIsTakenIsRefusedInOneSentence) {
-  const TemporaryDirectory dir;
-  Serving muster({"--data-dir", dir.name()});
+  const host::TempDir dir;
+  Serving muster({"--data-dir", dir.path()});
   const std::string advice = ": Address already in use; stop the process that holds it or choose another port";
   const std::string grpc = muster.grpc().ToString();
   const std::string http = muster.http().ToString();
   ExpectRefusal({"serve", "--listen", grpc, "--metrics-addr", ":0"}, 1, "cannot listen on " + grpc + advice);
   ExpectRefusal({"serve", "--listen", ":0", "--metrics-addr", http}, 1, "cannot listen on " + http + advice);
   ExpectRefusal(
-      {"serve", "--listen", ":0", "--metrics-addr", ":0", "--data-dir", dir.name()}, 1,
-      "--data-dir " + dir.name() + ": another process works in it; stop that process or choose another directory");
+      {"serve", "--listen", ":0", "--metrics-addr", ":0", "--data-dir", dir.path()}, 1,
+      "--data-dir " + dir.path() + ": another process works in it; stop that process or choose another directory");
   EXPECT_EQ(muster.Get("/readyz", 200), "ok\n");
 }
 

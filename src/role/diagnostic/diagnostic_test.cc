@@ -1,10 +1,9 @@
 #include "role/diagnostic/diagnostic.h"
 
 #include <gtest/gtest.h>
-#include <httplib.h>
 
-#include <cstdlib>
-
+#include "host/http_get_for_test.h"
+#include "host/temp_dir_for_test.h"
 #include "rpc/health.h"
 
 namespace muster::diagnostic {
@@ -20,14 +19,14 @@ Options AnyPorts() {
 TEST(Diagnostic, ServesThenStops) {
   Diagnostic role(AnyPorts());
   ASSERT_EQ(role.Start(), Status());
-  httplib::Client http("127.0.0.1", role.metrics_address().port);
-  EXPECT_EQ(http.Get("/readyz")->status, 200);
-  EXPECT_NE(http.Get("/metrics")->body.find("muster_build_info{commit=\"abc\",version=\"1.2.3\"} 1\n"),
-            std::string::npos);
+  const host::Address http = role.metrics_address();
+  EXPECT_EQ(host::HttpGet(http, "/readyz").status, 200);
+  const std::string metrics = host::HttpGet(http, "/metrics").body;
+  EXPECT_TRUE(metrics.contains("muster_build_info{commit=\"abc\",version=\"1.2.3\"} 1\n")) << metrics;
   EXPECT_EQ(rpc::CheckHealth(role.listen_address(), "", 20s), Status());
   role.Stop();
   role.Stop();
-  EXPECT_FALSE(http.Get("/livez"));
+  EXPECT_EQ(host::HttpGet(http, "/livez").status, 0);
   EXPECT_EQ(rpc::CheckHealth(role.listen_address(), "", 20s).code(), Code::kUnavailable);
 }
 
@@ -43,16 +42,14 @@ TEST(Diagnostic, EachPortInUseFailsTheStart) {
 }
 
 TEST(Diagnostic, TheDataDirectoryHasOneOwner) {
-  std::string name = (std::filesystem::temp_directory_path() / "muster-XXXXXX").string();
-  ASSERT_NE(mkdtemp(name.data()), nullptr);
+  const host::TempDir dir;
   Options options = AnyPorts();
-  options.data_dir = name;
+  options.data_dir = dir.path();
   Diagnostic first(options);
   ASSERT_EQ(first.Start(), Status());
   EXPECT_EQ(Diagnostic(options).Start().code(), Code::kFailedPrecondition);
   first.Stop();
   EXPECT_EQ(Diagnostic(options).Start(), Status());
-  std::filesystem::remove_all(name);
 }
 
 }  // namespace

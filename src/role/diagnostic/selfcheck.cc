@@ -1,7 +1,6 @@
 #include "role/diagnostic/selfcheck.h"
 
 #include <fmt/format.h>
-#include <sqlite3.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,8 @@
 #include <ranges>
 #include <system_error>
 
+#include "host/persist.h"
+#include "host/sqlite_version.h"
 #include "host/system_clock.h"
 #include "rpc/health.h"
 #include "rpc/server.h"
@@ -29,40 +30,17 @@ CheckResult Optional(std::string name, std::string_view needed_for, std::span<co
           found ? *found : fmt::format("{}; only needed for {}", found.error().message(), needed_for)};
 }
 
-struct Closer {
-  void operator()(sqlite3* db) const { sqlite3_close(db); }
-  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-};
-using Database = std::unique_ptr<sqlite3, Closer>;
-
-Result<Database> OpenDatabase(const std::filesystem::path& file) {
-  sqlite3* raw = nullptr;
-  const int opened = sqlite3_open(file.c_str(), &raw);
-  Database db(raw);
-  if (opened != SQLITE_OK) {
-    return Error(Code::kFailedPrecondition, fmt::format("cannot open {}: {}", file.string(), sqlite3_errmsg(raw)));
-  }
-  return db;
-}
-
-// The number a fresh connection reads after another one wrote it and closed.
-Result<int> WriteThenRead(const std::filesystem::path& file, int number) {
+// What a second opening of the database finds after the first one wrote `value` and closed.
+Result<std::string> WriteThenRead(const std::string& file, const std::string& value) {
   {
-    MUSTER_ASSIGN_OR_RETURN(const Database db, OpenDatabase(file));
-    const std::string sql = fmt::format(
-        "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t(n); INSERT INTO t VALUES({});", number);
-    if (sqlite3_exec(db.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
-      return Error(Code::kFailedPrecondition, fmt::format("cannot write: {}", sqlite3_errmsg(db.get())));
-    }
+    MUSTER_ASSIGN_OR_RETURN(const auto db, host::SqlitePersist::Open(file, "selfcheck"));
+    const Status written = db->Commit({.writes = {{.key = "key", .value = value}}});
+    if (!written.ok()) return std::unexpected(written);
   }
-  MUSTER_ASSIGN_OR_RETURN(const Database db, OpenDatabase(file));
-  sqlite3_stmt* raw = nullptr;
-  const int prepared = sqlite3_prepare_v2(db.get(), "SELECT n FROM t", -1, &raw, nullptr);
-  const std::unique_ptr<sqlite3_stmt, Closer> statement(raw);
-  if (prepared != SQLITE_OK || sqlite3_step(raw) != SQLITE_ROW) {
-    return Error(Code::kDataLoss, fmt::format("cannot read back: {}", sqlite3_errmsg(db.get())));
-  }
-  return sqlite3_column_int(raw, 0);
+  MUSTER_ASSIGN_OR_RETURN(const auto db, host::SqlitePersist::Open(file, "selfcheck"));
+  MUSTER_ASSIGN_OR_RETURN(const contract::Recovered rows, db->Recover());
+  const auto row = rows.find("key");
+  return row == rows.end() ? std::string() : row->second;
 }
 
 }  // namespace
@@ -92,14 +70,14 @@ Result<std::string> CheckSqlite(const std::filesystem::path& parent) {
     return Error(Code::kFailedPrecondition,
                  fmt::format("cannot make a directory in {}; set TMPDIR to one you may write to", parent.string()));
   }
-  constexpr int kNumber = 4711;
-  const Result<int> read = WriteThenRead(std::filesystem::path(dir) / "check.db", kNumber);
+  const std::string value = "written";
+  const Result<std::string> read = WriteThenRead(dir + "/check.db", value);
   std::error_code removed;
   std::filesystem::remove_all(dir, removed);
-  if (!read) return std::unexpected(read.error());
-  if (*read != kNumber) return Error(Code::kDataLoss, fmt::format("wrote {}, read {}", kNumber, *read));
+  if (!read) return read;
+  if (*read != value) return Error(Code::kDataLoss, fmt::format("wrote \"{}\", read \"{}\"", value, *read));
   if (removed) return Error(Code::kFailedPrecondition, fmt::format("cannot remove {}: {}", dir, removed.message()));
-  return fmt::format("{}, wrote and read in {}", sqlite3_libversion(), parent.string());
+  return fmt::format("{}, wrote and read in {}", host::SqliteVersion(), parent.string());
 }
 
 Result<std::string> CheckGrpc() {
@@ -109,7 +87,7 @@ Result<std::string> CheckGrpc() {
   if (Status healthy = rpc::CheckHealth(server.address(), "", 5s); !healthy.ok()) {
     return std::unexpected(std::move(healthy));
   }
-  return fmt::format("served a health check on loopback");
+  return "served a health check on loopback";
 }
 
 Result<std::string> FindProgram(std::string_view path, std::span<const std::string_view> programs) {

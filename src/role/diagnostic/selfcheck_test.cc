@@ -6,6 +6,8 @@
 #include <array>
 #include <fstream>
 
+#include "host/temp_dir_for_test.h"
+
 namespace muster::diagnostic {
 namespace {
 
@@ -45,30 +47,26 @@ TEST(SelfCheck, ClocksThatCannotBeTrusted) {
 }
 
 TEST(SelfCheck, SqliteNeedsAPlaceToWriteAndLeavesNothing) {
-  std::string dir = (std::filesystem::temp_directory_path() / "muster-XXXXXX").string();
-  ASSERT_NE(mkdtemp(dir.data()), nullptr);
-  EXPECT_TRUE(CheckSqlite(dir));
-  EXPECT_TRUE(std::filesystem::is_empty(dir));
-  std::filesystem::remove_all(dir);
-  EXPECT_EQ(CheckSqlite(dir).error().message(),
-            "cannot make a directory in " + dir + "; set TMPDIR to one you may write to");
+  const host::TempDir dir;
+  EXPECT_TRUE(CheckSqlite(dir.path()));
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
+  EXPECT_EQ(CheckSqlite(dir.File("missing")).error().message(),
+            "cannot make a directory in " + dir.File("missing") + "; set TMPDIR to one you may write to");
 }
 
 TEST(SelfCheck, ProgramsAreFoundInPathOrder) {
-  std::string dir = (std::filesystem::temp_directory_path() / "muster-XXXXXX").string();
-  ASSERT_NE(mkdtemp(dir.data()), nullptr);
-  const auto place = [&](const char* name, std::filesystem::perms perms) {
-    const std::filesystem::path file = std::filesystem::path(dir) / name;
+  const host::TempDir dir;
+  const auto place = [&](const std::string& name, std::filesystem::perms perms) {
+    const std::filesystem::path file = dir.File(name);
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << "x";
     std::filesystem::permissions(file, perms);
   };
   place("a/tool", std::filesystem::perms::owner_read);
   place("b/tool", std::filesystem::perms::owner_all);
-  const std::string path = dir + "/missing:" + dir + "/a:" + dir + "/b";
-  EXPECT_EQ(FindProgram(path, std::array<std::string_view, 2>{"other", "tool"}), dir + "/b/tool");
+  const std::string path = dir.File("missing") + ":" + dir.File("a") + ":" + dir.File("b");
+  EXPECT_EQ(FindProgram(path, std::array<std::string_view, 2>{"other", "tool"}), dir.File("b/tool"));
   EXPECT_EQ(FindProgram(path, std::array<std::string_view, 1>{"other"}).error().message(), "no other in PATH");
-  std::filesystem::remove_all(dir);
 }
 
 }  // namespace
