@@ -5,7 +5,7 @@
 // is not self-describing: whoever stores it stores a version too.
 //
 // Decoding trusts nothing: any bytes give a value or `false`, never undefined behaviour or an allocation larger than
-// the input could justify.
+// the input could justify. Every value has one spelling: bytes that decode are the bytes that encode it.
 #pragma once
 
 #include <fmt/format.h>
@@ -246,7 +246,9 @@ bool Decode(Reader& reader, T& value) {
       typename T::key_type key{};
       typename T::mapped_type mapped{};
       if (!Decode(reader, key) || !Decode(reader, mapped)) return false;
-      if (!value.emplace(std::move(key), std::move(mapped)).second) return false;
+      // Keys in any other order than the encoder's would be a second spelling of the same map.
+      if (!value.empty() && !value.key_comp()(value.rbegin()->first, key)) return false;
+      value.emplace_hint(value.end(), std::move(key), std::move(mapped));
     }
     return true;
   } else if constexpr (internal::Sequence<T>) {

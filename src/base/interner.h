@@ -16,6 +16,13 @@ namespace muster {
 template <class I>
 class Interner {
  public:
+  Interner() = default;
+  // Not copied: the copy's map would point into the original's strings. Moving keeps every address.
+  Interner(const Interner&) = delete;
+  Interner& operator=(const Interner&) = delete;
+  Interner(Interner&&) = default;
+  Interner& operator=(Interner&&) = default;
+
   // The index of `text`, new on first sight.
   I Intern(std::string_view text) {
     if (const auto it = index_of_.find(text); it != index_of_.end()) return it->second;

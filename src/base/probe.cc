@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <csignal>
 #include <mutex>
 #include <set>
@@ -80,13 +81,26 @@ void SetMutant(std::string_view name, bool enabled) {
   registry.Refresh();
 }
 
-void EnableCrashPoint(std::string_view spec) {
+Status EnableCrashPoint(std::string_view spec) {
+  const size_t colon = spec.rfind(':');
+  const std::string_view name = spec.substr(0, colon);
+  uint64_t hit = 1;
+  bool valid = !name.empty();
+  if (colon != std::string_view::npos) {
+    const std::string_view digits = spec.substr(colon + 1);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), hit);
+    valid = valid && error == std::errc() && end == digits.data() + digits.size() && hit > 0;
+  }
+  if (!valid) {
+    return {Code::kInvalidArgument,
+            fmt::format("crash point \"{}\": write name or name:3 to die at the third hit", spec)};
+  }
   Registry& registry = Registry::Get();
   const std::lock_guard lock(registry.mu);
-  const size_t colon = spec.rfind(':');
-  registry.crash_name = spec.substr(0, colon);
-  registry.crash_in = colon == std::string_view::npos ? 1 : std::stoull(std::string(spec.substr(colon + 1)));
+  registry.crash_name = name;
+  registry.crash_in = hit;
   registry.Refresh();
+  return {};
 }
 
 std::vector<std::string> CrashPointsSeen() {

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
+
 namespace muster::faults {
 
 // One place in the code. Constructed once per place, registers itself for the life of the program.
@@ -52,7 +54,8 @@ void ResetProbes();
 // Switches a planted bug on or off, also before its line is first reached.
 void SetMutant(std::string_view name, bool enabled);
 // "name" or "name:3" (die at the third hit from now on). Hosts take it from MUSTER_CRASH_POINT in the environment.
-void EnableCrashPoint(std::string_view spec);
+// INVALID_ARGUMENT, and nothing enabled, if it is neither.
+Status EnableCrashPoint(std::string_view spec);
 // Names of the crash points passed so far: how a campaign learns what it can hit.
 std::vector<std::string> CrashPointsSeen();
 

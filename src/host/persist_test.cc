@@ -67,7 +67,7 @@ Recovered CommitAndDieAt(const std::string& crash_point, const std::string& path
   if (child == 0) {
     auto persist = SqlitePersist::Open(path, "test");
     if (!(*persist)->Commit(Persist{{{"first", "1"}}}).ok()) ::_exit(1);
-    faults::EnableCrashPoint(crash_point);
+    if (!faults::EnableCrashPoint(crash_point).ok()) ::_exit(1);
     (void)(*persist)->Commit(Persist{{{"second", "1"}, {"third", "1"}}});
     ::_exit(0);
   }

@@ -33,16 +33,11 @@ Penalty UpperBound(PenaltyBucket bucket) {
 
 std::string BucketLabel(PenaltyBucket bucket) {
   switch (bucket) {
-    case PenaltyBucket::kUnspecified:
-      return "unspecified";
-    case PenaltyBucket::kZero:
-      return "0";
-    case PenaltyBucket::kHalfDollar:
-      return "0.5";
-    case PenaltyBucket::kPinned:
-      return "pinned";
-    default:
-      return fmt::format("{}", UpperBound(bucket).finite.micros / kDollar);
+    case PenaltyBucket::kUnspecified: return "unspecified";
+    case PenaltyBucket::kZero: return "0";
+    case PenaltyBucket::kHalfDollar: return "0.5";
+    case PenaltyBucket::kPinned: return "pinned";
+    default: return fmt::format("{}", UpperBound(bucket).finite.micros / kDollar);
   }
 }
 

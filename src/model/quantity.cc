@@ -178,12 +178,10 @@ Result<int64_t> ParseQuantity(std::string_view text) {
   if (const auto why = TakeSuffix(rest, number)) return Refuse(text, *why);
   int64_t milli = 0;
   switch (ToMilli(std::move(number), milli)) {
-    case Fit::kExact:
-      return milli;
+    case Fit::kExact: return milli;
     case Fit::kTooFine:
       return Refuse(text, "finer than 1m, the smallest amount there is; round it to a whole number of milli-units");
-    case Fit::kTooLarge:
-      break;
+    case Fit::kTooLarge: break;
   }
   return Refuse(text, "too large; the largest amount is 9223372036854775807m");
 }

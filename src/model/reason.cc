@@ -11,14 +11,11 @@ namespace {
 // A switch, so that the compiler refuses a reason without a row.
 constexpr ReasonRow Row(Reason reason) {
   switch (reason) {
-    case Reason::kNone:
-      return {reason, "none", "nothing was decided"};
-    case Reason::kAcquireIdle:
-      return {reason, "phase1.bootstrap", "an idle machine is bound to cover a need"};
+    case Reason::kNone: return {reason, "none", "nothing was decided"};
+    case Reason::kAcquireIdle: return {reason, "phase1.bootstrap", "an idle machine is bound to cover a need"};
     case Reason::kAcquireSpeculative:
       return {reason, "phase1.provision", "a machine is bought to cover a need that no idle one can"};
-    case Reason::kPreempt:
-      return {reason, "phase2.inversion", "a need of higher priority takes this machine"};
+    case Reason::kPreempt: return {reason, "phase2.inversion", "a need of higher priority takes this machine"};
     case Reason::kPreemptSurplus:
       return {reason, "phase2.surplus", "a need of higher priority takes this machine, which its cluster does not use"};
     case Reason::kReclaimForNeed:
@@ -31,34 +28,27 @@ constexpr ReasonRow Row(Reason reason) {
       return {reason, "short.priority", "matching machines serve needs of the same or higher priority"};
     case Reason::kNoMatchingSupply:
       return {reason, "short.supply", "no machine of the shard matches the requirements and fits the smallest unit"};
-    case Reason::kTopologyUnsatisfiable:
-      return {reason, "short.topology", "no single domain can hold all of the need"};
+    case Reason::kTopologyUnsatisfiable: return {reason, "short.topology", "no single domain can hold all of the need"};
     case Reason::kPreemptionExhausted:
       return {reason, "short.preemption", "even with every machine it may preempt the need is not covered"};
     case Reason::kNoSession:
       return {reason, "short.session", "the cluster has no session, so nothing is acquired for it"};
-    case Reason::kClaimed:
-      return {reason, "hold.claimed", "a need claims this machine"};
+    case Reason::kClaimed: return {reason, "hold.claimed", "a need claims this machine"};
     case Reason::kTransitional:
       return {reason, "hold.transition", "the machine is between two states; its operation must end first"};
-    case Reason::kFailed:
-      return {reason, "hold.failed", "the machine failed; repair it or forget it"};
-    case Reason::kSurplusHold:
-      return {reason, "hold.surplus", "unclaimed, but not yet for as long as surplus is held"};
+    case Reason::kFailed: return {reason, "hold.failed", "the machine failed; repair it or forget it"};
+    case Reason::kSurplusHold: return {reason, "hold.surplus", "unclaimed, but not yet for as long as surplus is held"};
     case Reason::kGateShut:
       return {reason, "hold.gate", "unclaimed, but its cluster has not sent its needs since the shard started"};
-    case Reason::kClusterWithoutSession:
-      return {reason, "hold.session", "unclaimed, but its cluster has no session"};
+    case Reason::kClusterWithoutSession: return {reason, "hold.session", "unclaimed, but its cluster has no session"};
     case Reason::kReclaimLimit:
       return {reason, "hold.limit", "unclaimed, but its cluster has given up all it may for the moment"};
     case Reason::kReleaseHold:
       return {reason, "hold.release", "idle, but not yet for as long as its capacity type is held"};
     case Reason::kNeverReleased:
       return {reason, "hold.permanent", "idle, and of a capacity type that is never released"};
-    case Reason::kPledged:
-      return {reason, "hold.pledge", "promised to the need it was taken for"};
-    case Reason::kUnneeded:
-      return {reason, "hold.unneeded", "could be bought, but no need asks for it"};
+    case Reason::kPledged: return {reason, "hold.pledge", "promised to the need it was taken for"};
+    case Reason::kUnneeded: return {reason, "hold.unneeded", "could be bought, but no need asks for it"};
   }
   return {reason, "", ""};
 }

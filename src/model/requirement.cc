@@ -49,19 +49,15 @@ std::string CheckValues(const Requirement& requirement) {
   const std::string_view op = OperatorName(requirement.op);
   switch (requirement.op) {
     case Operator::kIn:
-    case Operator::kNotIn:
-      return values.empty() ? fmt::format("values: {} needs at least one", op) : "";
+    case Operator::kNotIn: return values.empty() ? fmt::format("values: {} needs at least one", op) : "";
     case Operator::kExists:
-    case Operator::kDoesNotExist:
-      return values.empty() ? "" : fmt::format("values: {} takes none", op);
-    case Operator::kSame:
-      return "";
+    case Operator::kDoesNotExist: return values.empty() ? "" : fmt::format("values: {} takes none", op);
+    case Operator::kSame: return "";
     case Operator::kGt:
     case Operator::kLt:
       if (values.size() != 1) return fmt::format("values: {} takes exactly one, not {}", op, values.size());
       return ParseInteger(values.front()) ? "" : NotAnInteger(values.front());
-    case Operator::kUnspecified:
-      break;
+    case Operator::kUnspecified: break;
   }
   return "operator: missing; use one of In, NotIn, Exists, DoesNotExist, Same, Gt, Lt";
 }
@@ -77,21 +73,14 @@ Result<Operator> ParseOperator(std::string_view name) { return ParseName(kOperat
 bool Matches(const Requirement& requirement, std::optional<std::string_view> attribute) {
   const auto listed = [&] { return std::ranges::find(requirement.values, *attribute) != requirement.values.end(); };
   switch (requirement.op) {
-    case Operator::kIn:
-      return attribute && listed();
-    case Operator::kNotIn:
-      return !attribute || !listed();
-    case Operator::kExists:
-      return attribute.has_value();
-    case Operator::kDoesNotExist:
-      return !attribute;
-    case Operator::kSame:
-      return attribute && (requirement.values.empty() || listed());
+    case Operator::kIn: return attribute && listed();
+    case Operator::kNotIn: return !attribute || !listed();
+    case Operator::kExists: return attribute.has_value();
+    case Operator::kDoesNotExist: return !attribute;
+    case Operator::kSame: return attribute && (requirement.values.empty() || listed());
     case Operator::kGt:
-    case Operator::kLt:
-      return attribute && MatchesOrder(requirement, *attribute);
-    case Operator::kUnspecified:
-      break;
+    case Operator::kLt: return attribute && MatchesOrder(requirement, *attribute);
+    case Operator::kUnspecified: break;
   }
   return false;
 }
