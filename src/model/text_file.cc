@@ -1,0 +1,70 @@
+#include "model/text_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace muster::model {
+namespace {
+
+class File {
+ public:
+  explicit File(const std::string& path)
+      : owned_(path != "-"), fd_(owned_ ? open(path.c_str(), O_RDONLY | O_CLOEXEC) : STDIN_FILENO) {}
+  ~File() {
+    if (owned_ && fd_ >= 0) close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  const bool owned_;
+  const int fd_;
+};
+
+Status FromErrno(std::string_view source, std::string_view action, int error) {
+  const Code code = error == ENOENT ? Code::kNotFound : error == EACCES ? Code::kPermissionDenied : Code::kUnavailable;
+  return {code, fmt::format("{}: cannot {}: {}", source, action, std::strerror(error))};
+}
+
+}  // namespace
+
+std::string SourceName(const std::string& path) { return path == "-" ? "standard input" : path; }
+
+Result<std::string> ReadTextFile(const std::string& path, const TextLimits& limits) {
+  const std::string source = SourceName(path);
+  const File file(path);
+  if (file.fd() < 0) return std::unexpected(FromErrno(source, "open", errno));
+  struct stat info{};
+  if (fstat(file.fd(), &info) != 0) return std::unexpected(FromErrno(source, "read", errno));
+  std::string text;
+  if (S_ISREG(info.st_mode)) {
+    const auto size = static_cast<size_t>(info.st_size);
+    if (size > limits.max_bytes) return std::unexpected(TooLarge(source, size, limits));
+    text.reserve(size);
+  }
+  char chunk[1 << 16];
+  while (true) {
+    const ssize_t n = read(file.fd(), chunk, sizeof chunk);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return std::unexpected(FromErrno(source, "read", errno));
+    if (n == 0) return text;
+    text.append(chunk, static_cast<size_t>(n));
+    if (text.size() > limits.max_bytes) return std::unexpected(TooLarge(source, text.size(), limits));
+  }
+}
+
+Status TooLarge(std::string_view source, size_t bytes, const TextLimits& limits) {
+  return TextError(source, {}, "",
+                   fmt::format("at least {} bytes are more than the limit of {}; split the file, or use JSON lines for "
+                               "large fleets",
+                               bytes, limits.max_bytes));
+}
+
+}  // namespace muster::model
