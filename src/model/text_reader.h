@@ -12,14 +12,14 @@
 //   root.RefuseUnknown();                                 // every field not asked for above is an error
 //   return errors.status();
 //
+// A field that is null (`labels:` with nothing after it) counts as absent.
+//
 // Thread-safety: none. A reader must not outlive its value or its TextErrors.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,6 +28,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "model/resources.h"
+#include "model/text_scalars.h"
 #include "model/text_value.h"
 
 namespace muster::model {
@@ -63,12 +64,13 @@ class TextReader {
 
   // Each leaves `out` alone when absent or wrong; wrong is an error naming what was expected and what was found.
   void Read(std::string& out);
-  void Read(bool& out);  // true or false
-  void Read(int32_t& out);
+  void Read(bool& out);     // true or false, unquoted
+  void Read(int32_t& out);  // decimal, unquoted, without leading zeros; so the next two
   void Read(int64_t& out);
   void Read(uint64_t& out);
-  void Read(Duration& out);  // "90s", "10m", "1h30m", "250ms"; a bare number is an error
-  void Read(Resources& out);
+  void Read(Duration& out);   // as ParseDuration
+  void Read(WallTime& out);   // as ParseWallTime
+  void Read(Resources& out);  // a map of quantities, quoted or not
   void Read(std::vector<std::string>& out);
   void Read(std::map<std::string, std::string>& out);
   // Anything with a parser of its own (ParseMoney, ParseState, ...). Takes scalars only.
@@ -91,18 +93,15 @@ class TextReader {
  private:
   TextReader(TextErrors& errors, const TextValue* value, std::string path, TextPosition position);
   bool ReadScalar(std::string& out);  // false if absent or not a scalar
+  bool Is(TextValue::Kind kind);      // false if absent; an error if something else
+  template <class Integer>
+  void ReadInteger(Integer& out);
 
   TextErrors* errors_;
   const TextValue* value_;  // nullptr: absent
   std::string path_;
-  TextPosition position_;                         // of the value, or of what should have held it
-  std::shared_ptr<std::set<std::string>> asked_;  // keys asked for, shared by copies of this reader
+  TextPosition position_;                            // of the value, or of what should have held it
+  std::shared_ptr<std::vector<std::string>> asked_;  // of a map: keys asked for, shared by copies of this reader
 };
-
-// The candidate closest to `word` (at most a third of its letters different), or empty. For "did you mean" hints.
-std::string NearestName(std::string_view word, const std::vector<std::string>& candidates);
-
-Result<Duration> ParseDuration(std::string_view text);
-std::string FormatDuration(Duration duration);  // "1h30m", "250ms", "0s"
 
 }  // namespace muster::model
