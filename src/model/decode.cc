@@ -5,12 +5,6 @@
 namespace muster::model {
 namespace {
 
-Result<WhenUnsatisfiable> ParseWhenUnsatisfiable(std::string_view text) {
-  if (text == "DoNotSchedule") return WhenUnsatisfiable::kDoNotSchedule;
-  if (text == "ScheduleAnyway") return WhenUnsatisfiable::kScheduleAnyway;
-  return InvalidArgument(Quoted(text) + " is not DoNotSchedule or ScheduleAnyway");
-}
-
 HostRef ReadHost(TextReader reader) {
   HostRef host;
   reader.Field("provider").Read(host.provider);

@@ -62,7 +62,7 @@ Result<std::string> ReadTextFile(const std::string& path, const TextLimits& limi
 
 Status TooLarge(std::string_view source, size_t bytes, const TextLimits& limits) {
   return TextError(source, {}, "",
-                   fmt::format("at least {} bytes are more than the limit of {}; split the file, or use JSON lines for "
+                   fmt::format("{} bytes are more than the limit of {}; split the file, or use JSON lines for "
                                "large fleets",
                                bytes, limits.max_bytes));
 }

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <limits>
 
+#include "model/names.h"
+
 namespace muster::model {
 namespace {
 

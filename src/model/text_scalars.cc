@@ -9,7 +9,7 @@
 #include <limits>
 #include <optional>
 
-#include "model/text_value.h"
+#include "model/names.h"
 
 namespace muster::model {
 namespace {
@@ -143,7 +143,7 @@ std::string NearestName(std::string_view word, const std::vector<std::string>& c
 
 Result<Duration> ParseDuration(std::string_view text) {
   const auto fail = [&](std::string_view why) {
-    return InvalidArgument(fmt::format("{} is not a duration: {}", Quoted(text), why));
+    return InvalidArgument(fmt::format("duration {}: {}", Quoted(text), why));
   };
   std::string_view rest = text;
   size_t next_unit = 0;  // units before it may not follow any more
@@ -187,7 +187,7 @@ Result<WallTime> ParseWallTime(std::string_view text) {
   constexpr int64_t kSecond = 1'000'000'000;
   constexpr int64_t kLastSecond = std::numeric_limits<int64_t>::max() / kSecond - 1;
   const auto fail = [&](std::string_view why) {
-    return InvalidArgument(fmt::format("{} is not a time: {}", Quoted(text), why));
+    return InvalidArgument(fmt::format("time {}: {}", Quoted(text), why));
   };
   int64_t seconds = 0;
   int64_t nanos = 0;

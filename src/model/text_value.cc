@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
+#include "model/names.h"
 #include "model/utf8.h"
 
 namespace muster::model {
 namespace {
 
 constexpr size_t kMaxShownKey = 64;
-constexpr size_t kMaxShownText = 80;
 constexpr size_t kMaxShownMessage = 500;
 
 std::string Shortened(std::string_view text, size_t max_bytes) {
@@ -61,13 +61,11 @@ std::string_view KindName(TextValue::Kind kind) {
 }
 
 std::string FieldPath(std::string_view parent, std::string_view key) {
-  if (!IsPlainKey(key)) return fmt::format("{}[{}]", parent, Quoted(Shortened(key, kMaxShownKey)));
+  if (!IsPlainKey(key)) return fmt::format("{}[{}]", parent, Quoted(key));
   return fmt::format("{}{}{}", parent, parent.empty() ? "" : ".", Shortened(key, kMaxShownKey));
 }
 
 std::string ItemPath(std::string_view parent, size_t index) { return fmt::format("{}[{}]", parent, index); }
-
-std::string Quoted(std::string_view text) { return fmt::format("\"{}\"", Shortened(text, kMaxShownText)); }
 
 Status TextError(std::string_view source, TextPosition position, std::string_view path, std::string_view what) {
   std::string message;

@@ -50,9 +50,6 @@ std::string_view KindName(TextValue::Kind kind);  // "null", "a scalar", "a list
 std::string FieldPath(std::string_view parent, std::string_view key);
 std::string ItemPath(std::string_view parent, size_t index);
 
-// `text` in quotes, cut when it is long: how errors show what the user wrote.
-std::string Quoted(std::string_view text);
-
 // INVALID_ARGUMENT "case.yaml:12:7: clusters[2].needs[0].minUnit.cpu: <what>". An empty source, an unknown position and
 // an empty path are left out. Always one line of printable text: control characters are escaped, long text is cut.
 Status TextError(std::string_view source, TextPosition position, std::string_view path, std::string_view what);

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "model/json_reader.h"
+#include "model/names.h"
 #include "model/text_builder.h"
 #include "model/text_file.h"
 #include "model/utf8.h"

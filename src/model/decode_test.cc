@@ -1,0 +1,210 @@
+#include "model/decode.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "model/json_reader.h"
+#include "model/yaml_reader.h"
+
+namespace muster::model {
+namespace {
+
+// The clusters and machines of a file, as a case file holds them.
+struct World {
+  std::vector<Need> needs;
+  std::vector<Machine> machines;
+};
+
+Result<World> ReadWorld(std::string_view yaml) {
+  MUSTER_ASSIGN_OR_RETURN(const TextValue value, ReadYamlDocument(yaml, "f.yaml"));
+  TextErrors errors("f.yaml");
+  TextReader root(errors, value);
+  World world;
+  for (TextReader& cluster : root.Field("clusters").List()) {
+    std::string name;
+    cluster.Field("name").Require().Read(name);
+    for (TextReader& need : cluster.Field("needs").List()) world.needs.push_back(ReadNeed(need, name));
+    cluster.RefuseUnknown();
+  }
+  for (TextReader& machine : root.Field("machines").List()) {
+    world.machines.push_back(ReadMachine(machine));
+    machine.RefuseUnknown();
+  }
+  root.RefuseUnknown();
+  if (!errors.ok()) return std::unexpected(errors.status());
+  return world;
+}
+
+std::string ErrorOf(std::string_view yaml) {
+  const auto world = ReadWorld(yaml);
+  return world ? "ok" : world.error().message();
+}
+
+// A need or a machine with one more line.
+std::string Need1(std::string_view line) {
+  return "clusters:\n- name: c\n  needs:\n  - aggregate: {cpu: 4}\n    " + std::string(line) + "\n";
+}
+std::string Machine1(std::string_view line) {
+  return "machines:\n- id: m-1\n  state: Speculative\n  " + std::string(line) + "\n";
+}
+
+TEST(Decode, Need) {
+  const auto world = ReadWorld(R"(
+clusters:
+- name: blue
+  needs:
+  - requirements:
+    - {key: topology.kubernetes.io/zone, values: [b, a]}
+    - {key: gpu, operator: Exists}
+    spread:
+    - {topologyKey: rack, maxSkew: 2, whenUnsatisfiable: ScheduleAnyway}
+    - topologyKey: zone
+    priority: 1000
+    interruptionPenalty: $0.51
+    reclamationPenalty: pinned
+    aggregate: {cpu: "64", memory: 256Gi, nvidia.com/gpu: 8}
+    minUnit: {cpu: 500m}
+    group: trainer
+    arrival: 2026-01-01T00:00:00Z
+  - aggregate: {cpu: 1}
+)");
+  ASSERT_TRUE(world) << world.error().message();
+  ASSERT_EQ(world->needs.size(), 2u);
+  Need expected;
+  expected.cluster = "blue";
+  expected.profile = Profile(
+      {.requirements = {{"gpu", Operator::kExists, {}}, {"topology.kubernetes.io/zone", Operator::kIn, {"a", "b"}}},
+       .spread = {{"rack", 2, WhenUnsatisfiable::kScheduleAnyway}, {"zone", 1, WhenUnsatisfiable::kDoNotSchedule}},
+       .priority = 1000,
+       .interruption = PenaltyBucket::kOneDollar,
+       .reclamation = PenaltyBucket::kPinned});
+  expected.aggregate = Resources{{"cpu", 64'000}, {"memory", (int64_t{256} << 30) * 1000}, {"nvidia.com/gpu", 8000}};
+  expected.min_unit = Resources{{"cpu", 500}};
+  expected.group = "trainer";
+  expected.arrival = WallTime(1767225600s);
+  EXPECT_EQ(world->needs[0], expected);
+  EXPECT_EQ(world->needs[1].profile, Profile());
+}
+
+TEST(Decode, Machine) {
+  const auto world = ReadWorld(R"(
+machines:
+- id: m-1
+  state: Configured
+  host: {provider: sim, ref: h-9}
+  instanceType: c8
+  zone: a
+  capacityType: spot
+  price: 0.34
+  interruptionProbability: 0.05
+  resources: {cpu: 8, memory: 32Gi}
+  allocatable: {cpu: 7500m}
+  labels: {rack: r1, gpu: "true"}
+  cluster: blue
+  metadata: {k: v}
+- {id: m-2, state: Failed, lastError: no power}
+)");
+  ASSERT_TRUE(world) << world.error().message();
+  ASSERT_EQ(world->machines.size(), 2u);
+  Machine expected;
+  expected.id = "m-1";
+  expected.state = MachineState::kConfigured;
+  expected.host = {.provider = "sim", .ref = "h-9"};
+  expected.instance_type = "c8";
+  expected.zone = "a";
+  expected.capacity_type = CapacityType::kSpot;
+  expected.price_per_hour = Money{340'000};
+  expected.interruption_probability = Probability{50'000};
+  expected.resources = Resources{{"cpu", 8000}, {"memory", (int64_t{32} << 30) * 1000}};
+  expected.allocatable = Resources{{"cpu", 7500}};
+  expected.labels = {{"gpu", "true"}, {"rack", "r1"}};
+  expected.cluster = "blue";
+  expected.shard_metadata = {{"k", "v"}};
+  EXPECT_EQ(world->machines[0], expected);
+  EXPECT_FALSE(world->machines[1].allocatable);
+  EXPECT_EQ(world->machines[1].last_error, "no power");
+}
+
+TEST(Decode, SaysWhatIsWrong) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"clusters:\n- name: a\n- name: b\n- name: c\n  needs:\n  - aggregate: {cpu: 8}\n    minUnit: {cpu: 4x}\n", "?"},
+      {Need1("minUnit: {cpu: -1}"), "?"},
+      {Need1("minUnit: {cpu: 1e-9}"), "?"},
+      {Need1("minUnit: {\"\": 1}"), "?"},
+      {Need1("minUnits: {cpu: 1}"), "?"},
+      {Need1("priority: high"), "?"},
+      {Need1("priority: 3000000000"), "?"},
+      {Need1("interruptionPenalty: lots"), "?"},
+      {Need1("reclamationPenalty: -3"), "?"},
+      {Need1("arrival: 12:00"), "?"},
+      {Need1("group: [a]"), "?"},
+      {Need1("requirements: {key: zone}"), "?"},
+      {Need1("requirements: [{key: zone}]"), "?"},
+      {Need1("requirements: [{operator: Exists}]"), "?"},
+      {Need1("requirements: [{key: zone, operator: in, values: [a]}]"), "?"},
+      {Need1("requirements: [{key: zone, operator: Near, values: [a]}]"), "?"},
+      {Need1("requirements: [{key: zone, operator: Exists, values: [a]}]"), "?"},
+      {Need1("requirements: [{key: zone, operator: In, values: []}]"), "?"},
+      {Need1("requirements: [{key: zone, operator: Gt, values: [big]}]"), "?"},
+      {Need1("requirements: [{key: zone, value: a}]"), "?"},
+      {Need1("spread: [{maxSkew: 1}]"), "?"},
+      {Need1("spread: [{topologyKey: zone, whenUnsatisfiable: Never}]"), "?"},
+      {Need1("spread: [{topologyKey: zone, maxSkew: 1.5}]"), "?"},
+      {"clusters:\n- name: c\n  needs:\n  - priority: 1\n", "?"},
+      {"machines:\n- state: Idle\n", "?"},
+      {"machines:\n- id: m-1\n", "?"},
+      {"machines:\n- {id: m-1, state: Lost}\n", "?"},
+      {"machines:\n- {id: m-1, state: Idle}\n", "?"},
+      {"machines:\n- {id: m-1, state: Failed}\n", "?"},
+      {"machines:\n- {id: '', state: Speculative}\n", "?"},
+      {Machine1("cluster: blue"), "?"},
+      {Machine1("price: free"), "?"},
+      {Machine1("price: 0.0000001"), "?"},
+      {Machine1("interruptionProbability: 1.5"), "?"},
+      {Machine1("capacityType: cheap"), "?"},
+      {Machine1("host: sim/h-9"), "?"},
+      {Machine1("host: {provider: sim, reference: h}"), "?"},
+      {Machine1("allocatable: {cpu: lots}"), "?"},
+      {Machine1("labels: [rack]"), "?"},
+      {Machine1("instance_type: c8"), "?"},
+  };
+  for (const auto& [yaml, message] : cases) EXPECT_EQ(ErrorOf(yaml), message) << yaml;
+}
+
+TEST(Decode, HundredThousandMachinesAsAStream) {
+  // Lines are made as they are asked for, so the whole is never in memory.
+  class Fleet : public std::streambuf {
+   protected:
+    int_type underflow() override {
+      if (next_ == 100'000) return traits_type::eof();
+      line_ = "{\"id\": \"m-" + std::to_string(next_++) +
+              "\", \"state\": \"Speculative\", \"instanceType\": \"c8\", \"zone\": \"a\", \"capacityType\": \"spot\", "
+              "\"price\": 0.34, \"interruptionProbability\": 0.05, \"resources\": {\"cpu\": 8, \"memory\": \"32Gi\"}, "
+              "\"labels\": {\"rack\": \"r1\"}}\n";
+      setg(line_.data(), line_.data(), line_.data() + line_.size());
+      return traits_type::to_int_type(line_.front());
+    }
+
+   private:
+    int next_ = 0;
+    std::string line_;
+  };
+  Fleet fleet;
+  std::istream in(&fleet);
+  int count = 0;
+  const Status status = ReadJsonLines(in, "fleet.jsonl", [&](const TextValue& row) {
+    TextErrors errors("fleet.jsonl");
+    TextReader reader(errors, row);
+    const Machine machine = ReadMachine(reader);
+    reader.RefuseUnknown();
+    EXPECT_EQ(machine.id, "m-" + std::to_string(count++));
+    EXPECT_EQ(machine.resources.Get("cpu"), 8000);
+    return errors.status();
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(count, 100'000);
+}
+
+}  // namespace
+}  // namespace muster::model
