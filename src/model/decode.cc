@@ -82,7 +82,9 @@ Machine ReadMachine(TextReader& reader) {
   reader.Field("labels").Read(machine.labels);
   reader.Field("cluster").Read(machine.cluster);
   reader.Field("metadata").Read(machine.shard_metadata);
-  reader.Field("lastError").Read(machine.last_error);
+  TextReader last_error = reader.Field("lastError");
+  if (machine.state == MachineState::kFailed) last_error.Require();
+  last_error.Read(machine.last_error);
   FailUnlessOk(reader, CheckStructure(machine));
   return machine;
 }

@@ -44,23 +44,17 @@ class Parser {
   Status Value() {
     const TextPosition position = Here();
     switch (Peek()) {
-      case '{':
-        return Object(position);
-      case '[':
-        return List(position);
+      case '{': return Object(position);
+      case '[': return List(position);
       case '"': {
         std::string text;
         MUSTER_RETURN_IF_ERROR(String(text));
         return builder_.Scalar(std::move(text), /*quoted=*/true, position);
       }
-      case 't':
-        return Literal("true", position);
-      case 'f':
-        return Literal("false", position);
-      case 'n':
-        return Literal("null", position);
-      default:
-        return Number(position);
+      case 't': return Literal("true", position);
+      case 'f': return Literal("false", position);
+      case 'n': return Literal("null", position);
+      default: return Number(position);
     }
   }
 

@@ -78,7 +78,7 @@ TEST_F(TextFile, StandardInput) {
     close(saved);
   }
   ASSERT_FALSE(value);
-  EXPECT_EQ(value.error().message(), "standard input:2:1: zone: not valid YAML: end of sequence flow not found");
+  EXPECT_EQ(value.error().message(), "standard input:2:1: zone[1]: not valid YAML: end of sequence flow not found");
 }
 
 }  // namespace

@@ -40,14 +40,20 @@ bool TextReader::Is(TextValue::Kind kind) {
   return false;
 }
 
+TextReader TextReader::Absent(const TextReader& holder, std::string_view key, TextPosition position) {
+  TextReader absent(*holder.errors_, nullptr, FieldPath(holder.path_, key), position);
+  absent.holder_ = holder.value_;
+  absent.key_ = key;
+  return absent;
+}
+
 TextReader TextReader::Field(std::string_view key) {
-  std::string path = FieldPath(path_, key);
-  if (!Is(TextValue::Kind::kMap)) return {*errors_, nullptr, std::move(path), position_};
+  if (!Is(TextValue::Kind::kMap)) return Absent(*this, key, position_);
   asked_->emplace_back(key);
   const TextField* field = value_->Find(key);
-  if (field == nullptr) return {*errors_, nullptr, std::move(path), position_};
-  if (field->value.kind == TextValue::Kind::kNull) return {*errors_, nullptr, std::move(path), field->position};
-  return {*errors_, &field->value, std::move(path), field->value.position};
+  if (field == nullptr) return Absent(*this, key, position_);
+  if (field->value.kind == TextValue::Kind::kNull) return Absent(*this, key, field->position);
+  return {*errors_, &field->value, FieldPath(path_, key), field->value.position};
 }
 
 std::vector<TextReader> TextReader::List() {
@@ -72,7 +78,15 @@ std::vector<std::pair<std::string, TextReader>> TextReader::Entries() {
 }
 
 TextReader& TextReader::Require() {
-  if (!present()) Fail("this field is required");
+  if (present() || !errors_->ok()) return *this;
+  std::vector<std::string> given;
+  if (holder_ != nullptr) {
+    for (const TextField& field : holder_->fields) given.push_back(field.key);
+  }
+  const std::string nearest = NearestName(key_, given);
+  Fail(nearest.empty() || nearest == key_
+           ? "this field is required"
+           : fmt::format("this field is required; is {} meant to be it?", Quoted(nearest)));
   return *this;
 }
 

@@ -59,7 +59,7 @@ class TextReader {
   std::vector<TextReader> List();
   // The entries of a map, none if absent. Not a map: an error.
   std::vector<std::pair<std::string, TextReader>> Entries();
-  // An error if absent.
+  // An error if absent, with a hint if the map holds a similar name.
   TextReader& Require();
 
   // Each leaves `out` alone when absent or wrong; wrong is an error naming what was expected and what was found.
@@ -97,11 +97,15 @@ class TextReader {
   template <class Integer>
   void ReadInteger(Integer& out);
 
+  static TextReader Absent(const TextReader& holder, std::string_view key, TextPosition position);
+
   TextErrors* errors_;
   const TextValue* value_;  // nullptr: absent
   std::string path_;
   TextPosition position_;                            // of the value, or of what should have held it
   std::shared_ptr<std::vector<std::string>> asked_;  // of a map: keys asked for, shared by copies of this reader
+  const TextValue* holder_ = nullptr;                // of an absent field: the map without it, if there is one
+  std::string key_;                                  // of an absent field
 };
 
 }  // namespace muster::model

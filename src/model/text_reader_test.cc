@@ -118,7 +118,7 @@ TEST(TextReader, SaysWhatIsWrong) {
       {"x: 1.0", Into(small), R"(f.yaml:1:4: x: expected a whole number but found "1.0")"},
       {"x: '4'", Into(small), "f.yaml:1:4: x: expected a whole number but found a string; write 4 without quotes"},
       {"x: 010", Into(small), R"(f.yaml:1:4: x: "010" is ambiguous; write the number without leading zeros)"},
-      {"x: -", Into(small), "f.yaml:1:4: x: expected a single value but found a list"},
+      {"x:\n- 1", Into(small), "f.yaml:2:1: x: expected a single value but found a list"},
       {"x: 2147483648", Into(small),
        R"(f.yaml:1:4: x: "2147483648" is out of range; expected a whole number from -2147483648 to 2147483647)"},
       {"x: 99999999999999999999", Into(large),
@@ -139,6 +139,8 @@ TEST(TextReader, SaysWhatIsWrong) {
       {"x: [a]", Into(map), "f.yaml:1:4: x: expected a map but found a list"},
       {"z: 1\na: {c: 1}\n", required, R"(f.yaml:2:4: a["b.c"]: this field is required)"},
       {"z: 1\na:\n", required, R"(f.yaml:2:1: a["b.c"]: this field is required)"},
+      {"a:\n  bbc: 1\n  b,c: 2\n", required,
+       R"(f.yaml:2:3: a["b.c"]: this field is required; is "bbc" meant to be it?)"},
       {"z: 1\n", required, R"(f.yaml:1:1: a["b.c"]: this field is required)"},
   };
   for (const Case& c : cases) EXPECT_EQ(ErrorOf(c.yaml, c.read), c.message) << c.yaml;

@@ -63,7 +63,7 @@ TEST(FormatDuration, Forms) {
 TEST(FormatDuration, RoundTrip) {
   EXPECT_TRUE(rc::check("a duration reads back as itself", [] {
     const Duration duration(*rc::gen::inRange<int64_t>(0, std::numeric_limits<int64_t>::max()));
-    RC_ASSERT(ParseDuration(FormatDuration(duration)) == duration);
+    RC_ASSERT((ParseDuration(FormatDuration(duration)) == duration));
   }));
 }
 

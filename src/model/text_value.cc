@@ -48,14 +48,10 @@ const TextField* TextValue::Find(std::string_view key) const {
 
 std::string_view KindName(TextValue::Kind kind) {
   switch (kind) {
-    case TextValue::Kind::kNull:
-      return "null";
-    case TextValue::Kind::kScalar:
-      return "a scalar";
-    case TextValue::Kind::kList:
-      return "a list";
-    case TextValue::Kind::kMap:
-      return "a map";
+    case TextValue::Kind::kNull: return "null";
+    case TextValue::Kind::kScalar: return "a scalar";
+    case TextValue::Kind::kList: return "a list";
+    case TextValue::Kind::kMap: return "a map";
   }
   return "null";
 }

@@ -23,11 +23,14 @@ namespace muster::model {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-constexpr std::string_view kDocumentStart = "---";
 constexpr std::string_view kAliasRefused = "anchors (&) and aliases (*) are not supported; write the value out";
 // yaml-cpp scans a flow collection to its end before it reports the first event, at 230 bytes of memory for each
 // bracket. This much text without an event, and the input ends for it.
 constexpr size_t kMaxSilentBytes = 1u << 20;
+constexpr std::string_view kTooSilent =
+    "more than 1 MiB follows without a value; write long lists and maps in block style (no [] or {}), or the whole "
+    "file "
+    "as JSON";
 
 TextPosition ToPosition(const YAML::Mark& mark) { return {.line = mark.line + 1, .column = mark.column + 1}; }
 
@@ -43,17 +46,21 @@ struct Refused {
   Status status;
 };
 
-// Feeds yaml-cpp and counts what it has taken since the last event.
+// Feeds yaml-cpp and counts what it has taken since the last event. Ends the text with a document end: without one,
+// yaml-cpp takes the end of the text for the missing end of a quoted scalar.
 class MeteredInput : public std::streambuf {
  public:
-  explicit MeteredInput(std::string_view text) : rest_(text) {}
+  explicit MeteredInput(std::string_view text) : rest_(text), end_(text.ends_with('\n') ? "...\n" : "\n...\n") {}
   void OnEvent() { silent_ = 0; }
-  bool exhausted() const { return silent_ > kMaxSilentBytes; }
+  bool exhausted() const { return exhausted_; }
 
  protected:
   int_type underflow() override {
     constexpr size_t kChunk = 4096;
-    if (rest_.empty() || exhausted()) return traits_type::eof();
+    exhausted_ = exhausted_ || silent_ > kMaxSilentBytes;
+    if (exhausted_) return traits_type::eof();
+    if (rest_.empty()) rest_ = std::exchange(end_, {});
+    if (rest_.empty()) return traits_type::eof();
     const std::string_view chunk = rest_.substr(0, kChunk);
     rest_.remove_prefix(chunk.size());
     silent_ += chunk.size();
@@ -64,7 +71,9 @@ class MeteredInput : public std::streambuf {
 
  private:
   std::string_view rest_;
+  std::string_view end_;
   size_t silent_ = 0;
+  bool exhausted_ = false;
 };
 
 class Handler : public YAML::EventHandler {
@@ -78,8 +87,8 @@ class Handler : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark& mark) override {
     At(mark);
     // yaml-cpp takes whatever it cannot fit into a document as the beginning of another, without end for a lone comma.
-    const bool announced =
-        text_.substr(std::min(text_.size(), static_cast<size_t>(mark.pos))).starts_with(kDocumentStart);
+    const std::string_view here = text_.substr(std::min(text_.size(), static_cast<size_t>(mark.pos)));
+    const bool announced = here.empty() || here.starts_with("---") || here.starts_with("...");
     if (std::exchange(started_, true) && !announced) {
       Refuse(
           "this does not belong to the document above it; indent it like the lines before, or begin a document with "
@@ -114,7 +123,7 @@ class Handler : public YAML::EventHandler {
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
                        YAML::EmitterStyle::value /*style*/) override {
     At(mark);
-    if (builder_.ExpectsKey()) Refuse("a key must be a scalar, not a list");
+    if (builder_.ExpectsKey()) Refuse("a key must be a scalar, not a list; is a ] missing?");
     CheckTag(tag, "tag:yaml.org,2002:seq");
     Check(builder_.BeginList(last_));
   }
@@ -122,7 +131,7 @@ class Handler : public YAML::EventHandler {
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
                   YAML::EmitterStyle::value /*style*/) override {
     At(mark);
-    if (builder_.ExpectsKey()) Refuse("a key must be a scalar, not a map");
+    if (builder_.ExpectsKey()) Refuse("a key must be a scalar, not a map; is a } missing?");
     CheckTag(tag, "tag:yaml.org,2002:map");
     Check(builder_.BeginMap(last_));
   }
@@ -130,8 +139,9 @@ class Handler : public YAML::EventHandler {
 
  private:
   void At(const YAML::Mark& mark) {
-    input_.OnEvent();
     last_ = ToPosition(mark);
+    if (input_.exhausted()) Refuse(kTooSilent);  // what yaml-cpp reports of a text cut short is not what it says
+    input_.OnEvent();
   }
   [[noreturn]] void Refuse(std::string_view what) const { throw Refused{builder_.Fail(last_, what)}; }
   static void Check(Status status) {
@@ -179,6 +189,8 @@ Status CheckCharacters(std::string_view text, std::string_view source) {
 std::string Explain(const YAML::Exception& error) {
   if (error.msg.starts_with(YAML::ErrorMsg::UNKNOWN_ANCHOR)) return std::string(kAliasRefused);
   if (error.msg.starts_with(YAML::ErrorMsg::TAB_IN_INDENTATION)) return "a tab in the indentation; use spaces";
+  if (error.msg.starts_with(YAML::ErrorMsg::DOC_IN_SCALAR))
+    return "a quoted text is not closed before the document ends";
   return fmt::format("not valid YAML: {}", error.msg);
 }
 
@@ -195,17 +207,10 @@ Result<std::vector<TextValue>> Parse(std::string_view text, std::string_view sou
   } catch (const Refused& refused) {
     failure = refused.status;
   } catch (const YAML::Exception& error) {
-    failure = builder.Fail(error.mark.is_null() ? handler.last_position() : ToPosition(error.mark), Explain(error));
+    failure = input.exhausted() ? builder.Fail(handler.last_position(), kTooSilent)
+                                : builder.Fail(ToPosition(error.mark), Explain(error));
   } catch (const std::exception& error) {
     failure = builder.Fail(handler.last_position(), fmt::format("the YAML parser failed: {}", error.what()));
-  }
-  if (input.exhausted()) {  // then any other failure is that the text seemed to end
-    return std::unexpected(builder.Fail(
-        handler.last_position(),
-        fmt::format(
-            "more than {} bytes follow without a value; write long lists and maps in block style (no [] or {{}}), "
-            "or the whole file as JSON",
-            kMaxSilentBytes)));
   }
   if (!failure.ok()) return std::unexpected(std::move(failure));
   return handler.TakeDocuments();

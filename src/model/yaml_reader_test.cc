@@ -98,7 +98,7 @@ TEST(ReadYaml, SaysWhatIsWrong) {
       {"", "f.yaml: the file is empty; expected one document"},
       {"a: 1\n---\nb: 2\n", "f.yaml:3:1: a second document begins here; expected one, found 2"},
       {"clusters:\n- name: a\n  zone: x\n  name: b\n",
-       "f.yaml:4:3: clusters[0].name: this key is given twice, first at line 2, column 5; keep one of them"},
+       "f.yaml:4:3: clusters[0].name: this key is given twice, first at line 2, column 3; keep one of them"},
       {"{a: {b: 1, b: 2}}", "f.yaml:1:12: a.b: this key is given twice, first at line 1, column 6; keep one of them"},
       {"a: 1\n'a': 2\n", "f.yaml:2:1: a: this key is given twice, first at line 1, column 1; keep one of them"},
       {"base: &b {cpu: 1}\n", "f.yaml:1:7: base: " + std::string(kAlias)},
@@ -106,8 +106,8 @@ TEST(ReadYaml, SaysWhatIsWrong) {
       {"&k key: 1\n", "f.yaml:1:1: " + std::string(kAlias)},
       {"*k : 1\n", "f.yaml:1:1: " + std::string(kAlias)},
       {"a:\n  <<: {b: 1}\n", "f.yaml:2:3: a: merge keys (<<) are not supported; write the fields out"},
-      {"? [a, b]\n: c\n", "f.yaml:1:3: a key must be a scalar, not a list"},
-      {"z:\n  ? {a: b}\n  : c\n", "f.yaml:2:5: z: a key must be a scalar, not a map"},
+      {"? [a, b]\n: c\n", "f.yaml:1:3: a key must be a scalar, not a list; is a ] missing?"},
+      {"z:\n  ? {a: b}\n  : c\n", "f.yaml:2:5: z: a key must be a scalar, not a map; is a } missing?"},
       {"z:\n  ~: c\n", "f.yaml:2:3: z: a key is missing or null; name it, in quotes if it is really called that"},
       {": c\n", "f.yaml:1:1: a key is missing or null; name it, in quotes if it is really called that"},
       {"a: !secret x\n", "f.yaml:1:4: a: the tag \"!secret\" is not supported; remove it"},
@@ -118,8 +118,11 @@ TEST(ReadYaml, SaysWhatIsWrong) {
       {",\n", "f.yaml:1:1: " + std::string(kStray)},
       {"{a: b}, c\n", "f.yaml:1:7: " + std::string(kStray)},
       {"a: 1\n  b: 2\n", "f.yaml:2:4: not valid YAML: illegal map value"},
-      {"a: [1, 2\nb: 3\n", "f.yaml:3:1: a: not valid YAML: end of sequence flow not found"},
-      {"a: 'x\n", "f.yaml:2:1: a: not valid YAML: illegal EOF in scalar"},
+      {"a: [1, 2\nb: 3\n", "f.yaml:2:2: a[2]: not valid YAML: end of sequence flow not found"},
+      {"a: 'x\n", "f.yaml:2:1: a: a quoted text is not closed before the document ends"},
+      {"a: \"x", "f.yaml:2:1: a: a quoted text is not closed before the document ends"},
+      {"[a, [b", "f.yaml:1:1: a key must be a scalar, not a list; is a ] missing?"},
+      {"a: {b: c", "f.yaml:2:1: a: not valid YAML: end of map flow not found"},
       {"a: @x\n", "f.yaml:1:4: a: not valid YAML: unknown token"},
       {"a: \"\\ud800\"\n", "f.yaml:1:11: a: not valid YAML: invalid unicode: 55296"},
       {"a: b\xC3\n", "f.yaml:1:5: byte 0xc3 is not UTF-8; save the file as UTF-8"},
@@ -144,19 +147,23 @@ TEST(ReadYaml, DepthIsLimited) {
   EXPECT_EQ(ErrorOf(BlockNested(64)), "accepted");
   const std::string path = Repeat("[0]", 64 * 3);
   EXPECT_EQ(ErrorOf(BlockNested(65)), "f.yaml:1:129: " + path + ": nested deeper than 64 levels; flatten it");
-  EXPECT_EQ(ErrorOf(Repeat("[", 65)), "f.yaml:1:65: " + path + ": nested deeper than 64 levels; flatten it");
-  EXPECT_EQ(ErrorOf(Repeat("[", 100'000)), "f.yaml:1:65: " + path + ": nested deeper than 64 levels; flatten it");
+  EXPECT_EQ(ErrorOf(Repeat("[", 65) + Repeat("]", 65)),
+            "f.yaml:1:65: " + path + ": nested deeper than 64 levels; flatten it");
+  EXPECT_EQ(ErrorOf(Repeat("[", 100'000) + Repeat("]", 100'000)),
+            "f.yaml:1:65: " + path + ": nested deeper than 64 levels; flatten it");
   EXPECT_EQ(ErrorOf(BlockNested(1'000'000)), "f.yaml:1:129: " + path + ": nested deeper than 64 levels; flatten it");
 }
 
 TEST(ReadYaml, LongFlowCollectionIsRefusedBeforeItFillsMemory) {
   constexpr std::string_view kLong =
-      "more than 1048576 bytes follow without a value; write long lists and maps in block style (no [] or {}), or the "
-      "whole file as JSON";
-  EXPECT_EQ(ErrorOf("a:\n  b: " + Repeat("[", 3u << 20)), "f.yaml:2:3: a.b: " + std::string(kLong));
-  EXPECT_EQ(ErrorOf("[" + Repeat("x, ", 3u << 20) + "x]"), "f.yaml: " + std::string(kLong));
-  EXPECT_EQ(ErrorOf("[" + Repeat("1, ", 3u << 20) + "1]"), "accepted");     // JSON
-  EXPECT_EQ(ErrorOf("a:\n" + Repeat("- [x, y]\n", 3u << 20)), "accepted");  // many short ones
+      ": more than 1 MiB follows without a value; write long lists and maps in block style (no [] or {}), or the whole "
+      "file as JSON";
+  constexpr size_t kBytes = (1u << 20) + 100'000;
+  EXPECT_EQ(ErrorOf("a:\n  b: " + Repeat("[", kBytes)), "f.yaml:2:7: a.b[0]" + std::string(kLong));
+  EXPECT_EQ(ErrorOf("[" + Repeat("x, ", kBytes) + "x]"), "f.yaml:1:1" + std::string(kLong));
+  EXPECT_EQ(ErrorOf("a: '" + Repeat("x", kBytes)), "f.yaml:1:1: a" + std::string(kLong));
+  EXPECT_EQ(ErrorOf("[" + Repeat("1, ", kBytes) + "1]"), "accepted");     // JSON
+  EXPECT_EQ(ErrorOf("a:\n" + Repeat("- [x, y]\n", kBytes)), "accepted");  // many short ones
 }
 
 TEST(ReadYaml, SizeIsLimited) {
