@@ -73,4 +73,11 @@ Status TextError(std::string_view source, TextPosition position, std::string_vie
   return {Code::kInvalidArgument, Printable(message)};
 }
 
+Status TextTooLarge(std::string_view source, size_t bytes, const TextLimits& limits) {
+  return TextError(
+      source, {}, "",
+      fmt::format("{} bytes are more than the limit of {}; split the file, or use JSON lines for large fleets", bytes,
+                  limits.max_bytes));
+}
+
 }  // namespace muster::model

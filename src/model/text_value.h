@@ -60,4 +60,7 @@ struct TextLimits {
   int max_depth = 64;
 };
 
+// The refusal of `bytes` of text, which are more than max_bytes.
+Status TextTooLarge(std::string_view source, size_t bytes, const TextLimits& limits);
+
 }  // namespace muster::model

@@ -16,7 +16,6 @@
 #include "model/json_reader.h"
 #include "model/names.h"
 #include "model/text_builder.h"
-#include "model/text_file.h"
 #include "model/utf8.h"
 
 namespace muster::model {
@@ -219,7 +218,7 @@ Result<std::vector<TextValue>> Parse(std::string_view text, std::string_view sou
 }  // namespace
 
 Result<std::vector<TextValue>> ReadYaml(std::string_view text, std::string_view source, const TextLimits& limits) {
-  if (text.size() > limits.max_bytes) return std::unexpected(TooLarge(source, text.size(), limits));
+  if (text.size() > limits.max_bytes) return std::unexpected(TextTooLarge(source, text.size(), limits));
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   if (Status status = CheckCharacters(text, source); !status.ok()) return std::unexpected(std::move(status));
 
@@ -244,11 +243,6 @@ Result<TextValue> ReadYamlDocument(std::string_view text, std::string_view sourc
                   fmt::format("a second document begins here; expected one, found {}", documents.size())));
   }
   return std::move(documents.front());
-}
-
-Result<TextValue> ReadYamlFile(const std::string& path, const TextLimits& limits) {
-  MUSTER_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, limits));
-  return ReadYamlDocument(text, SourceName(path), limits);
 }
 
 }  // namespace muster::model

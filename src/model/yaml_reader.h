@@ -8,7 +8,6 @@
 // A byte order mark is skipped. ~, null and nothing at all, unquoted, are null.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,9 +20,5 @@ namespace muster::model {
 Result<std::vector<TextValue>> ReadYaml(std::string_view text, std::string_view source, const TextLimits& limits = {});
 // Exactly one document, as most files hold.
 Result<TextValue> ReadYamlDocument(std::string_view text, std::string_view source, const TextLimits& limits = {});
-// Reads the file (or standard input for "-") and then as ReadYamlDocument. A larger file is refused by its size,
-// unread; standard input and pipes are read no further than the limit. NOT_FOUND, PERMISSION_DENIED or UNAVAILABLE if
-// the file cannot be read.
-Result<TextValue> ReadYamlFile(const std::string& path, const TextLimits& limits = {});
 
 }  // namespace muster::model

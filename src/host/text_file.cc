@@ -1,4 +1,4 @@
-#include "model/text_file.h"
+#include "host/text_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -7,9 +7,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
-namespace muster::model {
+#include "model/yaml_reader.h"
+
+namespace muster::host {
 namespace {
 
 class File {
@@ -37,7 +40,7 @@ Status FromErrno(std::string_view source, std::string_view action, int error) {
 
 std::string SourceName(const std::string& path) { return path == "-" ? "standard input" : path; }
 
-Result<std::string> ReadTextFile(const std::string& path, const TextLimits& limits) {
+Result<std::string> ReadTextFile(const std::string& path, const model::TextLimits& limits) {
   const std::string source = SourceName(path);
   const File file(path);
   if (file.fd() < 0) return std::unexpected(FromErrno(source, "open", errno));
@@ -46,7 +49,7 @@ Result<std::string> ReadTextFile(const std::string& path, const TextLimits& limi
   std::string text;
   if (S_ISREG(info.st_mode)) {
     const auto size = static_cast<size_t>(info.st_size);
-    if (size > limits.max_bytes) return std::unexpected(TooLarge(source, size, limits));
+    if (size > limits.max_bytes) return std::unexpected(model::TextTooLarge(source, size, limits));
     text.reserve(size);
   }
   char chunk[1 << 16];
@@ -56,15 +59,13 @@ Result<std::string> ReadTextFile(const std::string& path, const TextLimits& limi
     if (n < 0) return std::unexpected(FromErrno(source, "read", errno));
     if (n == 0) return text;
     text.append(chunk, static_cast<size_t>(n));
-    if (text.size() > limits.max_bytes) return std::unexpected(TooLarge(source, text.size(), limits));
+    if (text.size() > limits.max_bytes) return std::unexpected(model::TextTooLarge(source, text.size(), limits));
   }
 }
 
-Status TooLarge(std::string_view source, size_t bytes, const TextLimits& limits) {
-  return TextError(source, {}, "",
-                   fmt::format("{} bytes are more than the limit of {}; split the file, or use JSON lines for "
-                               "large fleets",
-                               bytes, limits.max_bytes));
+Result<model::TextValue> ReadYamlFile(const std::string& path, const model::TextLimits& limits) {
+  MUSTER_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, limits));
+  return model::ReadYamlDocument(text, SourceName(path), limits);
 }
 
-}  // namespace muster::model
+}  // namespace muster::host
