@@ -1,0 +1,71 @@
+#include "engine/bind_stamp.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string_view>
+
+namespace muster::engine {
+namespace {
+
+constexpr std::string_view kPriority = "bigfleet.lucy.sh/assigned-priority";
+constexpr std::string_view kInterruption = "bigfleet.lucy.sh/assigned-interruption-penalty-dollars";
+constexpr std::string_view kReclamation = "bigfleet.lucy.sh/assigned-reclamation-penalty-dollars";
+constexpr std::string_view kFingerprint = "bigfleet.lucy.sh/assigned-need-fingerprint";
+constexpr std::string_view kGroup = "bigfleet.lucy.sh/assigned-group";
+
+template <class T>
+std::optional<T> ParseNumber(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<model::Penalty> ParseDollars(std::string_view text) {
+  if (text == "+Inf" || text == "Inf") return model::Penalty::Pinned();
+  const auto dollars = ParseNumber<double>(text);
+  if (!dollars) return std::nullopt;
+  const auto money = model::MoneyFromDollars(*dollars);
+  if (!money) return std::nullopt;
+  return model::Penalty{.finite = *money};
+}
+
+std::string FormatDollars(const model::Penalty& penalty) {
+  return penalty.pinned ? "+Inf" : fmt::format("{}", model::ToDollars(penalty.finite));
+}
+
+}  // namespace
+
+std::optional<model::Attribution> DecodeBindStamp(const std::map<std::string, std::string>& metadata) {
+  model::Attribution attribution;
+  bool found = false;
+  for (const auto& [key, value] : metadata) {
+    if (key == kPriority) {
+      if (const auto priority = ParseNumber<int32_t>(value)) attribution.priority = *priority;
+    } else if (key == kInterruption) {
+      if (const auto penalty = ParseDollars(value)) attribution.interruption = *penalty;
+    } else if (key == kReclamation) {
+      if (const auto penalty = ParseDollars(value)) attribution.reclamation = *penalty;
+    } else if (key == kFingerprint) {
+      attribution.fingerprint = value;
+    } else if (key == kGroup) {
+      attribution.group = value;
+    } else {
+      continue;
+    }
+    found = true;
+  }
+  if (!found) return std::nullopt;
+  return attribution;
+}
+
+std::map<std::string, std::string> EncodeBindStamp(const model::Attribution& attribution) {
+  return {{std::string(kPriority), fmt::format("{}", attribution.priority)},
+          {std::string(kInterruption), FormatDollars(attribution.interruption)},
+          {std::string(kReclamation), FormatDollars(attribution.reclamation)},
+          {std::string(kFingerprint), attribution.fingerprint},
+          {std::string(kGroup), attribution.group}};
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,17 @@
+// Bind stamps: what a shard writes into shard_metadata when it binds a machine, so that a shard that knows nothing but
+// the provider's list knows whose each machine is. Keys and forms are those of the existing fleet protocol.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "model/machine.h"
+
+namespace muster::engine {
+
+// Absent keys leave their default, malformed values are skipped, others are ignored. Nothing if no key is there.
+std::optional<model::Attribution> DecodeBindStamp(const std::map<std::string, std::string>& metadata);
+std::map<std::string, std::string> EncodeBindStamp(const model::Attribution& attribution);
+
+}  // namespace muster::engine

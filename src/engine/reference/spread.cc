@@ -1,0 +1,163 @@
+// Needs that spread over domains. [SP.skew] Machines are counted per domain, from what the need has bound already.
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "base/probe.h"
+#include "engine/reference/cycle.h"
+
+namespace muster::engine::reference {
+namespace {
+
+using model::MachineState;
+
+std::vector<std::string> KeysOf(const NeedRow& need) {
+  std::vector<std::string> keys;
+  for (const model::Spread& spread : need.spread) keys.push_back(spread.topology_key);
+  return keys;
+}
+
+// The next machine to take: of each allowed domain the first useful candidate, of those the cheapest, then the smaller
+// domain. `candidates` are in pool or keep order; positions in `done` are passed over. [SP.cheapest-head]
+std::optional<size_t> NextPick(const Cycle& cycle, const NeedRow& need, const std::vector<Candidate>& candidates,
+                               const std::vector<bool>& done, const Amounts& shortage, const SpreadCounts& counts) {
+  const std::vector<std::string> keys = KeysOf(need);
+  std::map<Domain, size_t> heads;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const MachineRow& row = cycle.machines[candidates[i].machine];
+    if (done[i] || !IsUseful(row.allocatable, shortage) || !counts.Allows(*row.machine)) continue;
+    heads.emplace(*DomainOf(*row.machine, keys), i);
+  }
+  std::optional<size_t> best;
+  for (const auto& [domain, i] : heads) {
+    const auto rank = [&](size_t at) { return std::tuple(candidates[at].pledged_later, candidates[at].cost); };
+    if (!best || rank(i) < rank(*best)) best = i;
+  }
+  return best;
+}
+
+// Takes picks while there are any; returns them in the order taken.
+std::vector<Candidate> TakeSpread(const Cycle& cycle, const NeedRow& need, const std::vector<Candidate>& candidates,
+                                  Amounts& shortage, SpreadCounts& counts) {
+  std::vector<Candidate> picks;
+  std::vector<bool> done(candidates.size(), false);
+  while (const auto next = NextPick(cycle, need, candidates, done, shortage, counts)) {
+    const MachineRow& row = cycle.machines[candidates[*next].machine];
+    done[*next] = true;
+    counts.Add(*row.machine);
+    SubtractSaturating(shortage, row.allocatable);
+    picks.push_back(candidates[*next]);
+  }
+  return picks;
+}
+
+void Credit(Cycle& cycle, NeedIndex index, SpreadCounts& counts) {
+  NeedRow& need = cycle.needs[index];
+  std::vector<Candidate> others;
+  for (const MachineIndex m : OwnFirst(cycle, need, cycle.bound[need.key.cluster])) {
+    const MachineRow& row = cycle.machines[m];
+    // [SP.own-free] The skew does not bind what the need already has: it would be taken away and bought again.
+    const bool free_of_skew = IsOwn(cycle, need, m) && !MUTANT("rule.skew_own");
+    if (!free_of_skew) {
+      others.push_back({.machine = m, .cost = IdleCost(*row.machine)});
+    } else if (IsUseful(row.allocatable, need.shortage)) {
+      counts.Add(*row.machine);
+      ClaimCredit(cycle, index, m);
+    }
+  }
+  Amounts shortage = need.shortage;
+  for (const Candidate& pick : TakeSpread(cycle, need, others, shortage, counts)) {
+    ClaimCredit(cycle, index, pick.machine);
+  }
+  for (const MachineIndex m : OwnCreating(cycle, need)) {
+    const MachineRow& row = cycle.machines[m];
+    if (!IsUseful(row.allocatable, need.shortage)) continue;
+    counts.Add(*row.machine);
+    ClaimCredit(cycle, index, m);
+  }
+}
+
+void Acquire(Cycle& cycle, NeedIndex index, SpreadCounts& counts) {
+  const NeedRow& need = cycle.needs[index];
+  Amounts shortage = need.shortage;
+  for (const Candidate& pick : TakeSpread(cycle, need, PledgedIdle(cycle, index, {}), shortage, counts)) {
+    ClaimAcquisition(cycle, index, pick.machine);
+  }
+  const Amounts deficit = shortage;
+  std::vector<Candidate> idle = Pool(cycle, index, MachineState::kIdle, {});
+  std::vector<Candidate> speculative = Pool(cycle, index, MachineState::kSpeculative, {});
+  std::vector<Candidate> picks;
+  // [SP.repeat] A pick in one pool may make room for another in the other.
+  for (bool added = true; added;) {
+    added = false;
+    for (auto* pool : {&idle, &speculative}) {
+      for (const Candidate& pick : TakeSpread(cycle, need, *pool, shortage, counts)) {
+        added = true;
+        picks.push_back(pick);
+        std::erase_if(*pool, [&](const Candidate& c) { return c.machine == pick.machine; });
+      }
+    }
+  }
+  // Pool order: Idle before Speculative, each as Pool() orders them.
+  const auto order = [&](const Candidate& c) {
+    const MachineRow& row = cycle.machines[c.machine];
+    return std::tuple(row.state() != MachineState::kIdle, c.pledged_later, c.cost, row.size,
+                      std::string_view(row.machine->id));
+  };
+  std::ranges::sort(picks, [&](const Candidate& a, const Candidate& b) { return order(a) < order(b); });
+  picks = Prune(cycle, std::move(picks), deficit,
+                [&](const Candidate& c) { return counts.Remove(*cycle.machines[c.machine].machine); });
+  for (const Candidate& pick : picks) ClaimAcquisition(cycle, index, pick.machine);
+}
+
+}  // namespace
+
+void ServeSpread(Cycle& cycle, NeedIndex index) {
+  SpreadCounts counts(cycle, cycle.needs[index]);
+  Credit(cycle, index, counts);
+  if (cycle.needs[index].has_session && !IsZero(cycle.needs[index].shortage)) Acquire(cycle, index, counts);
+}
+
+SpreadCounts::SpreadCounts(const Cycle& cycle, const NeedRow& need) {
+  for (const model::Spread& spread : need.spread) {
+    constraints_.push_back({.key = spread.topology_key, .skew = std::max(1, spread.max_skew)});
+  }
+  const std::vector<std::string> keys = KeysOf(need);
+  for (const MachineRow& row : cycle.machines) {
+    if (row.state() == MachineState::kFailed || !MatchesProfile(*row.machine, need.need.profile)) continue;
+    const auto domain = DomainOf(*row.machine, keys);
+    if (!domain) continue;
+    for (size_t i = 0; i < constraints_.size(); ++i) constraints_[i].count.emplace((*domain)[i], 0);
+  }
+}
+
+int64_t SpreadCounts::Constraint::Min() const {
+  return std::ranges::min_element(count, {}, [](const auto& entry) { return entry.second; })->second;
+}
+
+bool SpreadCounts::Allows(const model::Machine& machine) const {
+  return std::ranges::all_of(constraints_, [&](const Constraint& constraint) {
+    const auto value = machine.Attribute(constraint.key);
+    return constraint.count.at(std::string(*value)) <= constraint.Min() + constraint.skew - 1;
+  });
+}
+
+void SpreadCounts::Add(const model::Machine& machine) {
+  for (Constraint& constraint : constraints_) ++constraint.count.at(std::string(*machine.Attribute(constraint.key)));
+}
+
+// [SP.prune]
+bool SpreadCounts::Remove(const model::Machine& machine) {
+  for (const Constraint& constraint : constraints_) {
+    Constraint without = constraint;
+    --without.count.at(std::string(*machine.Attribute(constraint.key)));
+    if (without.Min() == constraint.Min()) continue;
+    for (const auto& [value, count] : without.count) {
+      if (count > without.Min() + constraint.skew) return false;
+    }
+  }
+  for (Constraint& constraint : constraints_) --constraint.count.at(std::string(*machine.Attribute(constraint.key)));
+  return true;
+}
+
+}  // namespace muster::engine::reference

@@ -1,0 +1,217 @@
+// What the decision engine reads and writes, as plain values.
+//
+//   Decide(world, memory, now, policy) -> Decision, and memory as it must be at the next cycle
+//
+// World is what the shard knows; Memory is what must survive from one cycle to the next and through a restart; Policy
+// is what an operator may set. docs/engine.md tells how a decision is made.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "model/machine.h"
+#include "model/need.h"
+#include "model/reason.h"
+
+namespace muster::engine {
+
+// Names a need over cycles. Machines, pledges and parking belong to a key; equal rows share it.
+struct NeedKey {
+  std::string cluster;
+  std::string fingerprint;
+  std::string group;
+
+  auto operator<=>(const NeedKey&) const = default;
+  static constexpr std::string_view kTypeName = "NeedKey";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"cluster", &NeedKey::cluster}, Field{"fingerprint", &NeedKey::fingerprint},
+                      Field{"group", &NeedKey::group}};
+  }
+};
+NeedKey KeyOf(const model::Need& need);
+
+struct ClusterState {
+  bool session = true;    // without one the cluster is credited only: it acquires, preempts and loses nothing
+  bool gate_open = true;  // shut: no surplus is taken from it and nothing reclaimed; Preempt is not barred
+  int64_t reclaims_allowed = std::numeric_limits<int64_t>::max();  // what the shard's rails leave for this cycle
+};
+
+struct World {
+  std::vector<model::Machine> machines;          // ids unique
+  std::vector<model::Need> needs;                // arrivals stamped (NeedsTable); position is the last tie-break
+  std::map<std::string, ClusterState> clusters;  // one not listed has no session and a shut gate
+};
+
+struct VictimWeights {  // in millionths
+  int64_t priority_gap = 1'000'000;
+  int64_t drain_speed = 100'000;
+  int64_t interruption = 100'000;
+  int64_t reclamation = 100'000;
+};
+
+struct Policy {
+  Duration surplus_hold = 120s;
+  Duration release_hold_on_demand = 10min;  // owned hardware has no hold: it is never released
+  Duration release_hold_spot = 1min;
+  VictimWeights victim_weights;
+  int32_t park_after = 8;      // cycles without hope until a gang is parked
+  int32_t reprobe_every = 32;  // a parked gang is tried in one cycle of so many
+};
+
+struct MachineMemory {
+  std::optional<model::Attribution> attribution;  // of a bound machine: the need that claimed it last
+  std::optional<NeedKey> pledge;                  // Creating, Draining or Idle: the need it was bought or taken for
+  std::optional<MonoTime> unclaimed_since;        // Configured and claimed by nobody
+  std::optional<MonoTime> idle_since;
+  std::optional<MonoTime> draining_since;
+
+  bool operator==(const MachineMemory&) const = default;
+  static constexpr std::string_view kTypeName = "MachineMemory";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"attribution", &MachineMemory::attribution}, Field{"pledge", &MachineMemory::pledge},
+                      Field{"unclaimed_since", &MachineMemory::unclaimed_since},
+                      Field{"idle_since", &MachineMemory::idle_since},
+                      Field{"draining_since", &MachineMemory::draining_since}};
+  }
+};
+
+struct NeedMemory {
+  int32_t age_unmet = 0;    // cycles in a row it was short
+  int32_t hopeless = 0;     // gangs: cycles in a row without a domain that could hold it
+  int64_t supply_seen = 0;  // gangs: matching supply when it was last tried
+
+  bool operator==(const NeedMemory&) const = default;
+  static constexpr std::string_view kTypeName = "NeedMemory";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"age_unmet", &NeedMemory::age_unmet}, Field{"hopeless", &NeedMemory::hopeless},
+                      Field{"supply_seen", &NeedMemory::supply_seen}};
+  }
+};
+
+struct DrainMean {
+  int64_t total_millis = 0;
+  int64_t drains = 0;
+
+  bool operator==(const DrainMean&) const = default;
+  static constexpr std::string_view kTypeName = "DrainMean";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"total_millis", &DrainMean::total_millis}, Field{"drains", &DrainMean::drains}};
+  }
+};
+
+struct Memory {
+  std::map<std::string, MachineMemory> machines;  // by machine id; rows that say nothing are left out
+  std::map<NeedKey, NeedMemory> needs;            // rows that say nothing are left out
+  std::map<std::string, DrainMean> drains;        // by instance type
+
+  bool operator==(const Memory&) const = default;
+  static constexpr std::string_view kTypeName = "Memory";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"machines", &Memory::machines}, Field{"needs", &Memory::needs},
+                      Field{"drains", &Memory::drains}};
+  }
+};
+
+enum class ActionKind : uint8_t { kBootstrap, kProvision, kPreempt, kReclaim, kDelete };
+std::string_view ActionKindName(ActionKind kind);  // "Bootstrap", ...
+
+struct Action {
+  ActionKind kind = ActionKind::kBootstrap;
+  std::string machine;
+  std::string cluster;          // whom it is bound to, or taken from; empty for Delete
+  std::optional<NeedKey> need;  // whom it is for: all but a surplus Reclaim and a Delete
+  model::Reason reason = model::Reason::kNone;
+  std::chrono::seconds grace{};  // Preempt and Reclaim
+
+  bool operator==(const Action&) const = default;
+  static constexpr std::string_view kTypeName = "Action";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"kind", &Action::kind},       Field{"machine", &Action::machine},
+                      Field{"cluster", &Action::cluster}, Field{"need", &Action::need},
+                      Field{"reason", &Action::reason},   Field{"grace", &Action::grace}};
+  }
+};
+
+enum class ClaimKind : uint8_t { kCredit, kCreating, kBootstrap, kProvision };
+std::string_view ClaimKindName(ClaimKind kind);  // "credit", "creating", "bootstrap", "provision"
+
+struct Claim {
+  std::string machine;
+  size_t need = 0;  // index into Decision::needs
+  ClaimKind kind = ClaimKind::kCredit;
+
+  bool operator==(const Claim&) const = default;
+  static constexpr std::string_view kTypeName = "Claim";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"machine", &Claim::machine}, Field{"need", &Claim::need}, Field{"kind", &Claim::kind}};
+  }
+};
+
+struct DomainScore {
+  std::string domain;              // the values of the Same keys, in the order of the keys, joined by '/'
+  int64_t coverage_per_mille = 0;  // of the gang, all dimensions together
+  bool satisfiable = false;
+
+  bool operator==(const DomainScore&) const = default;
+};
+
+struct SupplyCount {  // machines that can serve the need
+  int64_t idle = 0;
+  int64_t speculative = 0;
+  int64_t configured = 0;
+
+  bool operator==(const SupplyCount&) const = default;
+};
+
+// What became of one need of the normalised list. Describes phase 1's claims.
+struct NeedVerdict {
+  model::Need need;          // normalised; of a folded one, the sum of its gangs
+  std::vector<size_t> rows;  // positions in World::needs it stands for: one, or the folded gangs
+  bool satisfied = false;
+  model::Resources residual;  // what is still short
+  int64_t credited = 0;       // claims by kind
+  int64_t creating = 0;
+  int64_t bootstraps = 0;
+  int64_t provisions = 0;
+  std::optional<std::string> domain;  // gangs: the chosen one
+  std::vector<DomainScore> domains;   // gangs: best first, at most six
+  SupplyCount supply;
+  int64_t victims = 0;  // machines phase 2 takes for it in this cycle
+  int64_t pledged = 0;  // machines draining or held for it from earlier cycles
+  int64_t lost = 0;     // claimed machines it loses to phase 2 in this cycle
+  bool parked = false;
+  bool has_session = true;
+  int32_t age = 0;                              // cycles in a row it is short, this one included
+  model::Reason reason = model::Reason::kNone;  // why it is short
+
+  bool operator==(const NeedVerdict&) const = default;
+};
+
+struct MachineVerdict {
+  std::string machine;
+  std::optional<size_t> need;                   // claimed by, or held for: index into Decision::needs
+  model::Reason reason = model::Reason::kNone;  // why it is where it is
+
+  bool operator==(const MachineVerdict&) const = default;
+};
+
+struct Decision {
+  std::vector<Action> actions;           // phase 1 in the order of needs, then phase 2, reclaims, releases
+  std::vector<Claim> claims;             // by need, then machine id
+  std::vector<NeedVerdict> needs;        // in the order of decision
+  std::vector<MachineVerdict> machines;  // by machine id
+
+  bool operator==(const Decision&) const = default;
+};
+
+// Claims and ordered actions in one number: equal decisions, equal digests, on every machine.
+uint64_t Digest(const Decision& decision);
+
+}  // namespace muster::engine
