@@ -8,9 +8,13 @@ namespace muster::cli {
 void AddVersion(CommandLine& app);
 void AddSelfcheck(CommandLine& app);
 void AddServe(CommandLine& app);
+void AddSim(CommandLine& app);
+void AddReplay(CommandLine& app);
 
 inline void AddVerbs(CommandLine& app) {
   AddServe(app);
+  AddSim(app);
+  AddReplay(app);
   AddSelfcheck(app);
   AddVersion(app);
 }

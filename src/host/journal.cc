@@ -153,6 +153,20 @@ Result<std::vector<std::string>> ListSegments(const std::string& directory) {
   return paths;
 }
 
+Result<std::string> JournalCoreName(const std::string& directory) {
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListSegments(directory));
+  std::string name;
+  const auto end = ReadSegment(
+      paths.front(),
+      [&](const JournalSegment& segment) {
+        name = segment.core_name;
+        return Status();
+      },
+      [](const JournalStep&) { return Status(); });
+  if (!end) return std::unexpected(end.error());
+  return name;
+}
+
 Result<SegmentEnd> ReadSegment(const std::string& path, const std::function<Status(const JournalSegment&)>& begin,
                                const std::function<Status(const JournalStep&)>& step) {
   std::ifstream file(path, std::ios::binary);

@@ -83,6 +83,9 @@ struct JournalSegment {
 // Paths of the segments in a directory, oldest first. NOT_FOUND if there is none.
 Result<std::vector<std::string>> ListSegments(const std::string& directory);
 
+// Name of the core whose journal this is, from its oldest segment.
+Result<std::string> JournalCoreName(const std::string& directory);
+
 struct SegmentEnd {
   bool torn = false;  // the file ends in the middle of a record
 };

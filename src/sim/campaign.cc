@@ -46,6 +46,7 @@ CampaignReport RunCampaign(const Scenario& scenario, const CampaignOptions& opti
       if (run.failure) report.failures.push_back({.seed = base + i, .what = *run.failure});
     }
     report.seeds_run += results.size();
+    if (options.progress) options.progress(report.seeds_run);
   }
   report.total.log_hash = combined.value();
   return report;

@@ -33,8 +33,9 @@ using Scenario = std::function<RunResult(uint64_t seed)>;
 struct CampaignOptions {
   uint64_t first_seed = 0;
   uint64_t seeds = 1000;
-  uint32_t repeats = 2;          // every further run of a seed must give the same hash
-  bool stop_at_failure = false;  // how planted bugs are hunted
+  uint32_t repeats = 2;                              // every further run of a seed must give the same hash
+  bool stop_at_failure = false;                      // how planted bugs are hunted
+  std::function<void(uint64_t seeds_run)> progress;  // called now and then, if given
 };
 
 struct SeedFailure {
@@ -48,6 +49,7 @@ struct CampaignReport {
   std::vector<SeedFailure> failures;  // in seed order
 };
 
+// With stop_at_failure the campaign ends soon after the first failure; failures are still in seed order.
 CampaignReport RunCampaign(const Scenario& scenario, const CampaignOptions& options, Parallel& parallel);
 
 }  // namespace muster::sim

@@ -1,0 +1,53 @@
+#include "host/replay.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/codec.h"
+#include "cli/verbs.h"
+#include "core/counter/counter.h"
+
+namespace muster::cli {
+namespace {
+
+struct Flags {
+  std::string directory;
+  bool verbose = false;
+};
+
+template <contract::Core C>
+Result<int> Replay(const Flags& flags) {
+  host::StepVisitor<C> visitor;
+  if (flags.verbose) {
+    visitor = [](uint64_t step, Now now, const auto& event, const auto& effects) {
+      Print(fmt::format("{} at {}: {}\n", step, codec::Describe(now.mono), codec::Describe(event)));
+      for (const auto& effect : effects) Print(fmt::format("    {}\n", codec::Describe(effect)));
+    };
+  }
+  MUSTER_ASSIGN_OR_RETURN(const host::ReplayReport report, host::Replay<C>(flags.directory, visitor));
+  if (report.divergence) return Error(Code::kDataLoss, *report.divergence);
+  Print(fmt::format("{}: {} steps in {} segments, the same effects as recorded{}\n", C::kName, report.steps,
+                    report.segments, report.torn ? "; the last record is torn" : ""));
+  return kOk;
+}
+
+Result<int> ReplayAny(const Flags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(const std::string name, host::JournalCoreName(flags.directory));
+  if (name == counter::Core::kName) return Replay<counter::Core>(flags);
+  return Error(Code::kUnimplemented,
+               fmt::format("{} is a journal of '{}', which this build does not know", flags.directory, name));
+}
+
+}  // namespace
+
+void AddReplay(CommandLine& app) {
+  const auto flags = std::make_shared<Flags>();
+  app.AddVerb("replay", "Step a core through its journal and demand the same effects")
+      .Argument("DIR", flags->directory, "The directory given to --journal")
+      .Flag("--verbose", flags->verbose, "Print every event and what the core did")
+      .Example("muster replay /var/lib/muster/journal")
+      .Run([flags] { return ReplayAny(*flags); });
+}
+
+}  // namespace muster::cli
