@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <set>
 #include <sstream>
 
 #include "model/json_reader.h"
@@ -203,6 +205,58 @@ TEST(Decode, SaysWhatIsWrong) {
        R"(f.yaml:4:3: machines[0].instance_type: unknown field; did you mean "instanceType"?)"},
   };
   for (const auto& [yaml, message] : cases) EXPECT_EQ(ErrorOf(yaml), message) << yaml;
+}
+
+// The YAML blocks of the page that documents the keys.
+std::vector<TextValue> DocumentedBlocks() {
+  std::ifstream file(MUSTER_SOURCE_DIR "/docs/model-files.md");
+  std::vector<TextValue> blocks;
+  std::string block;
+  bool inside = false;
+  for (std::string line; std::getline(file, line);) {
+    if (inside && line == "```") {
+      const auto value = ReadYamlDocument(block, "docs/model-files.md");
+      if (value) blocks.push_back(*value);
+      EXPECT_TRUE(value) << value.error().message();
+      inside = false;
+    } else if (inside) {
+      block += line + "\n";
+    } else if (line == "```yaml") {
+      inside = true;
+      block.clear();
+    }
+  }
+  return blocks;
+}
+
+TEST(Decode, DocumentedKeysAreAllThereAre) {
+  const std::vector<TextValue> blocks = DocumentedBlocks();
+  ASSERT_EQ(blocks.size(), 2u);
+  TextErrors errors("docs/model-files.md");
+  TextReader machine(errors, blocks[0]);
+  ReadMachine(machine);
+  machine.RefuseUnknown();
+  EXPECT_TRUE(errors.ok()) << errors.status().message();
+  TextReader need(errors, blocks[1]);
+  ReadNeed(need, "c");
+  EXPECT_TRUE(errors.ok()) << errors.status().message();
+
+  // An unknown field for which there is no hint lists every key that is known.
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    TextValue odd = blocks[i];
+    odd.fields.push_back({.key = "xyzzyxyzzy", .position = {}, .value = {}});
+    TextErrors listing("");
+    TextReader reader(listing, odd);
+    if (i == 0) ReadMachine(reader);
+    if (i == 0) reader.RefuseUnknown();
+    if (i == 1) ReadNeed(reader, "c");
+    std::set<std::string> known;
+    std::istringstream names(listing.status().message().substr(listing.status().message().rfind(": ") + 2));
+    for (std::string name; std::getline(names >> std::ws, name, ',');) known.insert(name);
+    std::set<std::string> documented;
+    for (const TextField& field : blocks[i].fields) documented.insert(field.key);
+    EXPECT_EQ(known, documented);
+  }
 }
 
 TEST(Decode, HundredThousandMachinesAsAStream) {

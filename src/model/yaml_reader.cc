@@ -206,11 +206,12 @@ Result<std::vector<TextValue>> Parse(std::string_view text, std::string_view sou
   } catch (const Refused& refused) {
     failure = refused.status;
   } catch (const YAML::Exception& error) {
-    failure = input.exhausted() ? builder.Fail(handler.last_position(), kTooSilent)
-                                : builder.Fail(ToPosition(error.mark), Explain(error));
+    failure = builder.Fail(ToPosition(error.mark), Explain(error));
   } catch (const std::exception& error) {
     failure = builder.Fail(handler.last_position(), fmt::format("the YAML parser failed: {}", error.what()));
   }
+  // A text cut short has any failure, or none at all.
+  if (input.exhausted()) failure = builder.Fail(handler.last_position(), kTooSilent);
   if (!failure.ok()) return std::unexpected(std::move(failure));
   return handler.TakeDocuments();
 }

@@ -162,6 +162,8 @@ TEST(ReadYaml, LongFlowCollectionIsRefusedBeforeItFillsMemory) {
   EXPECT_EQ(ErrorOf("a:\n  b: " + Repeat("[", kBytes)), "f.yaml:2:7: a.b[0]" + std::string(kLong));
   EXPECT_EQ(ErrorOf("[" + Repeat("x, ", kBytes) + "x]"), "f.yaml:1:1" + std::string(kLong));
   EXPECT_EQ(ErrorOf("a: '" + Repeat("x", kBytes)), "f.yaml:1:1: a" + std::string(kLong));
+  EXPECT_EQ(ErrorOf("a: 1\n" + Repeat("# more\n", kBytes) + "b: 2\n"), "f.yaml:1:4" + std::string(kLong));
+  EXPECT_EQ(ErrorOf(Repeat("\n", kBytes) + "a: 1"), "f.yaml" + std::string(kLong));
   EXPECT_EQ(ErrorOf("[" + Repeat("1, ", kBytes) + "1]"), "accepted");     // JSON
   EXPECT_EQ(ErrorOf("a:\n" + Repeat("- [x, y]\n", kBytes)), "accepted");  // many short ones
 }
