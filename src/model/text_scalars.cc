@@ -46,12 +46,19 @@ std::optional<int64_t> ToInteger(std::string_view digits) {
   return value;
 }
 
+// Of so few digits that they fit.
+int64_t ValueOf(std::string_view digits) {
+  int64_t value = 0;
+  for (const char digit : digits) value = value * 10 + (digit - '0');
+  return value;
+}
+
 // Exactly `count` digits at the start of `text`, taken.
 std::optional<int> TakeDigits(std::string_view& text, size_t count) {
   if (text.size() < count || !std::ranges::all_of(text.substr(0, count), IsDigit)) return std::nullopt;
-  const auto value = ToInteger(text.substr(0, count));
+  const int64_t value = ValueOf(text.substr(0, count));
   text.remove_prefix(count);
-  return static_cast<int>(*value);
+  return static_cast<int>(value);
 }
 
 bool TakeChar(std::string_view& text, std::string_view any_of) {
@@ -65,7 +72,7 @@ std::optional<int64_t> TakeFraction(std::string_view& text) {
   if (!TakeChar(text, ".")) return 0;
   const std::string_view digits = TakeWhile(text, IsDigit);
   if (digits.empty() || digits.size() > 9) return std::nullopt;
-  int64_t nanos = *ToInteger(digits);
+  int64_t nanos = ValueOf(digits);
   for (size_t i = digits.size(); i < 9; ++i) nanos *= 10;
   return nanos;
 }
