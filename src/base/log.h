@@ -32,8 +32,8 @@ struct Value {
   Value(bool v) : data(v) {}                                             // NOLINT(google-explicit-constructor)
   Value(double v) : data(v) {}                                           // NOLINT(google-explicit-constructor)
   Value(std::signed_integral auto v) : data(static_cast<int64_t>(v)) {}  // NOLINT(google-explicit-constructor)
-  Value(std::unsigned_integral auto v)
-    requires(!std::same_as<decltype(v), bool>)  // NOLINT(google-explicit-constructor)
+  Value(std::unsigned_integral auto v)                                   // NOLINT(google-explicit-constructor)
+    requires(!std::same_as<decltype(v), bool>)
       : data(static_cast<uint64_t>(v)) {}
   Value(const char* v) : data(std::string(v)) {}       // NOLINT(google-explicit-constructor)
   Value(std::string_view v) : data(std::string(v)) {}  // NOLINT(google-explicit-constructor)

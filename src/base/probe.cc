@@ -53,7 +53,9 @@ void Site::MaybeCrash() {
   if (!enabled()) return;
   Registry& registry = Registry::Get();
   const std::lock_guard lock(registry.mu);
-  if (registry.crash_in > 0 && --registry.crash_in == 0) ::kill(::getpid(), SIGKILL);
+  if (registry.crash_in == 0) return;
+  --registry.crash_in;
+  if (registry.crash_in == 0) ::kill(::getpid(), SIGKILL);
 }
 
 std::map<std::string, uint64_t> ProbeHits() {

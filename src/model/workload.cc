@@ -48,8 +48,8 @@ std::string FirstProblem(const Workload& workload) {
     return "type: missing; use one of process, container, compose, vm";
   }
   if (workload.replicas < 1) return fmt::format("replicas: {} is below 1", workload.replicas);
-  std::string problem = FirstInvalid("requirements", workload.requirements);
-  return problem.empty() ? FirstInvalid("spread", workload.spread) : problem;
+  if (std::string problem = FirstInvalid("requirements", workload.requirements); !problem.empty()) return problem;
+  return FirstInvalid("spread", workload.spread);
 }
 
 }  // namespace
