@@ -143,12 +143,12 @@ Verb& Verb::Argument(std::string name, std::string& into, std::string help) {
   app_->add_option(std::move(name), into, std::move(help))->required();
   return *this;
 }
-Verb& Verb::Example(std::string line) {
+Verb& Verb::Example(const std::string& line) {
   const std::string before = app_->get_footer();
   app_->footer((before.empty() ? "Examples:" : before) + "\n  " + line);
   return *this;
 }
-Verb Verb::AddVerb(std::string name, std::string summary) {
+Verb Verb::AddVerb(const std::string& name, std::string summary) {
   const auto app = MakeApp(std::move(summary), name);
   app_->add_subcommand(app);
   return Verb(*app);
@@ -165,8 +165,8 @@ CommandLine::CommandLine(host::BuildInfo build)
 
 CommandLine::~CommandLine() = default;
 
-Verb CommandLine::AddVerb(std::string name, std::string summary) {
-  return Verb(*app_).AddVerb(std::move(name), std::move(summary));
+Verb CommandLine::AddVerb(const std::string& name, std::string summary) {
+  return Verb(*app_).AddVerb(name, std::move(summary));
 }
 
 int CommandLine::Main(int argc, const char* const* argv) {

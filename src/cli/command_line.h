@@ -42,9 +42,9 @@ class Verb {
   // A required argument without a dash, in the order of the calls.
   Verb& Argument(std::string name, std::string& into, std::string help);
   // A line under "Examples:" in the help; every verb has at least one.
-  Verb& Example(std::string line);
+  Verb& Example(const std::string& line);
   // A verb below this one, as in `muster fleet machines`.
-  Verb AddVerb(std::string name, std::string summary);
+  Verb AddVerb(const std::string& name, std::string summary);
   // The exit code, or an error: INVALID_ARGUMENT exits with 2, any other with 1.
   void Run(std::function<Result<int>()> action);
 
@@ -61,7 +61,7 @@ class CommandLine {
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  Verb AddVerb(std::string name, std::string summary);
+  Verb AddVerb(const std::string& name, std::string summary);
   const host::BuildInfo& build() const { return build_; }
   // Parses, runs one verb and returns the exit code of the process. Lets no exception out.
   int Main(int argc, const char* const* argv);

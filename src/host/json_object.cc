@@ -84,7 +84,7 @@ JsonObject& JsonObject::Add(std::string_view key, const log::Value& value) {
 }
 
 std::string JsonObject::Take() {
-  std::string text = std::exchange(text_, {});
+  const std::string text = std::exchange(text_, {});
   return text.empty() ? "{}" : text + '}';
 }
 

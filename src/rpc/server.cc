@@ -7,6 +7,7 @@
 #include <chrono>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "base/check.h"
 #include "rpc/grpc_log.h"
@@ -36,14 +37,15 @@ void EnablePluginsOnce() {
 }  // namespace
 
 struct Server::Impl {
+  explicit Impl(ServerOptions given) : options(std::move(given)), address(options.address) {}
+
   const ServerOptions options;
   mutable std::mutex mu;
   host::Address address;                 // guarded by mu
   std::unique_ptr<grpc::Server> server;  // guarded by mu: set by Start, emptied by Stop
 };
 
-Server::Server(ServerOptions options)
-    : impl_(new Impl{.options = options, .mu = {}, .address = options.address, .server = nullptr}) {}
+Server::Server(ServerOptions options) : impl_(new Impl(std::move(options))) {}
 
 Server::~Server() { Stop(); }
 
