@@ -4,6 +4,7 @@
 
 namespace muster::engine::reference {
 
+// [T.same-answer] [T.settle]
 Decision Decide(const World& world, Memory& memory, MonoTime now, const Policy& policy) {
   Cycle cycle = Prepare(world, memory, now, policy);
   Normalise(cycle);

@@ -4,14 +4,14 @@
 
 namespace muster::engine::reference {
 
-// [M.match]
+// [M.match] [M.absent-key] [M.numbers] [M.same-values]
 bool MatchesProfile(const model::Machine& machine, const model::Profile& profile) {
   return std::ranges::all_of(profile.requirements(), [&](const model::Requirement& requirement) {
     return model::Matches(requirement, machine.Attribute(requirement.key));
   });
 }
 
-// [M.serve]
+// [M.serve] [SP.tuple]
 bool CanServe(const Cycle& cycle, const NeedRow& need, MachineIndex machine) {
   const MachineRow& row = cycle.machines[machine];
   if (!Covers(row.allocatable, need.min_unit)) return false;

@@ -18,7 +18,7 @@ model::Attribution AttributionOf(const NeedRow& need) {
           .reclamation = model::UpperBound(profile.reclamation())};
 }
 
-// A need without Same or spread: credit what the cluster has, acquire the rest.
+// A need without Same or spread: credit what the cluster has, acquire the rest. [P1.credit]
 void ServePlain(Cycle& cycle, NeedIndex index) {
   NeedRow& need = cycle.needs[index];
   for (const MachineIndex m : OwnFirst(cycle, need, cycle.bound[need.key.cluster])) {
@@ -27,7 +27,7 @@ void ServePlain(Cycle& cycle, NeedIndex index) {
   for (const MachineIndex m : OwnCreating(cycle, need)) {
     if (IsUseful(cycle.machines[m].allocatable, need.shortage)) ClaimCredit(cycle, index, m);
   }
-  if (!need.has_session || IsZero(need.shortage)) return;
+  if (!need.has_session || IsZero(need.shortage)) return;  // [O.session]
   Amounts shortage = need.shortage;
   const Acquisition plan = PlanAcquisition(cycle, index, shortage, {});
   for (const auto* list : {&plan.pledged, &plan.idle, &plan.speculative}) {
@@ -116,6 +116,7 @@ std::vector<MachineIndex> OwnFirst(const Cycle& cycle, const NeedRow& need, cons
   return usable;
 }
 
+// [P1.own-creating]
 std::vector<MachineIndex> OwnCreating(const Cycle& cycle, const NeedRow& need) {
   std::vector<MachineIndex> own;
   for (const MachineIndex m : cycle.creating) {

@@ -13,8 +13,8 @@ using model::Reason;
 // Why this Configured, unclaimed machine stays, or kReclaimSurplus if it may go.
 Reason ReclaimReason(Cycle& cycle, const MachineRow& row) {
   const ClusterState cluster = StateOf(cycle, row.machine->cluster);
-  if (!cluster.session) return Reason::kClusterWithoutSession;
-  if (!cluster.gate_open) return Reason::kGateShut;
+  if (!cluster.session) return Reason::kClusterWithoutSession;  // [O.session]
+  if (!cluster.gate_open) return Reason::kGateShut;             // [O.gate]
   // [P3.surplus-hold] Demand that dips for a moment costs nobody a machine.
   const MonoTime since = cycle.memory.machines[row.machine->id].unclaimed_since.value_or(cycle.now);
   if (cycle.now - since < cycle.policy.surplus_hold) return Reason::kSurplusHold;
@@ -44,7 +44,7 @@ void Reclaim(Cycle& cycle) {
 
 // Why this unclaimed Idle machine stays, or kReleaseIdle if it may go. [P3.release-hold]
 Reason ReleaseReason(const Cycle& cycle, const MachineRow& row) {
-  if (row.pledge) return Reason::kPledged;
+  if (row.pledge) return Reason::kPledged;  // [PL.not-released]
   Duration hold{};
   switch (row.machine->capacity_type) {
     case CapacityType::kOnDemand: hold = cycle.policy.release_hold_on_demand; break;

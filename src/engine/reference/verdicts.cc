@@ -37,6 +37,7 @@ int64_t CountPledged(const Cycle& cycle, NeedIndex index) {
   return count;
 }
 
+// [V.need]
 NeedVerdict VerdictOf(const Cycle& cycle, NeedIndex index) {
   const NeedRow& need = cycle.needs[index];
   NeedVerdict verdict{.need = need.need, .rows = need.rows, .satisfied = IsZero(need.shortage)};
@@ -61,6 +62,7 @@ NeedVerdict VerdictOf(const Cycle& cycle, NeedIndex index) {
   return verdict;
 }
 
+// [V.machine]
 MachineVerdict VerdictOf(const Cycle& cycle, const MachineRow& row) {
   MachineVerdict verdict{.machine = row.machine->id, .reason = row.reason};
   if (row.taken) {
