@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "engine/bind_stamp.h"
 
 namespace muster::engine {
@@ -63,7 +64,8 @@ void WorldSteps::AdoptStrangers(const World& world) {
   for (const model::Machine& machine : world.machines) {
     if (model::IsStable(machine.state) || machine.state == MachineState::kFailed) continue;
     const auto [it, is_new] = pending_.try_emplace(machine.id);
-    if (is_new) it->second = {.cycles_left = DwellIn(machine.state), .cluster = machine.cluster, .metadata = {}};
+    if (is_new)
+      it->second = {.cycles_left = DwellIn(machine.state, machine.id), .cluster = machine.cluster, .metadata = {}};
   }
 }
 
@@ -91,7 +93,7 @@ void WorldSteps::Enter(model::Machine& machine, MachineState state, Pending pend
     machine.cluster = pending.cluster;
     machine.shard_metadata = pending.metadata;
   }
-  pending.cycles_left = DwellIn(state);
+  pending.cycles_left = DwellIn(state, machine.id);
   if (pending.cycles_left == 0) return Finish(machine, std::move(pending));
   pending_[machine.id] = std::move(pending);
 }
@@ -117,12 +119,13 @@ void WorldSteps::Finish(model::Machine& machine, Pending pending) {
   }
 }
 
-int32_t WorldSteps::DwellIn(MachineState state) const {
+int32_t WorldSteps::DwellIn(MachineState state, const std::string& id) const {
+  const auto extra = static_cast<int32_t>(Hash(id) % static_cast<uint64_t>(dwell_.jitter + 1));
   switch (state) {
-    case MachineState::kCreating: return dwell_.create;
-    case MachineState::kConfiguring: return dwell_.configure;
-    case MachineState::kDraining: return dwell_.drain;
-    default: return dwell_.remove;
+    case MachineState::kCreating: return dwell_.create + extra;
+    case MachineState::kConfiguring: return dwell_.configure + extra;
+    case MachineState::kDraining: return dwell_.drain + extra;
+    default: return dwell_.remove + extra;
   }
 }
 

@@ -16,6 +16,7 @@ struct Dwell {
   int32_t configure = 0;
   int32_t drain = 0;
   int32_t remove = 0;
+  int32_t jitter = 0;  // a machine takes up to so many cycles more, always the same number
 };
 
 class WorldSteps {
@@ -38,7 +39,7 @@ class WorldSteps {
   void Start(model::Machine& machine, const Action& action, const Decision& decision);
   void Enter(model::Machine& machine, model::MachineState state, Pending pending);
   void Finish(model::Machine& machine, Pending pending);
-  int32_t DwellIn(model::MachineState state) const;
+  int32_t DwellIn(model::MachineState state, const std::string& id) const;
 
   Dwell dwell_;
   std::map<std::string, Pending> pending_;  // by machine id

@@ -26,9 +26,16 @@ const std::vector<std::string> kRacks = {"r1", "r2", "r3"};
 const std::vector<int64_t> kPrices = {0, 100'000, 200'000, 300'000, 1'000'000};
 const std::vector<int32_t> kProbabilities = {0, 0, 50'000, 300'000};
 const std::vector<int32_t> kPriorities = {0, 100, 1000, 200'000, 600'000, 1'000'000};
-const std::vector<PenaltyBucket> kBuckets = {PenaltyBucket::kZero, PenaltyBucket::kHalfDollar, PenaltyBucket::kOneDollar,
-                                             static_cast<PenaltyBucket>(8), PenaltyBucket::kPinned};
+const std::vector<PenaltyBucket> kBuckets = {PenaltyBucket::kZero, PenaltyBucket::kHalfDollar,
+                                             PenaltyBucket::kOneDollar, static_cast<PenaltyBucket>(8),
+                                             PenaltyBucket::kPinned};
 const std::vector<std::string> kGroups = {"", "", "g1", "g2"};
+
+// The first few of a list, when the alphabet is tight.
+template <class T>
+const T& Some(Choices& choices, const SceneOptions& options, const std::vector<T>& items, size_t tight) {
+  return items[choices.Below(options.tight ? std::min(tight, items.size()) : items.size())];
+}
 
 std::string ClusterName(size_t i) { return fmt::format("c{}", i + 1); }
 
@@ -52,25 +59,35 @@ model::Requirement RandomRequirement(Choices& choices) {
   }
 }
 
-void AddTopology(Choices& choices, model::ProfileParts& parts) {
+void AddGang(Choices& choices, model::ProfileParts& parts) {
   const std::string zone(model::kZoneKey);
-  switch (choices.Below(8)) {
-    case 0:
-    case 1: parts.requirements.push_back({.key = "rack", .op = Operator::kSame}); break;
-    case 2:
-      parts.requirements.push_back({.key = "rack", .op = Operator::kSame, .values = {"r1", choices.Of(kRacks)}});
-      if (choices.OneIn(2)) parts.requirements.push_back({.key = zone, .op = Operator::kSame});
-      if (choices.OneIn(3)) parts.spread.push_back({.topology_key = zone});
-      break;
-    case 3: parts.spread.push_back({.topology_key = zone, .max_skew = static_cast<int32_t>(choices.Below(3))}); break;
-    case 4:
+  if (!choices.OneIn(3)) {
+    parts.requirements.push_back({.key = "rack", .op = Operator::kSame});
+    return;
+  }
+  parts.requirements.push_back({.key = "rack", .op = Operator::kSame, .values = {"r1", choices.Of(kRacks)}});
+  if (choices.OneIn(2)) parts.requirements.push_back({.key = zone, .op = Operator::kSame});
+  if (choices.OneIn(3)) parts.spread.push_back({.topology_key = zone});
+}
+
+void AddSpread(Choices& choices, model::ProfileParts& parts) {
+  const std::string zone(model::kZoneKey);
+  switch (choices.Below(3)) {
+    case 0: parts.spread.push_back({.topology_key = zone, .max_skew = static_cast<int32_t>(choices.Below(3))}); break;
+    case 1:
       parts.spread.push_back({.topology_key = zone, .max_skew = 1});
       parts.spread.push_back({.topology_key = "rack", .max_skew = 2});
       break;
-    case 5:
-      parts.spread.push_back({.topology_key = "rack", .when = model::WhenUnsatisfiable::kScheduleAnyway});
-      break;
-    default: break;
+    default: parts.spread.push_back({.topology_key = "rack", .when = model::WhenUnsatisfiable::kScheduleAnyway}); break;
+  }
+}
+
+void AddTopology(Choices& choices, const SceneOptions& options, model::ProfileParts& parts) {
+  const size_t draw = choices.Below(8);
+  if (draw < options.gangs) {
+    AddGang(choices, parts);
+  } else if (draw < options.gangs + options.spreads) {
+    AddSpread(choices, parts);
   }
 }
 
@@ -91,6 +108,12 @@ MachineState RandomState(Choices& choices) {
       MachineState::kConfigured,  MachineState::kConfigured,  MachineState::kConfiguring, MachineState::kCreating,
       MachineState::kDraining,    MachineState::kDeleting,    MachineState::kFailed};
   return choices.Of(kStates);
+}
+
+// Rows of one key arrived together: an arrival belongs to the key.
+void UnifyArrivals(World& world) {
+  std::map<NeedKey, WallTime> arrivals;
+  for (model::Need& need : world.needs) need.arrival = arrivals.emplace(KeyOf(need), need.arrival).first->second;
 }
 
 MachineMemory RandomMemory(Choices& choices, const model::Machine& machine, const Scene& scene) {
@@ -121,16 +144,16 @@ model::Need RandomNeed(Choices& choices, const SceneOptions& options) {
   model::Need need;
   need.cluster = ClusterName(choices.Below(options.clusters));
   model::ProfileParts parts;
-  if (choices.OneIn(2)) parts.requirements.push_back(RandomRequirement(choices));
-  if (choices.OneIn(6)) parts.requirements.push_back(RandomRequirement(choices));
-  AddTopology(choices, parts);
-  parts.priority = choices.Of(kPriorities);
-  parts.interruption = choices.Of(kBuckets);
-  parts.reclamation = choices.Of(kBuckets);
+  if (!options.tight && choices.OneIn(2)) parts.requirements.push_back(RandomRequirement(choices));
+  if (!options.tight && choices.OneIn(6)) parts.requirements.push_back(RandomRequirement(choices));
+  AddTopology(choices, options, parts);
+  parts.priority = Some(choices, options, kPriorities, 2);
+  parts.interruption = Some(choices, options, kBuckets, 1);
+  parts.reclamation = Some(choices, options, kBuckets, 1);
   need.profile = model::Profile(std::move(parts));
   const int64_t unit = static_cast<int64_t>(1 + choices.Below(4));
-  const int64_t count = static_cast<int64_t>(1 + choices.Below(8));
-  const int64_t gpu = choices.OneIn(6) ? 1 : 0;
+  const int64_t count = static_cast<int64_t>(1 + choices.Below(options.max_count));
+  const int64_t gpu = !options.tight && choices.OneIn(6) ? 1 : 0;
   need.min_unit = Of(unit, unit * static_cast<int64_t>(1 + choices.Below(3)), gpu);
   need.aggregate = *model::Scale(need.min_unit, count);
   need.group = choices.Of(kGroups);
@@ -142,16 +165,16 @@ model::Machine RandomMachine(Choices& choices, const std::string& id, const std:
                              const SceneOptions& options) {
   model::Machine machine;
   machine.id = id;
-  const Shape& shape = choices.Of(kShapes);
+  const Shape& shape = Some(choices, options, kShapes, 2);
   machine.instance_type = shape.type;
   machine.resources = Of(shape.cpu, shape.memory, shape.gpu);
-  if (!choices.OneIn(8)) machine.zone = choices.Of(kZones);
-  if (!choices.OneIn(6)) machine.labels["rack"] = choices.Of(kRacks);
+  if (options.tight || !choices.OneIn(8)) machine.zone = Some(choices, options, kZones, 2);
+  if (options.tight || !choices.OneIn(6)) machine.labels["rack"] = Some(choices, options, kRacks, 2);
   if (choices.OneIn(4)) machine.labels["tier"] = "gold";
   if (choices.OneIn(2)) machine.labels["generation"] = fmt::format("{}", choices.Below(4));
   machine.capacity_type = static_cast<model::CapacityType>(1 + choices.Below(4));
-  machine.price_per_hour.micros = choices.Of(kPrices);
-  machine.interruption_probability.millionths = choices.Of(kProbabilities);
+  machine.price_per_hour.micros = Some(choices, options, kPrices, 2);
+  machine.interruption_probability.millionths = Some(choices, options, kProbabilities, 1);
   machine.state = RandomState(choices);
   const bool has_host = machine.state != MachineState::kSpeculative && machine.state != MachineState::kCreating;
   if (has_host) machine.host = {.provider = "test", .ref = id};
@@ -175,6 +198,7 @@ Scene RandomScene(Choices& choices, const SceneOptions& options) {
   const size_t needs = 1 + choices.Below(options.max_needs);
   for (size_t i = 0; i < options.clusters; ++i) {
     ClusterState& cluster = scene.world.clusters[ClusterName(i)];
+    if (options.tight) continue;
     cluster.session = !choices.OneIn(10);
     cluster.gate_open = !choices.OneIn(8);
     if (choices.OneIn(6)) cluster.reclaims_allowed = static_cast<int64_t>(choices.Below(2));
@@ -183,6 +207,7 @@ Scene RandomScene(Choices& choices, const SceneOptions& options) {
     scene.world.needs.push_back(RandomNeed(choices, options));
     if (choices.OneIn(8)) scene.world.needs.push_back(scene.world.needs.back());
   }
+  UnifyArrivals(scene.world);
   for (size_t i = 0; i < machines; ++i) {
     scene.world.machines.push_back(RandomMachine(choices, fmt::format("m{:02}", i), scene.world.needs, options));
     if (!options.with_memory) continue;
@@ -191,6 +216,8 @@ Scene RandomScene(Choices& choices, const SceneOptions& options) {
     if (memory != MachineMemory{}) scene.memory.machines[machine.id] = memory;
   }
   if (choices.OneIn(2)) scene.policy.surplus_hold = Duration::zero();
+  const auto up_to = [&](size_t most) { return static_cast<int32_t>(choices.Below(most + 1)); };
+  if (options.slow) scene.dwell = {.create = up_to(2), .configure = up_to(1), .drain = up_to(3), .jitter = up_to(3)};
   return scene;
 }
 
@@ -200,7 +227,10 @@ void RandomChange(Choices& choices, Scene& scene) {
   const size_t need = world.needs.empty() ? 0 : choices.Below(world.needs.size());
   const size_t machine = world.machines.empty() ? 0 : choices.Below(world.machines.size());
   switch (choices.Below(10)) {
-    case 0: world.needs.push_back(RandomNeed(choices, options)); break;
+    case 0:
+      world.needs.push_back(RandomNeed(choices, options));
+      UnifyArrivals(world);
+      break;
     case 1:
       if (world.needs.size() > 1) world.needs.erase(world.needs.begin() + static_cast<ptrdiff_t>(need));
       break;

@@ -48,6 +48,13 @@ struct SceneOptions {
   size_t max_needs = 6;
   size_t clusters = 3;
   bool with_memory = true;  // pledges, holds and ages from earlier cycles
+  // Two small types, two racks, two zones, two priorities, every session on and gate open: machines are alike, needs
+  // compete for them, and a rule that lets one need disturb another shows.
+  bool tight = false;
+  bool slow = false;     // transitions take a few cycles, other machines other numbers
+  size_t max_count = 8;  // units in a need
+  size_t gangs = 3;      // of eight needs so many are gangs
+  size_t spreads = 3;    // and so many spread
 };
 
 Scene RandomScene(Choices& choices, const SceneOptions& options = {});

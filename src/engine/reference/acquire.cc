@@ -18,7 +18,13 @@ PledgeView ViewOf(const Cycle& cycle, NeedIndex need, const MachineRow& row) {
   if (!row.pledge) return PledgeView::kFree;
   if (*row.pledge == cycle.needs[need].key) return PledgeView::kMine;
   if (MUTANT("rule.pledgee_first")) return PledgeView::kFree;
-  return cycle.first_of_key.at(*row.pledge) < need ? PledgeView::kEarlier : PledgeView::kLater;
+  const bool earlier = cycle.first_of_key.at(*row.pledge) < need;
+  if (earlier) {
+    PROBE("reference.pledged_to_earlier");
+  } else {
+    PROBE("reference.pledged_to_later");
+  }
+  return earlier ? PledgeView::kEarlier : PledgeView::kLater;
 }
 
 Cost CostOf(const Cycle& cycle, NeedIndex need, const MachineRow& row) {

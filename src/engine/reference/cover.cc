@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/probe.h"
 #include "engine/reference/cycle.h"
 
 namespace muster::engine::reference {
@@ -28,7 +29,10 @@ Wide Share(const Amounts& allocatable, const Amounts& shortage, const Amounts& d
 
 // Whether a's cost per share is less than b's. No share ranks last; pinned after everything finite.
 bool CheaperPerShare(const Cost& a, Wide share_a, const Cost& b, Wide share_b) {
-  if (a.pinned != b.pinned) return !a.pinned;
+  if (a.pinned != b.pinned) {
+    PROBE("reference.pinned_last");
+    return !a.pinned;
+  }
   if ((share_a == 0) != (share_b == 0)) return share_a != 0;
   return Wide{a.micros} * share_b < Wide{b.micros} * share_a;
 }
@@ -206,6 +210,7 @@ class CoverSearch {
     if (a.cost != b.cost) return a.cost < b.cost;
     if (a.waste != b.waste) return a.waste < b.waste;
     if (a.positions.size() != b.positions.size()) return a.positions.size() < b.positions.size();
+    if (a.ids != b.ids) PROBE("reference.tie.cover");
     return a.ids < b.ids;
   }
 
@@ -240,6 +245,7 @@ std::vector<Candidate> Prune(const Cycle& cycle, std::vector<Candidate> picks, c
       redundant = redundant && std::min<Wide>(taken[d] - each[d], deficit[d]) == std::min<Wide>(taken[d], deficit[d]);
     }
     if (!redundant || (may_drop && !may_drop(picks[i]))) continue;
+    PROBE("reference.pruned");
     dropped[i] = true;
     for (size_t d = 0; d < taken.size(); ++d) taken[d] -= each[d];
   }

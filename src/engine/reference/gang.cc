@@ -68,6 +68,7 @@ Rank RankOf(const Cycle& cycle, const NeedRow& gang, const Domain& domain, const
             .capped_own = Score(own, gang.aggregate, true)};
   // [S.settled-rank] A gang that its cluster already covers does not look at shared supply.
   const bool settled = Covers(creditable, gang.aggregate);
+  if (settled) PROBE("reference.gang_settled");
   rank.tightness = Score(settled ? creditable : total, gang.aggregate, false);
   rank.count = static_cast<int64_t>(supply.own.size() + supply.rest.size() + supply.creating.size() +
                                     (settled ? 0 : supply.free.size()));
@@ -86,6 +87,7 @@ bool IsBetter(const Rank& a, const Rank& b) {
     if (a.capped_creditable != b.capped_creditable) return a.capped_creditable > b.capped_creditable;
   }
   if (a.count != b.count) return a.count > b.count;
+  PROBE("reference.tie.domain");
   return a.domain < b.domain;
 }
 

@@ -110,8 +110,7 @@ NeedRow FoldOne(const Cycle& cycle, const NeedRow& gang) {
   need.profile = FoldedProfile(need.profile);
   need.min_unit = model::Max(need.aggregate, need.min_unit);
   // [N.folded-identity] a name that stays the same however many gangs it stands for.
-  need.group = MUTANT("rule.folded_identity") ? fmt::format("fold:{}", gang.rows.front())
-                                              : fmt::format("fold:{}", AggregateText(need.aggregate));
+  need.group = MUTANT("rule.folded_identity") ? "fold:" : fmt::format("fold:{}", AggregateText(need.aggregate));
   return MakeRow(cycle, std::move(need), gang.rows);
 }
 
@@ -122,6 +121,7 @@ bool OrderLess(const NeedRow& a, const NeedRow& b) {
   const auto precedence_a = std::tuple(pa.priority(), pa.interruption(), pa.reclamation());
   const auto precedence_b = std::tuple(pb.priority(), pb.interruption(), pb.reclamation());
   if (precedence_a != precedence_b) return precedence_a > precedence_b;
+  if (a.key == b.key) PROBE("reference.tie.equal_rows");
   return std::tie(a.need.arrival, a.key, a.min_unit, a.aggregate, a.rows) <
          std::tie(b.need.arrival, b.key, b.min_unit, b.aggregate, b.rows);
 }
@@ -133,6 +133,7 @@ void Normalise(Cycle& cycle) {
   std::map<std::pair<NeedKey, Amounts>, size_t> folds;  // position in `rows` of the need that gangs fold into
   for (size_t i = 0; i < cycle.world.needs.size(); ++i) {
     NeedRow row = MakeRow(cycle, cycle.world.needs[i], {i});
+    if (row.is_gang() && IsAssembled(cycle, row)) PROBE("reference.gang_assembled");
     if (!row.is_gang() || IsAssembled(cycle, row) || !FitsOneMachine(cycle, row)) {
       rows.push_back(std::move(row));
       continue;
@@ -155,7 +156,9 @@ void Normalise(Cycle& cycle) {
   // [PL.need-gone] A pledge to a need that is not listed any more ends.
   for (MachineRow& row : cycle.machines) {
     const bool holds = row.state() == MachineState::kDraining || row.state() == MachineState::kIdle;
-    if (holds && row.pledge && !cycle.first_of_key.contains(*row.pledge)) row.pledge.reset();
+    if (!holds || !row.pledge || cycle.first_of_key.contains(*row.pledge)) continue;
+    PROBE("reference.pledge_ends_gone");
+    row.pledge.reset();
   }
 }
 

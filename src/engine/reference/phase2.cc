@@ -35,6 +35,7 @@ int64_t DrainMillis(const Cycle& cycle, const model::Machine& machine) {
 void SortByScore(const Cycle& cycle, std::vector<Offer>& offers) {
   std::ranges::sort(offers, [&](const Offer& a, const Offer& b) {
     if (a.score != b.score) return a.score > b.score;
+    PROBE("reference.tie.victim");
     return cycle.machines[a.machine].machine->id < cycle.machines[b.machine].machine->id;
   });
 }
@@ -113,6 +114,7 @@ std::vector<Offer> Choose(const Cycle& cycle, const NeedRow& need, NeedIndex ind
     const MachineRow& row = cycle.machines[offers[i].machine];
     int64_t& left = reclaims_left[row.machine->cluster];
     const bool limited = offers[i].kind == ActionKind::kReclaim && left <= 0;  // [P2.reclaim-limit]
+    if (limited) PROBE("reference.reclaim_limited");
     if (limited || !IsUseful(row.allocatable, residual) || !counts.Allows(*row.machine)) {
       ++i;
       continue;

@@ -2,6 +2,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/probe.h"
 #include "engine/bind_stamp.h"
 #include "engine/reference/cycle.h"
 
@@ -53,6 +54,7 @@ MachineMemory Refresh(const model::Machine& machine, const MachineMemory& old, M
 // [P2.drain-mean] A drain that ended tells how long drains of this type take.
 void LearnDrain(const model::Machine& machine, const MachineMemory& old, Cycle& cycle) {
   if (!old.draining_since || machine.state != MachineState::kIdle) return;
+  PROBE("reference.drain_learnt");
   DrainMean& mean = cycle.memory.drains[machine.instance_type];
   mean.total_millis += std::chrono::duration_cast<std::chrono::milliseconds>(cycle.now - *old.draining_since).count();
   ++mean.drains;
@@ -78,6 +80,7 @@ bool KeepLess(const MachineRow& a, const MachineRow& b) {
   const auto price_b = b.machine->price_per_hour;
   if (price_a != price_b) return price_a < price_b;
   if (a.keep.reclamation != b.keep.reclamation) return a.keep.reclamation > b.keep.reclamation;
+  PROBE("reference.tie.keep_order");
   return a.machine->id < b.machine->id;
 }
 

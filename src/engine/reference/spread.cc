@@ -152,6 +152,7 @@ bool SpreadCounts::Remove(const model::Machine& machine) {
     Constraint without = constraint;
     --without.count.at(std::string(*machine.Attribute(constraint.key)));
     if (without.Min() == constraint.Min()) continue;
+    PROBE("reference.spread_prune_checked");
     for (const auto& [value, count] : without.count) {
       if (count > without.Min() + constraint.skew) return false;
     }

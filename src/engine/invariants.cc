@@ -1,0 +1,329 @@
+#include "engine/invariants.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/arithmetic.h"
+#include "engine/bind_stamp.h"
+
+namespace muster::engine {
+namespace {
+
+using model::Machine;
+using model::MachineState;
+using model::Operator;
+
+class Checker {
+ public:
+  Checker(const World& world, const Memory& before, const Decision& decision)
+      : world_(world), before_(before), decision_(decision), claims_(decision.needs.size()) {
+    for (const Machine& machine : world.machines) machines_[machine.id] = &machine;
+    for (const Claim& claim : decision.claims) claims_.at(claim.need).push_back(&claim);
+  }
+
+  Status Check() {
+    OneClaimOneAction();
+    for (size_t i = 0; i < decision_.needs.size(); ++i) {
+      ClaimsCanServe(i);
+      SatisfiedMeansCovered(i);
+      GangsShareADomain(i);
+      GangsAreWholeOrKeepTheirOwn(i);
+      NothingTakenFromAnEarlierNeed(i);
+      NoVictimTooMany(i);
+      NobodyIsDisturbedForNothing(i);
+      PledgesAreKept(i);
+    }
+    for (const Action& action : decision_.actions) ActionIsAllowed(action);
+    EveryConfiguredMachineIsAccountedFor();
+    return status_;
+  }
+
+ private:
+  template <class... Args>
+  void Fail(fmt::format_string<Args...> text, Args&&... args) {
+    if (status_.ok()) status_ = Status(Code::kInternal, fmt::format(text, std::forward<Args>(args)...));
+  }
+
+  const model::Need& NeedOf(size_t i) const { return decision_.needs[i].need; }
+  const Machine& At(const std::string& id) const { return *machines_.at(id); }
+  ClusterState StateOf(const std::string& cluster) const {
+    const auto it = world_.clusters.find(cluster);
+    return it == world_.clusters.end() ? ClusterState{.session = false, .gate_open = false} : it->second;
+  }
+  static std::vector<std::string> SameKeys(const model::Need& need) {
+    std::vector<std::string> keys;
+    for (const auto& requirement : need.profile.requirements()) {
+      if (requirement.op == Operator::kSame) keys.push_back(requirement.key);
+    }
+    return keys;
+  }
+  static bool BindsSpread(const model::Need& need) {
+    return SameKeys(need).empty() && std::ranges::any_of(need.profile.spread(), [](const model::Spread& spread) {
+             return spread.when == model::WhenUnsatisfiable::kDoNotSchedule;
+           });
+  }
+  static bool CanServe(const Machine& machine, const model::Need& need) {
+    for (const auto& requirement : need.profile.requirements()) {
+      if (!model::Matches(requirement, machine.Attribute(requirement.key))) return false;
+    }
+    if (BindsSpread(need)) {
+      for (const auto& spread : need.profile.spread()) {
+        const bool binds = spread.when == model::WhenUnsatisfiable::kDoNotSchedule;
+        if (binds && !machine.Attribute(spread.topology_key)) return false;
+      }
+    }
+    return machine.EffectiveAllocatable().Covers(need.min_unit);
+  }
+  static bool Useful(const Machine& machine, const model::Resources& shortage) {
+    return std::ranges::any_of(shortage.entries(),
+                               [&](const auto& entry) { return machine.EffectiveAllocatable().Get(entry.first) > 0; });
+  }
+  static std::string Name(const model::Need& need) {
+    return fmt::format("need {} {} '{}'", need.cluster, need.profile.fingerprint(), need.group);
+  }
+  // What the aggregate lacks once these are taken off.
+  template <class Ids>
+  model::Resources Less(model::Resources from, const Ids& ids) const {
+    for (const std::string& id : ids) from = model::SubtractSaturating(from, At(id).EffectiveAllocatable());
+    return from;
+  }
+  const MachineMemory& MemoryOf(const std::string& id) const {
+    static const MachineMemory kNone;
+    const auto it = before_.machines.find(id);
+    return it == before_.machines.end() ? kNone : it->second;
+  }
+  model::Attribution AttributionBefore(const Machine& machine) const {
+    if (MemoryOf(machine.id).attribution) return *MemoryOf(machine.id).attribution;
+    return DecodeBindStamp(machine.shard_metadata).value_or(model::Attribution{});
+  }
+  std::vector<std::string> PledgedBefore(const NeedKey& key, MachineState state) const {
+    std::vector<std::string> ids;
+    for (const auto& [id, machine] : machines_) {
+      if (machine->state == state && MemoryOf(id).pledge == key) ids.push_back(id);
+    }
+    return ids;
+  }
+
+  void OneClaimOneAction() {
+    std::set<std::string> claimed;
+    for (const Claim& claim : decision_.claims) {
+      if (!claimed.insert(claim.machine).second) Fail("machine {} is claimed twice", claim.machine);
+    }
+    std::set<std::string> acted;
+    for (const Action& action : decision_.actions) {
+      if (!acted.insert(action.machine).second) Fail("machine {} has two actions", action.machine);
+    }
+  }
+
+  void ClaimsCanServe(size_t i) {
+    for (const Claim* claim : claims_[i]) {
+      const Machine& machine = At(claim->machine);
+      if (!CanServe(machine, NeedOf(i))) Fail("{} claims {}, which cannot serve it", Name(NeedOf(i)), machine.id);
+      const bool bound = machine.state == MachineState::kConfigured || machine.state == MachineState::kConfiguring;
+      switch (claim->kind) {
+        case ClaimKind::kCredit:
+          if (!bound || machine.cluster != NeedOf(i).cluster) Fail("credit of {}, bound elsewhere", machine.id);
+          break;
+        case ClaimKind::kCreating:
+          if (machine.state != MachineState::kCreating || MemoryOf(machine.id).pledge != KeyOf(NeedOf(i))) {
+            Fail("{} counts on {}, which is not being made for it", Name(NeedOf(i)), machine.id);
+          }
+          break;
+        case ClaimKind::kBootstrap:
+          if (machine.state != MachineState::kIdle) Fail("bootstrap of {}, which is not Idle", machine.id);
+          break;
+        case ClaimKind::kProvision:
+          if (machine.state != MachineState::kSpeculative) Fail("provision of {}, not Speculative", machine.id);
+          break;
+      }
+    }
+  }
+
+  std::vector<std::string> Claimed(size_t i) const {
+    std::vector<std::string> ids;
+    for (const Claim* claim : claims_[i]) ids.push_back(claim->machine);
+    return ids;
+  }
+
+  void SatisfiedMeansCovered(size_t i) {
+    const model::Resources missing = Less(NeedOf(i).aggregate, Claimed(i));
+    if (missing != decision_.needs[i].residual) Fail("{}: residual is not what claims leave", Name(NeedOf(i)));
+    if (decision_.needs[i].satisfied != missing.empty()) Fail("{}: satisfied and covered differ", Name(NeedOf(i)));
+  }
+
+  void GangsShareADomain(size_t i) {
+    for (const std::string& key : SameKeys(NeedOf(i))) {
+      std::set<std::string> values;
+      for (const Claim* claim : claims_[i]) values.emplace(At(claim->machine).Attribute(key).value_or(""));
+      if (values.size() > 1) Fail("{} claims machines of {} values of {}", Name(NeedOf(i)), values.size(), key);
+    }
+  }
+
+  void GangsAreWholeOrKeepTheirOwn(size_t i) {
+    if (SameKeys(NeedOf(i)).empty()) return;
+    const NeedKey key = KeyOf(NeedOf(i));
+    const auto draining = PledgedBefore(key, MachineState::kDraining);
+    if (Less(decision_.needs[i].residual, draining).empty()) return;
+    for (const Claim* claim : claims_[i]) {
+      const model::Attribution owner = AttributionBefore(At(claim->machine));
+      const bool own = owner.fingerprint == key.fingerprint && owner.group == key.group;
+      if (claim->kind == ClaimKind::kCreating || (claim->kind == ClaimKind::kCredit && own)) continue;
+      Fail("{} is not whole and takes {}", Name(NeedOf(i)), claim->machine);
+    }
+  }
+
+  // No later need acquired a machine that would have helped an earlier, plain, short one.
+  void NothingTakenFromAnEarlierNeed(size_t i) {
+    const model::Need& need = NeedOf(i);
+    if (decision_.needs[i].satisfied || !SameKeys(need).empty() || BindsSpread(need)) return;
+    if (!StateOf(need.cluster).session) return;
+    for (size_t later = i + 1; later < decision_.needs.size(); ++later) {
+      for (const Claim* claim : claims_[later]) {
+        if (claim->kind != ClaimKind::kBootstrap && claim->kind != ClaimKind::kProvision) continue;
+        const Machine& machine = At(claim->machine);
+        if (!CanServe(machine, need) || !Useful(machine, decision_.needs[i].residual)) continue;
+        Fail("{} is short while {} takes {}", Name(need), Name(NeedOf(later)), machine.id);
+      }
+    }
+  }
+
+  // Machines on their way to a plain need never exceed what covers it: all victims but the last leave it short.
+  void NoVictimTooMany(size_t i) {
+    const NeedKey key = KeyOf(NeedOf(i));
+    if (!SameKeys(NeedOf(i)).empty() || decision_.needs[i].victims == 0) return;
+    const auto same_key = std::ranges::count_if(decision_.needs, [&](const auto& v) { return KeyOf(v.need) == key; });
+    if (same_key > 1) return;  // equal rows share their pledges
+    std::vector<std::string> taken;
+    for (const Action& action : decision_.actions) {
+      const bool takes = action.kind == ActionKind::kPreempt || action.kind == ActionKind::kReclaim;
+      if (takes && action.need == key) taken.push_back(action.machine);
+    }
+    if (!taken.empty()) taken.pop_back();
+    for (const std::string& id : PledgedBefore(key, MachineState::kDraining)) {
+      if (CanServe(At(id), NeedOf(i))) taken.push_back(id);
+    }
+    if (Less(decision_.needs[i].residual, taken).empty()) Fail("{} takes more victims than it lacks", Name(NeedOf(i)));
+  }
+
+  // What was taken for a need that is still short does not go to a later one.
+  void PledgesAreKept(size_t i) {
+    for (const Claim* claim : claims_[i]) {
+      const auto& pledge = MemoryOf(claim->machine).pledge;
+      if (claim->kind != ClaimKind::kBootstrap || !pledge || *pledge == KeyOf(NeedOf(i))) continue;
+      for (size_t earlier = 0; earlier < i; ++earlier) {
+        if (KeyOf(NeedOf(earlier)) != *pledge || decision_.needs[earlier].satisfied) continue;
+        Fail("{} takes {}, pledged to {}, which is short", Name(NeedOf(i)), claim->machine, Name(NeedOf(earlier)));
+      }
+    }
+  }
+
+  // A plain need takes no machine somebody uses while a surplus one of lower priority would help it.
+  void NobodyIsDisturbedForNothing(size_t i) {
+    const model::Need& need = NeedOf(i);
+    const NeedKey key = KeyOf(need);
+    if (!SameKeys(need).empty() || BindsSpread(need)) return;
+    std::set<std::string> acted;
+    bool disturbs = false;
+    for (const Action& action : decision_.actions) {
+      acted.insert(action.machine);
+      disturbs = disturbs || (action.kind == ActionKind::kPreempt && action.need == key && IsClaimed(action.machine));
+    }
+    if (!disturbs) return;
+    for (const auto& [id, machine] : machines_) {
+      const ClusterState cluster = StateOf(machine->cluster);
+      const bool surplus = machine->state == MachineState::kConfigured && machine->cluster != need.cluster &&
+                           !IsClaimed(id) && cluster.session && cluster.gate_open && TakenOnlyAsSurplus(id, acted);
+      if (!surplus || !CanServe(*machine, need) || !Useful(*machine, decision_.needs[i].residual)) continue;
+      if (AttributionBefore(*machine).priority >= need.profile.priority()) continue;
+      Fail("{} disturbs others while surplus {} would do", Name(need), id);
+    }
+  }
+  // Left alone, or given back by phase 3 though phase 2 could have used it.
+  bool TakenOnlyAsSurplus(const std::string& id, const std::set<std::string>& acted) const {
+    if (!acted.contains(id)) return true;
+    return std::ranges::any_of(decision_.actions, [&](const Action& action) {
+      return action.machine == id && action.kind == ActionKind::kReclaim && !action.need;
+    });
+  }
+
+  void ActionIsAllowed(const Action& action) {
+    const Machine& machine = At(action.machine);
+    const ClusterState cluster = StateOf(action.cluster);
+    const auto from = [&](MachineState state) {
+      if (machine.state == state) return;
+      Fail("{} of {}, which is {}", ActionKindName(action.kind), machine.id, model::StateName(machine.state));
+    };
+    switch (action.kind) {
+      case ActionKind::kBootstrap:
+      case ActionKind::kProvision:
+        from(action.kind == ActionKind::kBootstrap ? MachineState::kIdle : MachineState::kSpeculative);
+        if (!cluster.session) Fail("{} is acquired for {}, which has no session", machine.id, action.cluster);
+        break;
+      case ActionKind::kPreempt: {
+        from(MachineState::kConfigured);
+        if (!cluster.session) Fail("{} is preempted from {}, which has no session", machine.id, action.cluster);
+        if (VictimPriority(machine) >= PriorityOf(*action.need)) Fail("{} is no victim for its taker", machine.id);
+        break;
+      }
+      case ActionKind::kReclaim:
+        from(MachineState::kConfigured);
+        if (!cluster.session || !cluster.gate_open) Fail("{} is reclaimed behind a shut gate", machine.id);
+        if (++reclaims_[action.cluster] > cluster.reclaims_allowed) Fail("{} loses too many machines", action.cluster);
+        if (IsClaimed(machine.id)) Fail("{} is claimed and reclaimed", machine.id);
+        break;
+      case ActionKind::kDelete:
+        from(MachineState::kIdle);
+        if (machine.capacity_type != model::CapacityType::kOnDemand &&
+            machine.capacity_type != model::CapacityType::kSpot) {
+          Fail("{} is owned hardware and released", machine.id);
+        }
+        if (IsClaimed(machine.id)) Fail("{} is claimed and released", machine.id);
+        break;
+    }
+  }
+
+  bool IsClaimed(const std::string& id) const {
+    return std::ranges::any_of(decision_.claims, [&](const Claim& claim) { return claim.machine == id; });
+  }
+  int32_t PriorityOf(const NeedKey& key) const {
+    for (const NeedVerdict& verdict : decision_.needs) {
+      if (KeyOf(verdict.need) == key) return verdict.need.profile.priority();
+    }
+    return std::numeric_limits<int32_t>::min();
+  }
+  int32_t VictimPriority(const Machine& machine) const {
+    for (const Claim& claim : decision_.claims) {
+      if (claim.machine == machine.id) return NeedOf(claim.need).profile.priority();
+    }
+    return AttributionBefore(machine).priority;
+  }
+
+  void EveryConfiguredMachineIsAccountedFor() {
+    std::map<std::string, model::Reason> reasons;
+    for (const MachineVerdict& verdict : decision_.machines) reasons[verdict.machine] = verdict.reason;
+    for (const auto& [id, machine] : machines_) {
+      if (!reasons.contains(id) || reasons[id] == model::Reason::kNone) Fail("nothing is said of machine {}", id);
+    }
+  }
+
+  const World& world_;
+  const Memory& before_;
+  const Decision& decision_;
+  std::map<std::string, const Machine*> machines_;
+  std::vector<std::vector<const Claim*>> claims_;  // by need
+  std::map<std::string, int64_t> reclaims_;
+  Status status_;
+};
+
+}  // namespace
+
+Status CheckDecision(const World& world, const Memory& before, const Decision& decision) {
+  return Checker(world, before, decision).Check();
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,189 @@
+// Properties of the reference engine, by search. MUSTER_SEARCH_SCALE=10 runs the volumes that docs/development.md
+// records; 1, the default, a tenth of them.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "base/codec.h"
+#include "base/probe.h"
+#include "engine/reference/decide.h"
+#include "engine/search.h"
+
+namespace muster::engine {
+namespace {
+
+Decision Reference(const World& world, Memory& memory, MonoTime now, const Policy& policy) {
+  return reference::Decide(world, memory, now, policy);
+}
+
+uint64_t Scale() {
+  const char* scale = std::getenv("MUSTER_SEARCH_SCALE");
+  return scale == nullptr ? 1 : std::strtoull(scale, nullptr, 10);
+}
+
+Choices ChoicesFor(uint64_t seed) {
+  Rng rng(seed);
+  return Choices::Random(rng, 500);
+}
+
+Scene SceneFor(uint64_t seed, const SceneOptions& options = {}) {
+  Choices choices = ChoicesFor(seed);
+  return RandomScene(choices, options);
+}
+
+const std::vector<SceneOptions> kFlavours = {
+    {},
+    {.clusters = 2, .tight = true, .slow = true},
+    {.max_machines = 8, .max_needs = 4, .clusters = 1, .with_memory = false, .tight = true, .gangs = 7, .spreads = 0},
+    {.max_machines = 10, .max_needs = 5, .clusters = 1, .slow = true, .gangs = 4, .spreads = 2},
+    {.max_machines = 8, .max_needs = 4, .clusters = 1, .with_memory = false, .tight = true, .gangs = 0, .spreads = 7},
+    {.max_machines = 9, .max_needs = 5, .clusters = 1, .with_memory = false, .tight = true, .max_count = 2, .gangs = 8},
+    {.max_machines = 10, .max_needs = 6, .clusters = 2, .tight = true, .slow = true, .gangs = 5, .spreads = 1},
+};
+
+TEST(ReferenceEngine, KeepsTheInvariantsInRandomWorldsAndReachesEverything) {
+  faults::ResetProbes();
+  std::map<model::Reason, uint64_t> reasons;
+  std::map<ActionKind, uint64_t> actions;
+  std::map<ClaimKind, uint64_t> claims;
+  for (uint64_t seed = 0; seed < 10'000 * Scale(); ++seed) {
+    Scene scene = SceneFor(seed, kFlavours[seed % kFlavours.size()]);
+    const auto broken = CheckOnce(scene, Reference);
+    ASSERT_EQ(broken, std::nullopt) << "seed " << seed;
+    const Decision decision = Reference(scene.world, scene.memory, scene.now, scene.policy);
+    for (const Action& action : decision.actions) {
+      ++actions[action.kind];
+      ++reasons[action.reason];
+    }
+    for (const Claim& claim : decision.claims) ++claims[claim.kind];
+    for (const NeedVerdict& verdict : decision.needs) ++reasons[verdict.reason];
+    for (const MachineVerdict& verdict : decision.machines) ++reasons[verdict.reason];
+  }
+  EXPECT_EQ(actions.size(), 5u);
+  EXPECT_EQ(claims.size(), 4u);
+  for (const model::ReasonRow& row : model::ReasonTable()) {
+    EXPECT_GT(reasons[row.reason], 0u) << "reason " << row.name << " was never given";
+  }
+}
+
+TEST(ReferenceEngine, KeepsTheInvariantsThroughHistoriesAndReachesEveryRule) {
+  for (uint64_t seed = 0; seed < 1'000 * Scale(); ++seed) {
+    Choices choices = ChoicesFor(1'000'000 + seed);
+    const Scene scene = RandomScene(choices, kFlavours[seed % kFlavours.size()]);
+    ASSERT_EQ(RunHistory(choices, scene, 20, Reference), std::nullopt) << "seed " << seed;
+  }
+  const auto hits = faults::ProbeHits();
+  for (const char* name : {"reference.fold",
+                           "reference.gang_assembled",
+                           "reference.gang_not_whole",
+                           "reference.gang_settled",
+                           "reference.gang_cannot_complete",
+                           "reference.domain_by_pledge",
+                           "reference.unparked_by_supply",
+                           "reference.park_probe",
+                           "reference.pledge_kept",
+                           "reference.pledge_ends_covered",
+                           "reference.pledge_ends_gone",
+                           "reference.pledged_to_earlier",
+                           "reference.pledged_to_later",
+                           "reference.pinned_last",
+                           "reference.pruned",
+                           "reference.spread_prune_checked",
+                           "reference.reclaim_limited",
+                           "reference.drain_learnt",
+                           "reference.tie.keep_order",
+                           "reference.tie.cover",
+                           "reference.tie.victim",
+                           "reference.tie.domain",
+                           "reference.tie.equal_rows"}) {
+    EXPECT_TRUE(hits.contains(name) && hits.at(name) > 0) << name << " was never reached";
+  }
+}
+
+bool HasEqualRows(const Scene& scene) {
+  std::set<NeedKey> keys;
+  for (const model::Need& need : scene.world.needs) keys.insert(KeyOf(need));
+  return keys.size() != scene.world.needs.size();
+}
+
+TEST(ReferenceEngine, Settles) {
+  int longest = 0;
+  for (uint64_t seed = 0; seed < 4'000 * Scale(); ++seed) {
+    const Scene scene = SceneFor(2'000'000 + seed, kFlavours[seed % kFlavours.size()]);
+    const SettleResult result = Settle(scene, Reference);
+    ASSERT_EQ(result.broken, std::nullopt) << "seed " << seed;
+    ASSERT_FALSE(result.loops) << "seed " << seed;
+    ASSERT_FALSE(result.too_long) << "seed " << seed << ": " << result.rounds << " rounds";
+    // Two rows of one key share their machines and may pack them differently from round to round.
+    ASSERT_TRUE(!result.buys_again || HasEqualRows(scene)) << "seed " << seed;
+    longest = std::max(longest, result.rounds);
+  }
+  RecordProperty("longest_run", longest);
+}
+
+TEST(ReferenceEngine, ARestartWithItsMemoryCausesNoAction) {
+  int acts_without_attribution = 0;
+  for (uint64_t seed = 0; seed < 1'000 * Scale(); ++seed) {
+    Scene end = Settle(SceneFor(3'000'000 + seed, kFlavours[seed % kFlavours.size()]), Reference).end;
+    const auto restored = codec::FromBytes<Memory>(codec::ToBytes(end.memory));
+    ASSERT_TRUE(restored.has_value());
+    ASSERT_EQ(*restored, end.memory);
+    Memory memory = *restored;
+    ASSERT_TRUE(Reference(end.world, memory, end.now, end.policy).actions.empty()) << "seed " << seed;
+    // Why attribution is stored: bind stamps alone do not say who uses a machine today. [M.attribution]
+    for (auto& [id, machine] : end.memory.machines) machine.attribution.reset();
+    const SettleResult again = Settle(end, Reference);
+    acts_without_attribution += again.end.now - end.now > 14h ? 1 : 0;
+  }
+  EXPECT_GT(acts_without_attribution, 0) << "the test would not notice lost attribution";
+}
+
+// What a search over settling worlds finds, if anything.
+std::string Trouble(const Scene& scene) {
+  if (HasEqualRows(scene)) return "";
+  const SettleResult result = Settle(scene, Reference);
+  if (result.loops) return "a loop";
+  if (result.buys_again) return "buying again";
+  if (result.too_long) return "too many rounds";
+  return result.broken.value_or("");
+}
+
+// Every rule that stops loops or buying twice: with the rule the search finds nothing (Settles), without it, it does.
+TEST(ReferenceEngine, WithoutARuleTheSearchFindsTrouble) {
+  struct Case {
+    const char* rule;
+    size_t flavour;  // of worlds in which the rule matters most
+  };
+  for (const Case& c : {Case{"rule.own_first", 0}, Case{"rule.gang_whole", 2}, Case{"rule.pledgee_first", 1},
+                        Case{"rule.surplus_first", 1}, Case{"rule.folded_identity", 5}, Case{"rule.skew_own", 4}}) {
+    const faults::ScopedMutant off(c.rule);
+    std::string trouble;
+    uint64_t worlds = 0;
+    for (; worlds < 20'000 && trouble.empty(); ++worlds) {
+      trouble = Trouble(SceneFor(2'000'000 + worlds, kFlavours[c.flavour]));
+    }
+    EXPECT_FALSE(trouble.empty()) << c.rule << " is not missed in " << worlds << " worlds";
+    fmt::print("without {}: {} after {} worlds\n", c.rule, trouble, worlds);
+  }
+}
+
+TEST(ReferenceEngine, TheSurplusHoldEndsFlapping) {
+  const FlapResult held = Flap(1, 120s, 200, Reference);
+  const FlapResult loose = Flap(1, 0s, 200, Reference);
+  EXPECT_GT(loose.in_per_round, 10 * held.in_per_round);
+  EXPECT_GT(loose.out_per_round, 10 * held.out_per_round);
+}
+
+RC_GTEST_PROP(ReferenceEngine, ShrinksWhatBreaks, (const std::vector<uint8_t>& bytes)) {
+  Choices choices(bytes);
+  const Scene scene = RandomScene(choices);
+  RC_ASSERT(CheckOnce(scene, Reference) == std::nullopt);
+  RC_ASSERT(RunHistory(choices, scene, 5, Reference) == std::nullopt);
+}
+
+}  // namespace
+}  // namespace muster::engine

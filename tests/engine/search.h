@@ -1,0 +1,41 @@
+// The searches that the engine's rules are the result of: worlds that settle, histories that keep every invariant.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "engine/random_world.h"
+#include "engine/types.h"
+
+namespace muster::engine {
+
+using DecideFn = std::function<Decision(const World&, Memory&, MonoTime, const Policy&)>;
+
+// One decision, checked. The invariant that broke, if one did.
+std::optional<std::string> CheckOnce(const Scene& scene, const DecideFn& decide);
+
+struct SettleResult {
+  std::optional<std::string> broken;  // an invariant
+  bool loops = false;                 // still acting after 60 rounds
+  bool buys_again = false;            // nobody was short and nothing changed, yet it acquired or preempted
+  bool too_long = false;              // silent later than 4 + 2 x (distinct priorities) after the last change
+  int rounds = 0;                     // rounds with actions after the last change of supply
+  Scene end;
+};
+
+// Rounds with nothing from outside, actions carried out, holds passed. A reclaim, or another set of folded gangs,
+// counts as a change of supply.
+SettleResult Settle(Scene scene, const DecideFn& decide);
+
+// A history: cycles with changes from outside between them and slow transitions. The invariant that broke, if one did.
+std::optional<std::string> RunHistory(Choices& choices, Scene scene, int changes, const DecideFn& decide);
+
+// Machines that enter and leave clusters per round when demand moves by up to 5 % a round.
+struct FlapResult {
+  double in_per_round = 0;
+  double out_per_round = 0;
+};
+FlapResult Flap(uint64_t seed, Duration surplus_hold, int rounds, const DecideFn& decide);
+
+}  // namespace muster::engine
