@@ -46,7 +46,7 @@ std::vector<Candidate> Candidates(const Cycle& cycle, NeedIndex index, MachineSt
     if (!wanted(view) || !CanServe(cycle, need, m)) continue;
     pool.push_back({.machine = m, .cost = CostOf(cycle, index, row), .pledged_later = view == PledgeView::kLater});
   }
-  // [P1.pool-order] cheap, then small, then by id; what a later need waits for comes last.
+  // [P1.pool-order] [A.cost] cheap, then small, then by id; what a later need waits for comes last.
   std::ranges::stable_sort(pool, [&](const Candidate& a, const Candidate& b) {
     const auto key = [&](const Candidate& c) {
       return std::tuple(c.pledged_later, c.cost, cycle.machines[c.machine].size);
@@ -78,6 +78,7 @@ std::vector<Candidate> Pool(const Cycle& cycle, NeedIndex need, MachineState sta
   });
 }
 
+// [O.equal-rows]
 std::vector<MachineIndex> PledgedTo(const Cycle& cycle, NeedIndex need) {
   std::vector<MachineIndex> pledged;
   for (const MachineIndex m : cycle.by_id) {

@@ -18,7 +18,7 @@ struct Kind {
   std::vector<size_t> positions;  // in pool order
 };
 
-// Sum over short dimensions of what the machine adds, as parts of the original deficit.
+// Sum over short dimensions of what the machine adds, as parts of the original deficit. [A.ratio]
 Wide Share(const Amounts& allocatable, const Amounts& shortage, const Amounts& deficit) {
   Wide share = 0;
   for (size_t d = 0; d < deficit.size(); ++d) {
@@ -203,7 +203,7 @@ class CoverSearch {
     if (!best_ || IsBetter(cover, *best_)) best_ = std::move(cover);
   }
 
-  // [P1.best-cover] covers more, costs less, wastes less, fewer machines, smaller ids.
+  // [P1.best-cover] [A.pinned] covers more, costs less, wastes less, fewer machines, smaller ids.
   static bool IsBetter(const Cover& a, const Cover& b) {
     if (a.coverage != b.coverage) return a.coverage > b.coverage;
     if (a.pinned != b.pinned) return a.pinned < b.pinned;

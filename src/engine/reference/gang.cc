@@ -128,7 +128,7 @@ bool IsParked(const Cycle& cycle, NeedIndex index, int64_t supply_now) {
   const auto known = cycle.memory.needs.find(gang.key);
   if (known == cycle.memory.needs.end() || known->second.hopeless < cycle.policy.park_after) return false;
   if (!gang.has_session || !PledgedTo(cycle, index).empty()) return false;
-  if (supply_now > known->second.supply_seen) {
+  if (supply_now > known->second.supply_seen) {  // [S.unpark]
     PROBE("reference.unparked_by_supply");
     return false;
   }
@@ -137,7 +137,7 @@ bool IsParked(const Cycle& cycle, NeedIndex index, int64_t supply_now) {
   return !probe;
 }
 
-// [S.choose-once] By rank, unless pledges tie the gang to their domain.
+// [S.choose-once] By rank, unless pledges tie the gang to their domain. [S.pledge-domain]
 void ChooseDomain(Cycle& cycle, NeedIndex index, const std::map<Domain, Supply>& supply) {
   NeedRow& gang = cycle.needs[index];
   std::vector<Rank> ranks;

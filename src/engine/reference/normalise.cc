@@ -40,6 +40,7 @@ bool MayHostFold(const MachineRow& row, const NeedRow& gang) {
     case MachineState::kConfiguring: return row.machine->cluster == gang.key.cluster;
     case MachineState::kIdle:
     case MachineState::kSpeculative: return true;
+    // [N.in-flight]
     case MachineState::kCreating: return row.pledge && row.pledge->cluster == gang.key.cluster;
     default: return false;
   }
@@ -114,7 +115,7 @@ NeedRow FoldOne(const Cycle& cycle, const NeedRow& gang) {
   return MakeRow(cycle, std::move(need), gang.rows);
 }
 
-// [O.order] The one order of all needs.
+// [O.order] [O.arrival] The one order of all needs.
 bool OrderLess(const NeedRow& a, const NeedRow& b) {
   const model::Profile& pa = a.need.profile;
   const model::Profile& pb = b.need.profile;
@@ -128,6 +129,7 @@ bool OrderLess(const NeedRow& a, const NeedRow& b) {
 
 }  // namespace
 
+// [N.one-list]
 void Normalise(Cycle& cycle) {
   std::vector<NeedRow> rows;
   std::map<std::pair<NeedKey, Amounts>, size_t> folds;  // position in `rows` of the need that gangs fold into

@@ -19,6 +19,7 @@ struct Offer {
   Wide score = 0;
 };
 
+// [P2.victims] [P2.one-action] [O.session]
 bool MayBeTaken(const Cycle& cycle, const NeedRow& need, MachineIndex m) {
   const MachineRow& row = cycle.machines[m];
   if (row.taken || row.state() != MachineState::kConfigured || row.machine->cluster == need.key.cluster) return false;
@@ -53,6 +54,7 @@ std::vector<Offer> Offers(const Cycle& cycle, const NeedRow& need) {
       Offer offer{.machine = m, .gap = int64_t{priority} - row.attribution.priority};
       offer.score = VictimScore(cycle.policy.victim_weights, offer.gap, DrainMillis(cycle, *row.machine),
                                 row.attribution.interruption, row.attribution.reclamation);
+      // [O.gate]
       const bool is_surplus = !row.claimed_by.valid() && StateOf(cycle, cluster).gate_open;
       if (is_surplus && !MUTANT("rule.surplus_first")) {
         offer.kind = offer.gap > 0 ? ActionKind::kPreempt : ActionKind::kReclaim;
@@ -65,7 +67,7 @@ std::vector<Offer> Offers(const Cycle& cycle, const NeedRow& need) {
   }
   SortByScore(cycle, surplus);
   SortByScore(cycle, victims);
-  // [P2.surplus-first]
+  // [P2.surplus-first] [P2.reclaim-for-need]
   surplus.insert(surplus.end(), reclaims.begin(), reclaims.end());
   surplus.insert(surplus.end(), victims.begin(), victims.end());
   return surplus;
@@ -136,8 +138,9 @@ void TakeOffer(Cycle& cycle, NeedIndex index, const Offer& offer) {
   row.pledge = need.key;  // [PL.pledge]
   row.reason = offer.reason;
   need.victims.push_back(offer.machine);
-  if (row.claimed_by.valid()) ++cycle.needs[row.claimed_by].lost;
+  if (row.claimed_by.valid()) ++cycle.needs[row.claimed_by].lost;  // [V.lost]
   if (offer.kind == ActionKind::kReclaim) --cycle.reclaims_left[row.machine->cluster];
+  // [P2.grace]
   cycle.actions.push_back({.kind = offer.kind,
                            .machine = row.machine->id,
                            .cluster = row.machine->cluster,
@@ -148,6 +151,7 @@ void TakeOffer(Cycle& cycle, NeedIndex index, const Offer& offer) {
 
 }  // namespace
 
+// [P2.order]
 void Phase2(Cycle& cycle) {
   for (uint32_t i = 0; i < cycle.needs.size(); ++i) {
     const NeedIndex index(i);

@@ -28,7 +28,7 @@ bool IsBound(MachineState state) {
   return state == MachineState::kConfigured || state == MachineState::kConfiguring || state == MachineState::kDraining;
 }
 
-// What memory still says about a machine in this state. [M.memory]
+// What memory still says about a machine in this state. [M.memory] [PL.creating] [PL.ends]
 MachineMemory Refresh(const model::Machine& machine, const MachineMemory& old, MonoTime now) {
   MachineMemory fresh;
   switch (machine.state) {
@@ -60,6 +60,7 @@ void LearnDrain(const model::Machine& machine, const MachineMemory& old, Cycle& 
   ++mean.drains;
 }
 
+// [A.size]
 void SetSizes(Cycle& cycle) {
   Amounts largest(cycle.dimensions.size(), 0);
   for (const MachineRow& row : cycle.machines) {
@@ -74,6 +75,7 @@ void SetSizes(Cycle& cycle) {
 }
 
 // [P1.keep-order] Configured before Configuring, cheap before dear, costly to take away before others, then by id.
+// [M.moment] whose it was when the cycle began.
 bool KeepLess(const MachineRow& a, const MachineRow& b) {
   if (a.state() != b.state()) return a.state() == MachineState::kConfigured;
   const auto price_a = a.machine->price_per_hour;
@@ -141,6 +143,7 @@ ClusterState StateOf(const Cycle& cycle, const std::string& cluster) {
   return it == cycle.world.clusters.end() ? ClusterState{.session = false, .gate_open = false} : it->second;
 }
 
+// [A.units]
 Amounts Dense(const Cycle& cycle, const model::Resources& resources) {
   Amounts amounts;
   for (const std::string& name : cycle.dimensions) amounts.push_back(resources.Get(name));
@@ -164,10 +167,12 @@ bool Covers(const Amounts& supply, const Amounts& demand) {
   return true;
 }
 
+// [A.saturate]
 void SubtractSaturating(Amounts& from, const Amounts& amount) {
   for (size_t d = 0; d < from.size(); ++d) from[d] -= std::min(from[d], amount[d]);
 }
 
+// [M.useful]
 bool IsUseful(const Amounts& allocatable, const Amounts& shortage) {
   for (size_t d = 0; d < shortage.size(); ++d) {
     if (shortage[d] > 0 && allocatable[d] > 0) return true;

@@ -51,6 +51,7 @@ std::vector<Candidate> TakeSpread(const Cycle& cycle, const NeedRow& need, const
   return picks;
 }
 
+// [SP.credit]
 void Credit(Cycle& cycle, NeedIndex index, SpreadCounts& counts) {
   NeedRow& need = cycle.needs[index];
   std::vector<Candidate> others;
@@ -118,6 +119,7 @@ void ServeSpread(Cycle& cycle, NeedIndex index) {
   if (cycle.needs[index].has_session && !IsZero(cycle.needs[index].shortage)) Acquire(cycle, index, counts);
 }
 
+// [SP.domains]
 SpreadCounts::SpreadCounts(const Cycle& cycle, const NeedRow& need) {
   for (const model::Spread& spread : need.spread) {
     constraints_.push_back({.key = spread.topology_key, .skew = std::max(1, spread.max_skew)});
