@@ -10,7 +10,7 @@ function(muster_version target)
             "-DCOMPILER=${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}" -DBUILD_TYPE=${CMAKE_BUILD_TYPE}
             -P ${CMAKE_SOURCE_DIR}/cmake/write_version.cmake
     BYPRODUCTS ${out}
-    COMMENT ""
+    COMMENT "Looking at the commit"
     VERBATIM)
   add_dependencies(${target} ${target}_version)
   target_sources(${target} PRIVATE ${out})
