@@ -24,4 +24,6 @@ if(MUSTER_TESTS)
   enable_testing()
   find_package(GTest REQUIRED)
   find_package(rapidcheck CONFIG REQUIRED)
+  # The exact solver of integer programs that procurement is measured against.
+  pkg_check_modules(cbc REQUIRED IMPORTED_TARGET cbc)
 endif()
