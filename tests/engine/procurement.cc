@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <string_view>
+#include <tuple>
 
 #include "base/check.h"
 #include "base/rng.h"
@@ -93,7 +94,7 @@ int64_t CostOf(const World& world, const std::vector<std::string>& machines) {
 int64_t PriceOrderCost(const Procurement& procurement) {
   std::vector<const MachineClass*> order;
   for (const MachineClass& c : procurement.classes) order.push_back(&c);
-  std::ranges::stable_sort(order, {}, [](const MachineClass* c) { return std::pair(c->price_micros, Size(*c)); });
+  std::ranges::sort(order, {}, [](const MachineClass* c) { return std::tuple(c->price_micros, Size(*c), c); });
   std::vector<const MachineClass*> picks;
   std::vector<int64_t> taken(procurement.demand.size(), 0);
   for (const MachineClass* c : order) {
