@@ -133,6 +133,10 @@ Verb& Verb::Option(std::string name, std::vector<std::string>& into, std::string
   app_->add_option(std::move(name), into, std::move(help))->expected(1)->take_all();
   return *this;
 }
+Verb& Verb::Option(std::string name, std::pair<std::string, std::string>& into, std::string help) {
+  app_->add_option(std::move(name), into, std::move(help));
+  return *this;
+}
 Verb& Verb::Choice(std::string name, std::string& into, std::vector<std::string> allowed, std::string help) {
   app_->add_option(std::move(name), into, std::move(help))
       ->capture_default_str()

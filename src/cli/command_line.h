@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -37,6 +38,7 @@ class Verb {
   Verb& Option(std::string name, uint64_t& into, std::string help);
   Verb& Option(std::string name, double& into, std::string help);
   Verb& Option(std::string name, std::vector<std::string>& into, std::string help);  // may be given several times
+  Verb& Option(std::string name, std::pair<std::string, std::string>& into, std::string help);  // takes two words
   // One of `allowed`; anything else is refused with the list.
   Verb& Choice(std::string name, std::string& into, std::vector<std::string> allowed, std::string help);
   // A required argument without a dash, in the order of the calls.

@@ -5,6 +5,7 @@
 
 namespace muster::cli {
 
+void AddDecide(CommandLine& app);
 void AddVersion(CommandLine& app);
 void AddSelfcheck(CommandLine& app);
 void AddServe(CommandLine& app);
@@ -12,6 +13,7 @@ void AddSim(CommandLine& app);
 void AddReplay(CommandLine& app);
 
 inline void AddVerbs(CommandLine& app) {
+  AddDecide(app);
   AddServe(app);
   AddSim(app);
   AddReplay(app);

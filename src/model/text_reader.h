@@ -50,6 +50,8 @@ class TextReader {
   TextReader(TextErrors& errors, const TextValue& value);
 
   bool present() const { return value_ != nullptr; }
+  bool is_map() const { return present() && value_->kind == TextValue::Kind::kMap; }
+  bool ok() const { return errors_->ok(); }  // no error anywhere so far
   const std::string& path() const { return path_; }
   TextPosition position() const { return position_; }
 

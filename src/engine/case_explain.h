@@ -1,0 +1,16 @@
+// Why: the chain of reasons behind what one cycle of a case did for a need, or with a machine.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "engine/case_run.h"
+
+namespace muster::engine {
+
+// INVALID_ARGUMENT, with the nearest name, when the cycle knows none of this name.
+Result<std::string> ExplainNeed(const CaseCycle& cycle, std::string_view name);
+Result<std::string> ExplainMachine(const CaseCycle& cycle, std::string_view id);
+
+}  // namespace muster::engine

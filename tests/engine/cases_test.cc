@@ -1,0 +1,75 @@
+// Every case of tests/cases/engine: read, run, and compared with what it expects. With MUSTER_ACCEPT=1 (`./dev test
+// --accept`) the expectations are rewritten instead; read the difference before you commit it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "engine/case_file.h"
+#include "engine/case_print.h"
+#include "engine/case_run.h"
+#include "engine/reference/decide.h"
+
+namespace muster::engine {
+namespace {
+
+const std::filesystem::path kFolder = std::filesystem::path(MUSTER_SOURCE_DIR) / "tests/cases/engine";
+
+std::vector<std::string> CaseNames() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+std::string ReadAll(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+std::string Decided(const Case& input) {
+  CaseText text(CaseText::Form::kExpect);
+  RunCase(input, reference::Decide, input.cycles, [&](const CaseCycle& cycle) { text.Add(cycle); });
+  return text.Take();
+}
+
+class EngineCase : public testing::TestWithParam<std::string> {};
+
+TEST_P(EngineCase, DecidesAsExpected) {
+  const std::filesystem::path path = kFolder / (GetParam() + ".yaml");
+  const std::string text = ReadAll(path);
+  const auto input = ReadCase(text, path.filename().string());
+  ASSERT_TRUE(input) << input.error().message();
+  EXPECT_NE(input->about, "") << "say what the case shows";
+  EXPECT_FALSE(input->rules.empty()) << "name the rules it demonstrates";
+  const std::string decided = Decided(*input);
+  if (std::getenv("MUSTER_ACCEPT") != nullptr && input->expect != decided) {
+    const auto accepted = WithExpect(text, path.string(), decided);
+    ASSERT_TRUE(accepted) << accepted.error().message();
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << *accepted;
+    const auto again = ReadCase(ReadAll(path), path.string());
+    ASSERT_TRUE(again) << again.error().message();
+    EXPECT_EQ(again->expect, decided);
+    return;
+  }
+  ASSERT_TRUE(input->expect) << "it expects nothing yet; ./dev test --accept -R cases_test writes what it decides";
+  EXPECT_EQ(*input->expect, decided) << "if this is right, ./dev test --accept -R cases_test";
+}
+
+INSTANTIATE_TEST_SUITE_P(Engine, EngineCase, testing::ValuesIn(CaseNames()), [](const auto& test) {
+  std::string name = test.param;
+  std::ranges::replace_if(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace muster::engine
