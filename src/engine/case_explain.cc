@@ -111,7 +111,7 @@ void AddLostSupply(const CaseCycle& cycle, size_t need, Rows& rows) {
   const std::vector<std::string> names = NeedNames(cycle);
   std::map<std::string_view, const model::Machine*> by_id;
   for (const model::Machine& machine : cycle.world.machines) by_id.emplace(machine.id, &machine);
-  std::map<std::string, std::vector<std::string>> elsewhere;
+  std::map<std::string, std::vector<std::string>> unused;
   for (const MachineVerdict& verdict : decision.machines) {
     const model::Machine& machine = *by_id.at(verdict.machine);
     if (verdict.need == need || Obstacle(machine, decision.needs[need].need)) continue;
@@ -121,10 +121,10 @@ void AddLostSupply(const CaseCycle& cycle, size_t need, Rows& rows) {
       why = fmt::format("{} (priority {}, cluster {}): {}", names[*verdict.need], winner.profile.priority(),
                         winner.cluster, model::ReasonSentence(verdict.reason));
     }
-    elsewhere[fmt::format("{}, {}", model::StateName(machine.state), why)].push_back(verdict.machine);
+    unused[fmt::format("{}, {}", model::StateName(machine.state), why)].push_back(verdict.machine);
   }
-  for (const auto& [why, machines] : elsewhere) {
-    rows.push_back({"elsewhere", fmt::format("{}: {}", JoinNames(machines, kShownNames), why)});
+  for (const auto& [why, machines] : unused) {
+    rows.push_back({"not used", fmt::format("{}: {}", JoinNames(machines, kShownNames), why)});
   }
 }
 

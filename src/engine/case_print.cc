@@ -75,6 +75,17 @@ std::vector<std::string> Remarks(const NeedVerdict& verdict) {
   return remarks;
 }
 
+// "can serve: 1 idle, 0 speculative, 4 configured; domains r1 50.0 %, r2 12.5 %"
+std::string SupplyOf(const NeedVerdict& verdict) {
+  std::string text = fmt::format("can serve: {} idle, {} speculative, {} configured", verdict.supply.idle,
+                                 verdict.supply.speculative, verdict.supply.configured);
+  for (const DomainScore& score : verdict.domains) {
+    text += fmt::format("{} {} {}.{} %", &score == &verdict.domains.front() ? "; domains" : ",", score.domain,
+                        score.coverage_per_mille / 10, score.coverage_per_mille % 10);
+  }
+  return text;
+}
+
 // Machines that are neither claimed nor acted on, by the reason they are left alone.
 std::map<model::Reason, std::vector<std::string>> LeftAlone(const Decision& decision) {
   std::vector<std::string_view> moved;
@@ -113,6 +124,7 @@ std::string ExpectBody(const CaseCycle& cycle) {
     for (const std::string& remark : Remarks(verdict)) text += ", " + remark;
     if (const std::string claims = ClaimsOf(cycle, i, 0); !claims.empty()) text += "; " + claims;
     text += "\n";
+    if (!verdict.satisfied) text += "    " + SupplyOf(verdict) + "\n";
   }
   for (const auto& [reason, machines] : LeftAlone(cycle.decision)) {
     text += fmt::format("  left {} [{}]\n", JoinNames(machines), model::ReasonName(reason));

@@ -36,10 +36,17 @@ std::string ReadAll(const std::filesystem::path& path) {
   return text.str();
 }
 
-std::string Decided(const Case& input) {
+std::string Decided(const Case& input, const DecideFunction& decide) {
   CaseText text(CaseText::Form::kExpect);
-  RunCase(input, reference::Decide, input.cycles, [&](const CaseCycle& cycle) { text.Add(cycle); });
+  RunCase(input, decide, input.cycles, [&](const CaseCycle& cycle) { text.Add(cycle); });
   return text.Take();
+}
+
+// The order in which a provider lists machines means nothing.
+Decision DecideReversed(const World& world, Memory& memory, MonoTime now, const Policy& policy) {
+  World reversed = world;
+  std::ranges::reverse(reversed.machines);
+  return reference::Decide(reversed, memory, now, policy);
 }
 
 class EngineCase : public testing::TestWithParam<std::string> {};
@@ -51,7 +58,8 @@ TEST_P(EngineCase, DecidesAsExpected) {
   ASSERT_TRUE(input) << input.error().message();
   EXPECT_NE(input->about, "") << "say what the case shows";
   EXPECT_FALSE(input->rules.empty()) << "name the rules it demonstrates";
-  const std::string decided = Decided(*input);
+  const std::string decided = Decided(*input, reference::Decide);
+  EXPECT_EQ(decided, Decided(*input, DecideReversed));
   if (std::getenv("MUSTER_ACCEPT") != nullptr && input->expect != decided) {
     const auto accepted = WithExpect(text, path.string(), decided);
     ASSERT_TRUE(accepted) << accepted.error().message();
