@@ -15,8 +15,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-maybe-uninitialized -Wno-restrict -Wno-dangling-pointer -Wno-stringop-overflow
                       -Wno-array-bounds)
 else()
-  # clang counts a kTypeName that only a `requires` mentions as unused.
-  add_compile_options(-Wno-unused-const-variable)
+  # clang counts a kTypeName that only a `requires` mentions as unused, and blames every user of std::stable_sort for the
+  # deprecated function it calls in the library of g++ 12.
+  add_compile_options(-Wno-unused-const-variable -Wno-deprecated-declarations)
 endif()
 
 if(MUSTER_FAULTS)
