@@ -17,16 +17,15 @@ Wide PenaltyTerm(int64_t weight, const model::Penalty& penalty) {
 
 }  // namespace
 
-Cost IdleCost(const model::Machine& machine) { return {.pinned = false, .micros = machine.price_per_hour.micros}; }
+Cost IdleCost(const model::Machine& machine) { return {.micros = machine.price_per_hour.micros}; }
 
 Cost SpeculativeCost(const model::Machine& machine, model::PenaltyBucket interruption) {
   const int64_t price = machine.price_per_hour.micros;
   const int64_t probability = machine.interruption_probability.millionths;
-  if (probability == 0) return {.pinned = false, .micros = price};
+  if (probability == 0) return {.micros = price};
   const model::Penalty penalty = model::UpperBound(interruption);
   if (penalty.pinned) return {.pinned = true, .micros = price};
-  return {.pinned = false,
-          .micros = price + static_cast<int64_t>(Wide{probability} * penalty.finite.micros / kMillion)};
+  return {.micros = price + static_cast<int64_t>(Wide{probability} * penalty.finite.micros / kMillion)};
 }
 
 Wide VictimScore(const VictimWeights& weights, int64_t priority_gap, int64_t drain_millis,

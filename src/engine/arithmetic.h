@@ -24,7 +24,8 @@ constexpr Wide Ratio(Wide x, Wide whole) { return x * kOne / whole; }
 
 // What a machine costs an hour, in the eyes of one need.
 struct Cost {
-  bool pinned = false;  // may be interrupted, and the need can never bear that
+  bool reserved = false;  // a later need waits for it: taken last, whatever it costs
+  bool pinned = false;    // may be interrupted, and the need can never bear that
   int64_t micros = 0;
 
   auto operator<=>(const Cost&) const = default;

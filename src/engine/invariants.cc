@@ -192,55 +192,80 @@ class Checker {
     }
   }
 
+  // Equal rows share what is taken for their key: it cannot be told apart from outside.
+  bool IsShared(const NeedKey& key) const {
+    return std::ranges::count_if(decision_.needs, [&](const auto& v) { return KeyOf(v.need) == key; }) > 1;
+  }
+
   // Machines on their way to a plain need never exceed what covers it: all victims but the last leave it short.
   void NoVictimTooMany(size_t i) {
     const NeedKey key = KeyOf(NeedOf(i));
     if (!SameKeys(NeedOf(i)).empty() || decision_.needs[i].victims == 0) return;
-    const auto same_key = std::ranges::count_if(decision_.needs, [&](const auto& v) { return KeyOf(v.need) == key; });
-    if (same_key > 1) return;  // equal rows share their pledges
+    if (IsShared(key)) return;
     std::vector<std::string> taken;
     for (const Action& action : decision_.actions) {
       const bool takes = action.kind == ActionKind::kPreempt || action.kind == ActionKind::kReclaim;
       if (takes && action.need == key) taken.push_back(action.machine);
     }
     if (!taken.empty()) taken.pop_back();
-    for (const std::string& id : PledgedBefore(key, MachineState::kDraining)) {
-      if (CanServe(At(id), NeedOf(i))) taken.push_back(id);
+    if (!BindsSpread(NeedOf(i))) {  // the skew may bar what drains for it
+      for (const std::string& id : PledgedBefore(key, MachineState::kDraining)) {
+        if (CanServe(At(id), NeedOf(i))) taken.push_back(id);
+      }
     }
     if (Less(decision_.needs[i].residual, taken).empty()) Fail("{} takes more victims than it lacks", Name(NeedOf(i)));
   }
 
-  // What was taken for a need that is still short does not go to a later one.
+  // What was taken for a gang that is still short, and lies in its domain, does not go to a later need.
   void PledgesAreKept(size_t i) {
     for (const Claim* claim : claims_[i]) {
       const auto& pledge = MemoryOf(claim->machine).pledge;
       if (claim->kind != ClaimKind::kBootstrap || !pledge || *pledge == KeyOf(NeedOf(i))) continue;
       for (size_t earlier = 0; earlier < i; ++earlier) {
-        if (KeyOf(NeedOf(earlier)) != *pledge || decision_.needs[earlier].satisfied) continue;
-        Fail("{} takes {}, pledged to {}, which is short", Name(NeedOf(i)), claim->machine, Name(NeedOf(earlier)));
+        const model::Need& gang = NeedOf(earlier);
+        const bool waits = KeyOf(gang) == *pledge && !decision_.needs[earlier].satisfied && !SameKeys(gang).empty() &&
+                           StateOf(gang.cluster).session && CanServe(At(claim->machine), gang);
+        if (!waits || DomainText(At(claim->machine), gang) != decision_.needs[earlier].domain) continue;
+        Fail("{} takes {}, pledged to {}, which is short", Name(NeedOf(i)), claim->machine, Name(gang));
       }
     }
   }
+  static std::string DomainText(const Machine& machine, const model::Need& gang) {
+    std::string text;
+    for (const std::string& key : SameKeys(gang)) {
+      text += (text.empty() ? "" : "/") + std::string(machine.Attribute(key).value_or(""));
+    }
+    return text;
+  }
 
-  // A plain need takes no machine somebody uses while a surplus one of lower priority would help it.
+  // A plain need takes no machine that somebody uses if surplus of lower priority left untaken would do instead.
   void NobodyIsDisturbedForNothing(size_t i) {
     const model::Need& need = NeedOf(i);
     const NeedKey key = KeyOf(need);
-    if (!SameKeys(need).empty() || BindsSpread(need)) return;
+    if (!SameKeys(need).empty() || BindsSpread(need) || IsShared(key)) return;
     std::set<std::string> acted;
-    bool disturbs = false;
+    std::vector<std::string> arriving = PledgedBefore(key, MachineState::kDraining);
+    std::vector<std::string> disturbed;
     for (const Action& action : decision_.actions) {
       acted.insert(action.machine);
-      disturbs = disturbs || (action.kind == ActionKind::kPreempt && action.need == key && IsClaimed(action.machine));
+      const bool takes = action.kind == ActionKind::kPreempt || action.kind == ActionKind::kReclaim;
+      if (!takes || action.need != key) continue;
+      (IsClaimed(action.machine) ? disturbed : arriving).push_back(action.machine);
     }
-    if (!disturbs) return;
+    if (disturbed.empty()) return;
     for (const auto& [id, machine] : machines_) {
       const ClusterState cluster = StateOf(machine->cluster);
       const bool surplus = machine->state == MachineState::kConfigured && machine->cluster != need.cluster &&
                            !IsClaimed(id) && cluster.session && cluster.gate_open && TakenOnlyAsSurplus(id, acted);
-      if (!surplus || !CanServe(*machine, need) || !Useful(*machine, decision_.needs[i].residual)) continue;
-      if (AttributionBefore(*machine).priority >= need.profile.priority()) continue;
-      Fail("{} disturbs others while surplus {} would do", Name(need), id);
+      if (!surplus || !CanServe(*machine, need)) continue;
+      if (AttributionBefore(*machine).priority < need.profile.priority()) arriving.push_back(id);
+    }
+    for (size_t spared = 0; spared < disturbed.size(); ++spared) {
+      model::Resources missing = Less(decision_.needs[i].residual, arriving);
+      for (size_t j = 0; j < disturbed.size(); ++j) {
+        if (j != spared) missing = model::SubtractSaturating(missing, At(disturbed[j]).EffectiveAllocatable());
+      }
+      if (missing.empty()) Fail("{} disturbs {} for nothing", Name(need), disturbed[spared]);
     }
   }
   // Left alone, or given back by phase 3 though phase 2 could have used it.

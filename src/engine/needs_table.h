@@ -17,7 +17,8 @@ namespace muster::engine {
 
 class NeedsTable {
  public:
-  // `rows` in the roll-up's order; their arrivals are set here. A row that names its own arrival keeps it.
+  // `rows` in the roll-up's order; their arrivals are set here. A row may name its arrival: it
+  // counts when its key is listed for the first time.
   void Replace(const std::string& cluster, std::vector<model::Need> rows, WallTime now);
   // All rows, clusters by id, each cluster's in its own order.
   std::vector<model::Need> Rows() const;

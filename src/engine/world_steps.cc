@@ -101,7 +101,8 @@ void WorldSteps::Enter(model::Machine& machine, MachineState state, Pending pend
 void WorldSteps::Finish(model::Machine& machine, Pending pending) {
   switch (machine.state) {
     case MachineState::kCreating:
-      if (!pending.cluster.empty()) return Enter(machine, MachineState::kConfiguring, std::move(pending));
+      if (!pending.cluster.empty() && !dwell_.stop_at_idle)
+        return Enter(machine, MachineState::kConfiguring, std::move(pending));
       machine.state = MachineState::kIdle;
       machine.host = {.provider = "case", .ref = machine.id};
       return;

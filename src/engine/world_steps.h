@@ -16,7 +16,8 @@ struct Dwell {
   int32_t configure = 0;
   int32_t drain = 0;
   int32_t remove = 0;
-  int32_t jitter = 0;  // a machine takes up to so many cycles more, always the same number
+  bool stop_at_idle = false;  // a machine that was bought stays Idle: it takes another decision to bind it
+  int32_t jitter = 0;         // a machine takes up to so many cycles more, always the same number
 };
 
 class WorldSteps {

@@ -31,6 +31,7 @@ constexpr ReasonRow Row(Reason reason) {
     case Reason::kTopologyUnsatisfiable: return {reason, "short.topology", "no single domain can hold all of the need"};
     case Reason::kPreemptionExhausted:
       return {reason, "short.preemption", "even with every machine it may preempt the need is not covered"};
+    case Reason::kDraining: return {reason, "short.draining", "covered once the machines taken for it have drained"};
     case Reason::kNoSession:
       return {reason, "short.session", "the cluster has no session, so nothing is acquired for it"};
     case Reason::kClaimed: return {reason, "hold.claimed", "a need claims this machine"};

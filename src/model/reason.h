@@ -28,6 +28,7 @@ enum class Reason : uint8_t {
   kTopologyUnsatisfiable,
   kPreemptionExhausted,
   kNoSession,
+  kDraining,
   // Why a machine is left as it is.
   kClaimed,
   kTransitional,

@@ -13,12 +13,14 @@ namespace {
 TEST(Reason, NamesAreStable) {
   std::vector<std::string_view> names;
   for (const ReasonRow& row : ReasonTable()) names.push_back(row.name);
-  EXPECT_EQ(names, (std::vector<std::string_view>{
-                       "none",           "phase1.bootstrap", "phase1.provision", "phase2.inversion", "phase2.surplus",
-                       "phase2.reclaim", "phase3.reclaim",   "phase3.release",   "short.priority",   "short.supply",
-                       "short.topology", "short.preemption", "short.session",    "hold.claimed",     "hold.transition",
-                       "hold.failed",    "hold.surplus",     "hold.gate",        "hold.session",     "hold.limit",
-                       "hold.release",   "hold.permanent",   "hold.pledge",      "hold.unneeded"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string_view>{"none",           "phase1.bootstrap", "phase1.provision", "phase2.inversion",
+                                           "phase2.surplus", "phase2.reclaim",   "phase3.reclaim",   "phase3.release",
+                                           "short.priority", "short.supply",     "short.topology",   "short.preemption",
+                                           "short.session",  "short.draining",   "hold.claimed",     "hold.transition",
+                                           "hold.failed",    "hold.surplus",     "hold.gate",        "hold.session",
+                                           "hold.limit",     "hold.release",     "hold.permanent",   "hold.pledge",
+                                           "hold.unneeded"}));
 }
 
 TEST(Reason, EveryValueHasItsOwnRow) {

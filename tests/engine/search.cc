@@ -90,7 +90,11 @@ std::optional<std::string> RunHistory(Choices& choices, Scene scene, int changes
   const auto between = [&](size_t low, size_t high) {
     return static_cast<int32_t>(low + choices.Below(high - low + 1));
   };
-  WorldSteps steps({.create = between(5, 30), .configure = between(0, 5), .drain = between(5, 60), .remove = 1});
+  WorldSteps steps({.create = between(5, 30),
+                    .configure = between(0, 5),
+                    .drain = between(5, 60),
+                    .remove = 1,
+                    .stop_at_idle = choices.OneIn(2)});
   for (int change = 0; change < changes && !broken; ++change) {
     RandomChange(choices, scene);
     for (size_t cycle = 1 + choices.Below(8); cycle > 0 && !broken; --cycle) {

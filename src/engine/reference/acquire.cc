@@ -11,20 +11,16 @@ namespace {
 
 using model::MachineState;
 
-// [PL.reserved] Later needs may not take what is pledged to an earlier one; earlier needs may, as a last resort.
-enum class PledgeView : uint8_t { kFree, kMine, kLater, kEarlier };
+// [PL.reserved] What earlier gangs hold is out of reach (held_for); what later needs wait for, or needs whose cluster
+// is away [PL.no-session], is a last resort.
+bool IsReserved(const Cycle& cycle, NeedIndex need, const MachineRow& row) {
+  if (!row.pledge || *row.pledge == cycle.needs[need].key || MUTANT("rule.pledgee_first")) return false;
+  PROBE("reference.reserved");
+  return true;
+}
 
-PledgeView ViewOf(const Cycle& cycle, NeedIndex need, const MachineRow& row) {
-  if (!row.pledge) return PledgeView::kFree;
-  if (*row.pledge == cycle.needs[need].key) return PledgeView::kMine;
-  if (MUTANT("rule.pledgee_first")) return PledgeView::kFree;
-  const bool earlier = cycle.first_of_key.at(*row.pledge) < need;
-  if (earlier) {
-    PROBE("reference.pledged_to_earlier");
-  } else {
-    PROBE("reference.pledged_to_later");
-  }
-  return earlier ? PledgeView::kEarlier : PledgeView::kLater;
+bool IsHeldByAnother(const MachineRow& row, NeedIndex need) {
+  return row.held_for.valid() && row.held_for != need && !MUTANT("rule.pledgee_first");
 }
 
 Cost CostOf(const Cycle& cycle, NeedIndex need, const MachineRow& row) {
@@ -33,24 +29,23 @@ Cost CostOf(const Cycle& cycle, NeedIndex need, const MachineRow& row) {
              : SpeculativeCost(*row.machine, cycle.needs[need].need.profile.interruption());
 }
 
-template <class Wanted>
+// Unclaimed machines of a state that can serve the need, in pool order: those pledged to it, or all others.
 std::vector<Candidate> Candidates(const Cycle& cycle, NeedIndex index, MachineState state, const Filter& filter,
-                                  Wanted&& wanted) {
+                                  bool pledged) {
   const NeedRow& need = cycle.needs[index];
   std::vector<Candidate> pool;
   for (const MachineIndex m : state == MachineState::kIdle ? cycle.idle : cycle.speculative) {
     const MachineRow& row = cycle.machines[m];
     if (row.claimed_by.valid() || (filter && !filter(m))) continue;
-    if (row.held_for.valid() && row.held_for != index) continue;
-    const PledgeView view = ViewOf(cycle, index, row);
-    if (!wanted(view) || !CanServe(cycle, need, m)) continue;
-    pool.push_back({.machine = m, .cost = CostOf(cycle, index, row), .pledged_later = view == PledgeView::kLater});
+    const bool mine = row.pledge == need.key && !MUTANT("rule.pledgee_first");
+    if (mine != pledged || IsHeldByAnother(row, index) || !CanServe(cycle, need, m)) continue;
+    Cost cost = CostOf(cycle, index, row);
+    cost.reserved = IsReserved(cycle, index, row);
+    pool.push_back({.machine = m, .cost = cost});
   }
   // [P1.pool-order] [A.cost] cheap, then small, then by id; what a later need waits for comes last.
   std::ranges::stable_sort(pool, [&](const Candidate& a, const Candidate& b) {
-    const auto key = [&](const Candidate& c) {
-      return std::tuple(c.pledged_later, c.cost, cycle.machines[c.machine].size);
-    };
+    const auto key = [&](const Candidate& c) { return std::tuple(c.cost, cycle.machines[c.machine].size); };
     return key(a) < key(b);
   });
   return pool;
@@ -72,10 +67,7 @@ std::vector<Candidate> CoverFrom(const Cycle& cycle, const std::vector<Candidate
 }  // namespace
 
 std::vector<Candidate> Pool(const Cycle& cycle, NeedIndex need, MachineState state, const Filter& filter) {
-  return Candidates(cycle, need, state, filter, [](PledgeView view) {
-    return view == PledgeView::kFree || view == PledgeView::kLater ||
-           (view == PledgeView::kMine && MUTANT("rule.pledgee_first"));
-  });
+  return Candidates(cycle, need, state, filter, false);
 }
 
 // [O.equal-rows]
@@ -92,9 +84,7 @@ std::vector<MachineIndex> PledgedTo(const Cycle& cycle, NeedIndex need) {
 }
 
 std::vector<Candidate> PledgedIdle(const Cycle& cycle, NeedIndex need, const Filter& filter) {
-  if (MUTANT("rule.pledgee_first")) return {};
-  return Candidates(cycle, need, MachineState::kIdle, filter,
-                    [](PledgeView view) { return view == PledgeView::kMine; });
+  return Candidates(cycle, need, MachineState::kIdle, filter, true);
 }
 
 Acquisition PlanAcquisition(const Cycle& cycle, NeedIndex need, Amounts& shortage, const Filter& filter) {

@@ -29,6 +29,7 @@ Wide Share(const Amounts& allocatable, const Amounts& shortage, const Amounts& d
 
 // Whether a's cost per share is less than b's. No share ranks last; pinned after everything finite.
 bool CheaperPerShare(const Cost& a, Wide share_a, const Cost& b, Wide share_b) {
+  if (a.reserved != b.reserved) return !a.reserved;
   if (a.pinned != b.pinned) {
     PROBE("reference.pinned_last");
     return !a.pinned;
@@ -60,7 +61,8 @@ class CoverSearch {
   struct Cover {
     std::vector<size_t> positions;  // ascending
     Wide coverage = 0;
-    int64_t pinned = 0;  // how many machines the need should never take
+    int64_t reserved = 0;  // how many machines a later need waits for
+    int64_t pinned = 0;    // how many machines the need should never take
     Wide cost = 0;
     Wide waste = 0;
     std::vector<std::string_view> ids;  // sorted
@@ -189,6 +191,7 @@ class CoverSearch {
       if (next == picks.size() || pool_[position].machine != picks[next].machine) continue;
       ++next;
       cover.positions.push_back(position);
+      cover.reserved += pool_[position].cost.reserved ? 1 : 0;
       cover.pinned += pool_[position].cost.pinned ? 1 : 0;
       cover.cost += pool_[position].cost.micros;
       cover.ids.push_back(cycle_.machines[pool_[position].machine].machine->id);
@@ -206,6 +209,7 @@ class CoverSearch {
   // [P1.best-cover] [A.pinned] covers more, costs less, wastes less, fewer machines, smaller ids.
   static bool IsBetter(const Cover& a, const Cover& b) {
     if (a.coverage != b.coverage) return a.coverage > b.coverage;
+    if (a.reserved != b.reserved) return a.reserved < b.reserved;
     if (a.pinned != b.pinned) return a.pinned < b.pinned;
     if (a.cost != b.cost) return a.cost < b.cost;
     if (a.waste != b.waste) return a.waste < b.waste;

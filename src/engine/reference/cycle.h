@@ -3,7 +3,7 @@
 // The reference engine is the meaning of docs/engine.md: one thread, machine by machine, plain loops, nothing kept
 // between cycles but Memory. Rule ids in brackets ([P1.own-first]) are those of docs/engine.md.
 //
-// Read in this order: prepare.cc (what a cycle starts from), normalise.cc, phase1.cc with credit.cc, acquire.cc,
+// Read in this order: prepare.cc (what a cycle starts from), normalise.cc, phase1.cc with acquire.cc,
 // cover.cc, gang.cc and spread.cc, then phase2.cc, phase3.cc and verdicts.cc.
 #pragma once
 
@@ -69,6 +69,7 @@ struct NeedRow {
   int64_t supply_now = 0;                  // gangs: machines it could credit or acquire, over all domains
 
   // What phase 2 did.
+  bool on_its_way = false;  // all it lacks is draining for it
   std::vector<MachineIndex> victims;
   int64_t lost = 0;
 
@@ -132,7 +133,6 @@ using Filter = std::function<bool(MachineIndex)>;
 struct Candidate {
   MachineIndex machine;
   Cost cost;
-  bool pledged_later = false;  // a later need waits for it: last in its pool
 };
 // Unclaimed machines of a state that the need may acquire, in pool order. Those pledged to it are left out.
 std::vector<Candidate> Pool(const Cycle& cycle, NeedIndex need, model::MachineState state, const Filter& filter);

@@ -17,12 +17,16 @@ struct Supply {
   std::vector<MachineIndex> rest;      // bound to the cluster, other needs' machines, in keep order
   std::vector<MachineIndex> creating;  // the gang's own Creating ones
   std::vector<MachineIndex> free;      // Idle and Speculative it may acquire
+  std::vector<MachineIndex> pledged;   // Idle (in `free` too) and Draining ones taken for it
 };
 
 // What the ranking reads of a domain.
 struct Rank {
   Domain domain;
   bool satisfiable = false;
+  bool satisfiable_later = false;  // once what drains for it has arrived
+  int64_t pledged = 0;
+  Wide kept = 0;  // own coverage, for a gang that does not look for more: it stays where its own machines are
   Wide capped_total = 0;
   Wide capped_creditable = 0;
   Wide capped_own = 0;
@@ -53,7 +57,7 @@ bool Covers(const Totals& totals, const Amounts& deficit) {
   return true;
 }
 
-Rank RankOf(const Cycle& cycle, const NeedRow& gang, const Domain& domain, const Supply& supply) {
+Rank RankOf(const Cycle& cycle, const NeedRow& gang, const Domain& domain, const Supply& supply, bool looks) {
   Totals own(gang.aggregate.size(), 0);
   AddTo(cycle, supply.own, own);
   AddTo(cycle, supply.creating, own);
@@ -61,11 +65,18 @@ Rank RankOf(const Cycle& cycle, const NeedRow& gang, const Domain& domain, const
   AddTo(cycle, supply.rest, creditable);
   Totals total = creditable;
   AddTo(cycle, supply.free, total);
+  Totals later = total;
+  for (const MachineIndex m : supply.pledged) {
+    if (cycle.machines[m].state() == MachineState::kDraining) AddTo(cycle, {m}, later);
+  }
   Rank rank{.domain = domain,
             .satisfiable = Covers(total, gang.aggregate),
+            .satisfiable_later = Covers(later, gang.aggregate),
+            .pledged = static_cast<int64_t>(supply.pledged.size()),
             .capped_total = Score(total, gang.aggregate, true),
             .capped_creditable = Score(creditable, gang.aggregate, true),
             .capped_own = Score(own, gang.aggregate, true)};
+  if (!looks) rank.kept = rank.capped_own;
   // [S.settled-rank] A gang that its cluster already covers does not look at shared supply.
   const bool settled = Covers(creditable, gang.aggregate);
   if (settled) PROBE("reference.gang_settled");
@@ -83,6 +94,7 @@ bool IsBetter(const Rank& a, const Rank& b) {
     if (a.capped_own != b.capped_own) return a.capped_own > b.capped_own;
     if (a.tightness != b.tightness) return a.tightness < b.tightness;
   } else {
+    if (a.kept != b.kept) return a.kept > b.kept;  // [S.parked-stays]
     if (a.capped_total != b.capped_total) return a.capped_total > b.capped_total;
     if (a.capped_creditable != b.capped_creditable) return a.capped_creditable > b.capped_creditable;
   }
@@ -104,6 +116,7 @@ std::map<Domain, Supply> CollectSupply(const Cycle& cycle, NeedIndex index, bool
     }
   }
   for (const MachineIndex m : OwnCreating(cycle, gang)) in_domain(m).creating.push_back(m);
+  for (const MachineIndex m : PledgedTo(cycle, index)) in_domain(m).pledged.push_back(m);
   if (!with_free) return supply;
   for (const MachineState state : {MachineState::kIdle, MachineState::kSpeculative}) {
     for (const Candidate& candidate : Pool(cycle, index, state, {})) {
@@ -132,16 +145,24 @@ bool IsParked(const Cycle& cycle, NeedIndex index, int64_t supply_now) {
     PROBE("reference.unparked_by_supply");
     return false;
   }
-  const bool probe = (known->second.hopeless - cycle.policy.park_after + 1) % cycle.policy.reprobe_every == 0;
+  const int32_t every = std::max(1, cycle.policy.reprobe_every);
+  const bool probe = (known->second.hopeless - cycle.policy.park_after + 1) % every == 0;
   if (probe) PROBE("reference.park_probe");
   return !probe;
 }
 
-// [S.choose-once] By rank, unless pledges tie the gang to their domain. [S.pledge-domain]
-void ChooseDomain(Cycle& cycle, NeedIndex index, const std::map<Domain, Supply>& supply) {
+bool HoldsMorePledges(const Rank& a, const Rank& b) {
+  if (a.satisfiable_later != b.satisfiable_later) return a.satisfiable_later;
+  if (a.pledged != b.pledged) return a.pledged > b.pledged;
+  return a.domain < b.domain;
+}
+
+// [S.choose-once] By rank, unless pledges tie the gang to their domain [S.pledge-domain]: to the one that will hold it
+// whole, or, while no domain does, to the one with most of them.
+void ChooseDomain(Cycle& cycle, NeedIndex index, const std::map<Domain, Supply>& supply, bool looks) {
   NeedRow& gang = cycle.needs[index];
   std::vector<Rank> ranks;
-  for (const auto& [domain, s] : supply) ranks.push_back(RankOf(cycle, gang, domain, s));
+  for (const auto& [domain, s] : supply) ranks.push_back(RankOf(cycle, gang, domain, s, looks));
   std::ranges::sort(ranks, IsBetter);
   const auto demanded = std::ranges::count_if(gang.aggregate, [](int64_t amount) { return amount > 0; });
   for (const Rank& rank : ranks) {
@@ -150,17 +171,18 @@ void ChooseDomain(Cycle& cycle, NeedIndex index, const std::map<Domain, Supply>&
                             .coverage_per_mille = static_cast<int64_t>(rank.capped_total * 1000 / (demanded * kOne)),
                             .satisfiable = rank.satisfiable});
   }
-  const std::vector<MachineIndex> pledged = PledgedTo(cycle, index);
-  if (!pledged.empty()) {
-    PROBE("reference.domain_by_pledge");
-    for (const MachineIndex m : pledged) {
-      const Domain domain = *DomainOf(*cycle.machines[m].machine, gang.same_keys);
-      if (!gang.domain || domain < *gang.domain) gang.domain = domain;
-    }
-  } else if (!ranks.empty()) {
-    gang.domain = ranks.front().domain;
-    gang.satisfiable = ranks.front().satisfiable;
+  if (ranks.empty()) return;
+  const Rank* choice = &ranks.front();
+  const Rank* tied = nullptr;
+  for (const Rank& rank : ranks) {
+    if (rank.pledged > 0 && (tied == nullptr || HoldsMorePledges(rank, *tied))) tied = &rank;
   }
+  if (tied != nullptr && (tied->satisfiable_later || !choice->satisfiable)) {
+    PROBE("reference.domain_by_pledge");
+    choice = tied;
+  }
+  gang.domain = choice->domain;
+  gang.satisfiable = choice->satisfiable;
 }
 
 }  // namespace
@@ -173,7 +195,7 @@ void ServeGang(Cycle& cycle, NeedIndex index) {
   gang.parked = IsParked(cycle, index, gang.supply_now);
   const bool may_acquire = gang.has_session && !gang.parked;
   if (!may_acquire) supply = CollectSupply(cycle, index, false);
-  ChooseDomain(cycle, index, supply);
+  ChooseDomain(cycle, index, supply, may_acquire);
   if (!gang.domain) return;
 
   Supply& chosen = supply[*gang.domain];
@@ -196,7 +218,7 @@ void ServeGang(Cycle& cycle, NeedIndex index) {
     });
   }
   // Draining machines pledged to it will come: they count in the test, not in what it acquires.
-  for (const MachineIndex m : PledgedTo(cycle, index)) {
+  for (const MachineIndex m : chosen.pledged) {
     MachineRow& row = cycle.machines[m];
     row.held_for = index;
     if (row.state() == MachineState::kDraining) SubtractSaturating(shortage, row.allocatable);

@@ -41,7 +41,8 @@ bool MayHostFold(const MachineRow& row, const NeedRow& gang) {
     case MachineState::kIdle:
     case MachineState::kSpeculative: return true;
     // [N.in-flight]
-    case MachineState::kCreating: return row.pledge && row.pledge->cluster == gang.key.cluster;
+    case MachineState::kCreating:
+    case MachineState::kDraining: return row.pledge && row.pledge->cluster == gang.key.cluster;
     default: return false;
   }
 }
@@ -90,6 +91,12 @@ std::string AggregateText(const model::Resources& resources) {
   return text;
 }
 
+Amounts Max(const Amounts& a, const Amounts& b) {
+  Amounts larger;
+  for (size_t d = 0; d < a.size(); ++d) larger.push_back(std::max(a[d], b[d]));
+  return larger;
+}
+
 int64_t AddCapped(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
@@ -101,6 +108,8 @@ void AddGang(const Cycle& cycle, NeedRow& folded, const NeedRow& gang) {
     folded.aggregate[d] = AddCapped(folded.aggregate[d], gang.aggregate[d]);
   }
   folded.need.aggregate = Sparse(cycle, folded.aggregate);
+  folded.min_unit = Max(folded.min_unit, gang.min_unit);
+  folded.need.min_unit = Sparse(cycle, folded.min_unit);
   folded.need.arrival = std::min(folded.need.arrival, gang.need.arrival);
   folded.rows.insert(folded.rows.end(), gang.rows.begin(), gang.rows.end());
   folded.shortage = folded.aggregate;
@@ -127,21 +136,55 @@ bool OrderLess(const NeedRow& a, const NeedRow& b) {
          std::tie(b.need.arrival, b.key, b.min_unit, b.aggregate, b.rows);
 }
 
+// [O.equal-gangs] Two gangs of one key would trade domains for ever: from the second on each has a name of its own.
+void TellApart(NeedRow& gang, std::map<NeedKey, int>& seen) {
+  const int count = ++seen[gang.key];
+  if (count == 1) return;
+  gang.key.group += fmt::format("#{}", count);
+  gang.need.group = gang.key.group;
+}
+
+// [PL.need-gone] A pledge to a need that is not listed any more ends. [PL.refolded] One to a gang that is folded since,
+// or no longer, is still a pledge to it: `now_called` gives the key under which it is decided in this cycle.
+void RefreshPledges(Cycle& cycle, const std::map<NeedKey, NeedKey>& now_called) {
+  for (MachineRow& row : cycle.machines) {
+    const bool holds = row.state() == MachineState::kDraining || row.state() == MachineState::kIdle;
+    if (!holds || !row.pledge || cycle.first_of_key.contains(*row.pledge)) continue;
+    if (const auto renamed = now_called.find(*row.pledge); renamed != now_called.end()) {
+      PROBE("reference.pledge_refolded");
+      row.pledge = renamed->second;
+    } else {
+      PROBE("reference.pledge_ends_gone");
+      row.pledge.reset();
+    }
+  }
+}
+
 }  // namespace
 
 // [N.one-list]
 void Normalise(Cycle& cycle) {
   std::vector<NeedRow> rows;
+  std::map<NeedKey, int> gangs_seen;
+  std::map<NeedKey, NeedKey> now_called;                // gangs: a key of another cycle -> the one of this
   std::map<std::pair<NeedKey, Amounts>, size_t> folds;  // position in `rows` of the need that gangs fold into
   for (size_t i = 0; i < cycle.world.needs.size(); ++i) {
     NeedRow row = MakeRow(cycle, cycle.world.needs[i], {i});
-    if (row.is_gang() && IsAssembled(cycle, row)) PROBE("reference.gang_assembled");
-    if (!row.is_gang() || IsAssembled(cycle, row) || !FitsOneMachine(cycle, row)) {
+    if (row.is_gang()) TellApart(row, gangs_seen);
+    if (!row.is_gang()) {
+      rows.push_back(std::move(row));
+      continue;
+    }
+    NeedRow folded = FoldOne(cycle, row);
+    const bool assembled = IsAssembled(cycle, row);
+    if (assembled) PROBE("reference.gang_assembled");
+    if (assembled || !FitsOneMachine(cycle, row)) {
+      now_called.emplace(folded.key, row.key);
       rows.push_back(std::move(row));
       continue;
     }
     PROBE("reference.fold");
-    NeedRow folded = FoldOne(cycle, row);
+    now_called.emplace(row.key, folded.key);
     const auto [it, is_new] = folds.emplace(std::pair(folded.key, row.aggregate), rows.size());
     if (is_new) {
       rows.push_back(std::move(folded));
@@ -155,13 +198,7 @@ void Normalise(Cycle& cycle) {
     const NeedIndex index = cycle.needs.push_back(std::move(row));
     cycle.first_of_key.emplace(key, index);
   }
-  // [PL.need-gone] A pledge to a need that is not listed any more ends.
-  for (MachineRow& row : cycle.machines) {
-    const bool holds = row.state() == MachineState::kDraining || row.state() == MachineState::kIdle;
-    if (!holds || !row.pledge || cycle.first_of_key.contains(*row.pledge)) continue;
-    PROBE("reference.pledge_ends_gone");
-    row.pledge.reset();
-  }
+  RefreshPledges(cycle, now_called);
 }
 
 }  // namespace muster::engine::reference

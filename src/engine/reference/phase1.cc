@@ -35,18 +35,33 @@ void ServePlain(Cycle& cycle, NeedIndex index) {
   }
 }
 
-// [PL.covered] Once every row of a key is covered, what was pledged to it and not used is free again.
+// What becomes of the pledges to a key once its last row had its turn.
 void EndPledges(Cycle& cycle, const NeedKey& key) {
+  std::vector<const NeedRow*> rows;
+  bool covered = true;
   for (const NeedRow& need : cycle.needs) {
-    if (need.key == key && !IsZero(need.shortage)) return;
+    if (need.key != key) continue;
+    rows.push_back(&need);
+    covered = covered && IsZero(need.shortage);
   }
-  for (MachineRow& row : cycle.machines) {
+  const bool has_session = rows.front()->has_session;
+  for (uint32_t i = 0; i < cycle.machines.size(); ++i) {
+    const MachineIndex m(i);
+    MachineRow& row = cycle.machines[m];
     const bool holds = row.state() == MachineState::kDraining || row.state() == MachineState::kIdle;
-    if (holds && row.pledge == key && !row.claimed_by.valid()) {
-      PROBE("reference.pledge_ends_covered");
-      row.pledge.reset();
-      row.held_for = {};
+    if (!holds || row.pledge != key || row.claimed_by.valid()) continue;
+    bool ends = covered;  // [PL.covered] everybody has enough without it
+    if (rows.front()->is_gang()) {
+      ends = ends || (has_session && !row.held_for.valid());  // [PL.off-domain]
+    } else {
+      // [PL.useless] It could have been taken and was not: too small by now, of no use, or barred by the skew.
+      const bool can_serve = std::ranges::any_of(rows, [&](const NeedRow* need) { return CanServe(cycle, *need, m); });
+      ends = ends || !can_serve || (has_session && row.state() == MachineState::kIdle);
     }
+    if (!ends) continue;
+    PROBE("reference.pledge_ends");
+    row.pledge.reset();
+    row.held_for = {};
   }
 }
 
@@ -91,7 +106,7 @@ void ClaimAcquisition(Cycle& cycle, NeedIndex index, MachineIndex machine) {
   SubtractSaturating(need.shortage, row.allocatable);
   (idle ? need.bootstraps : need.provisions).push_back(machine);
   if (idle) {
-    row.pledge.reset();
+    row.pledge = need.key;  // [PL.pledge] until it is bound
     row.attribution = AttributionOf(need);
     row.attributed = true;
   } else {

@@ -73,42 +73,65 @@ std::vector<Offer> Offers(const Cycle& cycle, const NeedRow& need) {
   return surplus;
 }
 
-// What the need still lacks once everything under way has arrived. [PL.in-flight]
-Amounts Residual(Cycle& cycle, NeedIndex index) {
-  NeedRow& need = cycle.needs[index];
-  Amounts residual = need.shortage;
-  if (need.is_gang()) {
-    // [P2.gang-residual] What it could credit or acquire in its domain, had it been whole.
-    residual = need.aggregate;
-    for (const MachineIndex m : need.could_credit) SubtractSaturating(residual, cycle.machines[m].allocatable);
-    const auto here = [&](MachineIndex m) {
-      return DomainOf(*cycle.machines[m].machine, need.same_keys) == need.domain;
-    };
-    for (const MachineState state : {MachineState::kIdle, MachineState::kSpeculative}) {
-      for (const Candidate& candidate : Pool(cycle, index, state, here)) {
-        SubtractSaturating(residual, cycle.machines[candidate.machine].allocatable);
-      }
-    }
-    // A whole gang waits for its drains only; what it acquired is in none of the pools any more.
-    for (const auto* list : {&need.bootstraps, &need.provisions}) {
-      for (const MachineIndex m : *list) SubtractSaturating(residual, cycle.machines[m].allocatable);
-    }
-  }
-  for (const MachineIndex m : PledgedTo(cycle, index)) {
-    if (IsZero(residual) && !need.is_gang()) break;
-    cycle.machines[m].held_for = index;
-    SubtractSaturating(residual, cycle.machines[m].allocatable);
-  }
-  return residual;
-}
-
-// Offers the need takes for this residual, in order; a spread's skew binds them too. [SP.victims]
-std::vector<Offer> Choose(const Cycle& cycle, const NeedRow& need, NeedIndex index, Amounts& residual) {
+// Where the need's machines lie: what it claims, and what is on its way to it as that is found out.
+SpreadCounts CountClaims(const Cycle& cycle, const NeedRow& need) {
   SpreadCounts counts(cycle, need);
   for (const auto* list : {&need.credits, &need.creating, &need.bootstraps, &need.provisions}) {
     for (const MachineIndex m : *list) counts.Add(*cycle.machines[m].machine);
   }
-  for (const MachineIndex m : PledgedTo(cycle, index)) counts.Add(*cycle.machines[m].machine);
+  return counts;
+}
+
+// [P2.gang-residual] What a gang lacks beside all it could credit or acquire in its domain, had it been whole.
+Amounts GangResidual(const Cycle& cycle, NeedIndex index, const Filter& in_domain) {
+  const NeedRow& need = cycle.needs[index];
+  Amounts residual = need.aggregate;
+  for (const auto* list : {&need.could_credit, &need.bootstraps, &need.provisions}) {
+    for (const MachineIndex m : *list) SubtractSaturating(residual, cycle.machines[m].allocatable);
+  }
+  for (const MachineState state : {MachineState::kIdle, MachineState::kSpeculative}) {
+    for (const Candidate& candidate : Pool(cycle, index, state, in_domain)) {
+      SubtractSaturating(residual, cycle.machines[candidate.machine].allocatable);
+    }
+  }
+  return residual;
+}
+
+// What the need still lacks once everything under way has arrived. [PL.in-flight]
+Amounts Residual(Cycle& cycle, NeedIndex index, SpreadCounts& counts) {
+  const NeedRow& need = cycle.needs[index];
+  const auto in_domain = [&](MachineIndex m) {
+    return !need.is_gang() || DomainOf(*cycle.machines[m].machine, need.same_keys) == need.domain;
+  };
+  Amounts residual = need.is_gang() ? GangResidual(cycle, index, in_domain) : need.shortage;
+  for (const MachineIndex m : PledgedTo(cycle, index)) {
+    MachineRow& row = cycle.machines[m];
+    if (!in_domain(m) || !IsUseful(row.allocatable, residual) || !counts.Allows(*row.machine)) continue;
+    row.held_for = index;
+    counts.Add(*row.machine);
+    SubtractSaturating(residual, row.allocatable);
+  }
+  return residual;
+}
+
+// [P2.prune] Leaves out what the rest makes redundant, the last taken first.
+std::vector<Offer> PruneOffers(const Cycle& cycle, std::vector<Offer> chosen, const Amounts& wanted,
+                               const Amounts& left, SpreadCounts& counts) {
+  for (size_t i = chosen.size(); i-- > 0;) {
+    Amounts without = wanted;
+    for (size_t j = 0; j < chosen.size(); ++j) {
+      if (j != i) SubtractSaturating(without, cycle.machines[chosen[j].machine].allocatable);
+    }
+    if (without != left || !counts.Remove(*cycle.machines[chosen[i].machine].machine)) continue;
+    PROBE("reference.offer_pruned");
+    chosen.erase(chosen.begin() + static_cast<ptrdiff_t>(i));
+  }
+  return chosen;
+}
+
+// Offers the need takes for this residual, in order; a spread's skew binds them too. [SP.victims]
+std::vector<Offer> Choose(const Cycle& cycle, const NeedRow& need, Amounts& residual, SpreadCounts& counts) {
+  const Amounts wanted = residual;
   std::vector<Offer> offers = Offers(cycle, need);
   std::vector<Offer> chosen;
   std::map<std::string, int64_t> reclaims_left = cycle.reclaims_left;
@@ -128,7 +151,7 @@ std::vector<Offer> Choose(const Cycle& cycle, const NeedRow& need, NeedIndex ind
     offers.erase(offers.begin() + static_cast<ptrdiff_t>(i));
     if (!need.spread.empty()) i = 0;  // an offer passed over may be allowed now
   }
-  return chosen;
+  return PruneOffers(cycle, std::move(chosen), wanted, residual, counts);
 }
 
 void TakeOffer(Cycle& cycle, NeedIndex index, const Offer& offer) {
@@ -158,14 +181,19 @@ void Phase2(Cycle& cycle) {
     NeedRow& need = cycle.needs[index];
     if (IsZero(need.shortage) || need.parked || !need.has_session) continue;
     if (need.is_gang() && !need.domain) continue;
-    Amounts residual = Residual(cycle, index);
-    if (IsZero(residual)) continue;
-    const std::vector<Offer> chosen = Choose(cycle, need, index, residual);
+    SpreadCounts counts = CountClaims(cycle, need);
+    Amounts residual = Residual(cycle, index, counts);
+    if (IsZero(residual)) {
+      need.on_its_way = true;
+      continue;
+    }
+    const std::vector<Offer> chosen = Choose(cycle, need, residual, counts);
     // [P2.gang-completes] Half a gang is no use: it takes what completes it or nothing.
     if (need.is_gang() && !IsZero(residual)) {
       PROBE("reference.gang_cannot_complete");
       continue;
     }
+    need.on_its_way = IsZero(residual);
     for (const Offer& offer : chosen) TakeOffer(cycle, index, offer);
   }
 }

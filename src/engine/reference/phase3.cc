@@ -44,7 +44,8 @@ void Reclaim(Cycle& cycle) {
 
 // Why this unclaimed Idle machine stays, or kReleaseIdle if it may go. [P3.release-hold]
 Reason ReleaseReason(const Cycle& cycle, const MachineRow& row) {
-  if (row.pledge) return Reason::kPledged;  // [PL.not-released]
+  // [PL.not-released], but [PL.no-session] a pledge to a cluster that is away does not stop the clock.
+  if (row.pledge && StateOf(cycle, row.pledge->cluster).session) return Reason::kPledged;
   Duration hold{};
   switch (row.machine->capacity_type) {
     case CapacityType::kOnDemand: hold = cycle.policy.release_hold_on_demand; break;

@@ -30,8 +30,7 @@ std::optional<size_t> NextPick(const Cycle& cycle, const NeedRow& need, const st
   }
   std::optional<size_t> best;
   for (const auto& [domain, i] : heads) {
-    const auto rank = [&](size_t at) { return std::tuple(candidates[at].pledged_later, candidates[at].cost); };
-    if (!best || rank(i) < rank(*best)) best = i;
+    if (!best || candidates[i].cost < candidates[*best].cost) best = i;
   }
   return best;
 }
@@ -66,15 +65,16 @@ void Credit(Cycle& cycle, NeedIndex index, SpreadCounts& counts) {
       ClaimCredit(cycle, index, m);
     }
   }
-  Amounts shortage = need.shortage;
-  for (const Candidate& pick : TakeSpread(cycle, need, others, shortage, counts)) {
-    ClaimCredit(cycle, index, pick.machine);
-  }
+  // [SP.creating] What is being made for it comes before what others use: it has a place of its own in the spread.
   for (const MachineIndex m : OwnCreating(cycle, need)) {
     const MachineRow& row = cycle.machines[m];
     if (!IsUseful(row.allocatable, need.shortage)) continue;
     counts.Add(*row.machine);
     ClaimCredit(cycle, index, m);
+  }
+  Amounts shortage = need.shortage;
+  for (const Candidate& pick : TakeSpread(cycle, need, others, shortage, counts)) {
+    ClaimCredit(cycle, index, pick.machine);
   }
 }
 
@@ -102,8 +102,7 @@ void Acquire(Cycle& cycle, NeedIndex index, SpreadCounts& counts) {
   // Pool order: Idle before Speculative, each as Pool() orders them.
   const auto order = [&](const Candidate& c) {
     const MachineRow& row = cycle.machines[c.machine];
-    return std::tuple(row.state() != MachineState::kIdle, c.pledged_later, c.cost, row.size,
-                      std::string_view(row.machine->id));
+    return std::tuple(row.state() != MachineState::kIdle, c.cost, row.size, std::string_view(row.machine->id));
   };
   std::ranges::sort(picks, [&](const Candidate& a, const Candidate& b) { return order(a) < order(b); });
   picks = Prune(cycle, std::move(picks), deficit,
@@ -124,12 +123,13 @@ SpreadCounts::SpreadCounts(const Cycle& cycle, const NeedRow& need) {
   for (const model::Spread& spread : need.spread) {
     constraints_.push_back({.key = spread.topology_key, .skew = std::max(1, spread.max_skew)});
   }
+  // [SP.domains] A domain whose machines are all too small could never be filled: it does not hold the others back.
   const std::vector<std::string> keys = KeysOf(need);
-  for (const MachineRow& row : cycle.machines) {
-    if (row.state() == MachineState::kFailed || !MatchesProfile(*row.machine, need.need.profile)) continue;
-    const auto domain = DomainOf(*row.machine, keys);
-    if (!domain) continue;
-    for (size_t i = 0; i < constraints_.size(); ++i) constraints_[i].count.emplace((*domain)[i], 0);
+  for (uint32_t i = 0; i < cycle.machines.size(); ++i) {
+    const MachineRow& row = cycle.machines[MachineIndex(i)];
+    if (row.state() == MachineState::kFailed || !CanServe(cycle, need, MachineIndex(i))) continue;
+    const Domain domain = *DomainOf(*row.machine, keys);
+    for (size_t c = 0; c < constraints_.size(); ++c) constraints_[c].count.emplace(domain[c], 0);
   }
 }
 

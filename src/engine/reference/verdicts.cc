@@ -25,6 +25,7 @@ SupplyCount CountSupply(const Cycle& cycle, const NeedRow& need) {
 // [V.reason]
 Reason ShortReason(const NeedRow& need, const SupplyCount& supply) {
   if (!need.has_session) return Reason::kNoSession;
+  if (need.on_its_way) return Reason::kDraining;
   if (need.is_gang() && (!need.satisfiable || need.parked || !need.domain)) return Reason::kTopologyUnsatisfiable;
   if (supply == SupplyCount{}) return Reason::kNoMatchingSupply;
   if (!need.victims.empty()) return Reason::kPreemptionExhausted;
@@ -33,7 +34,11 @@ Reason ShortReason(const NeedRow& need, const SupplyCount& supply) {
 
 int64_t CountPledged(const Cycle& cycle, NeedIndex index) {
   int64_t count = 0;
-  for (const MachineRow& row : cycle.machines) count += row.held_for == index && !row.claimed_by.valid() ? 1 : 0;
+  for (const MachineRow& row : cycle.machines) {
+    const bool holds = row.state() == MachineState::kDraining || row.state() == MachineState::kIdle;
+    if (!holds || row.pledge != cycle.needs[index].key || row.claimed_by.valid()) continue;
+    count += row.held_for == index || (!row.held_for.valid() && cycle.first_of_key.at(*row.pledge) == index) ? 1 : 0;
+  }
   return count;
 }
 
@@ -70,7 +75,7 @@ MachineVerdict VerdictOf(const Cycle& cycle, const MachineRow& row) {
   } else if (row.claimed_by.valid()) {
     verdict.need = row.claimed_by.value();
     verdict.reason = Reason::kClaimed;
-  } else if (row.pledge && row.state() != MachineState::kCreating) {
+  } else if (row.pledge && row.reason != Reason::kReleaseIdle && row.state() != MachineState::kCreating) {
     verdict.need = cycle.first_of_key.at(*row.pledge).value();
     verdict.reason = Reason::kPledged;
   } else if (row.reason == Reason::kNone) {
@@ -144,7 +149,10 @@ Memory NextMemory(const Cycle& cycle) {
     MachineMemory next = cycle.memory.machines.at(row.machine->id);
     next.attribution = KeepsAttribution(row) ? std::optional(row.attribution) : std::nullopt;
     next.pledge = row.pledge;
-    const bool unclaimed = row.state() == MachineState::kConfigured && !row.claimed_by.valid();
+    // [P3.hold-clock] The hold runs while the machine could be reclaimed, not behind a shut gate.
+    const ClusterState cluster = StateOf(cycle, row.machine->cluster);
+    const bool unclaimed =
+        row.state() == MachineState::kConfigured && !row.claimed_by.valid() && cluster.session && cluster.gate_open;
     next.unclaimed_since = unclaimed ? std::optional(next.unclaimed_since.value_or(cycle.now)) : std::nullopt;
     if (next != MachineMemory{}) memory.machines.emplace(row.machine->id, std::move(next));
   }
