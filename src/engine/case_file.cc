@@ -180,12 +180,30 @@ class CaseReader {
   MachineSection machines_;
 };
 
+// Names of this file end up in tables and terminals, so they hold what can be printed; only prose has lines.
+void RefuseControlCharacters(const TextValue& value, const std::string& path, model::TextErrors& errors) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  const auto check = [&](std::string_view text, model::TextPosition position) {
+    if (std::ranges::any_of(text, is_control)) errors.Add(position, path, "control characters cannot stand here");
+  };
+  check(value.scalar, value.position);
+  for (size_t i = 0; i < value.items.size(); ++i) {
+    RefuseControlCharacters(value.items[i], model::ItemPath(path, i), errors);
+  }
+  for (const model::TextField& field : value.fields) {
+    check(field.key, field.position);
+    const bool is_prose = path.empty() && (field.key == "about" || field.key == "expect");
+    if (!is_prose) RefuseControlCharacters(field.value, model::FieldPath(path, field.key), errors);
+  }
+}
+
 }  // namespace
 
 Result<Case> ReadCase(std::string_view text, std::string_view source, const CaseLimits& limits) {
   MUSTER_ASSIGN_OR_RETURN(TextValue document, model::ReadYamlDocument(text, source));
-  FillInMachines(document);
   model::TextErrors errors{std::string(source)};
+  RefuseControlCharacters(document, "", errors);
+  FillInMachines(document);
   Case result = CaseReader(limits).Read(TextReader(errors, document));
   if (!errors.ok()) return std::unexpected(errors.status());
   return result;

@@ -159,6 +159,8 @@ struct BadFile {
 
 constexpr BadFile kBadFiles[] = {
     {"machnies: []", "case:1:1: machnies: unknown field; did you mean \"machines\"?"},
+    {R"({"machines": [{"id": "a\u001b[2J", "state": "Idle"}]})",
+     "case:1:22: machines[0].id: control characters cannot stand here"},
     {"[]", "case:1:1: expected a map but found a list"},
     {"machines:\n  - {id: a, state: Idle, resources: {cpu: 4 cores}}",
      "case:2:43: machines[0].resources.cpu: quantity \"4 cores\": unknown suffix"},

@@ -6,18 +6,12 @@
 namespace muster::engine {
 namespace {
 
-// Text in quotes; everything that reaches a decision is UTF-8 already.
+// Text in quotes; what a case holds is UTF-8 without control characters.
 std::string Quote(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      quoted += '\\';
-      quoted += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      quoted += c;
-    }
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
   }
   return quoted + '"';
 }
