@@ -6,8 +6,10 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
+#include "engine/arithmetic.h"
 #include "engine/case_print.h"
 #include "engine/text_table.h"
 #include "model/names.h"
@@ -145,12 +147,38 @@ void AddTaken(const CaseCycle& cycle, size_t need, Rows& rows) {
   }
 }
 
+// What buying this machine costs the need: its price, and the risk as this need bears it.
+std::string BuyingCost(const model::Machine& machine, const model::Need& need) {
+  const Cost cost = SpeculativeCost(machine, need.profile.interruption());
+  const std::string price = model::FormatMoney({cost.micros}) + "/h";
+  if (cost.pinned) return price + ", but it may be interrupted: the last choice";
+  return cost.micros == machine.price_per_hour.micros ? price : price + ", the risk of losing it included";
+}
+
+// What there is to buy, cheapest first in the eyes of this need.
+void AddBuyingCosts(const CaseCycle& cycle, const model::Need& need, Rows& rows) {
+  std::map<std::pair<Cost, std::string>, std::string> offers;  // by cost, then instance type
+  for (const model::Machine& machine : cycle.world.machines) {
+    if (machine.state != MachineState::kSpeculative || Obstacle(machine, need)) continue;
+    const std::string& name = machine.instance_type.empty() ? machine.id : machine.instance_type;
+    const Cost cost = SpeculativeCost(machine, need.profile.interruption());
+    offers.try_emplace({cost, name}, fmt::format("{}: {}", name, BuyingCost(machine, need)));
+  }
+  size_t shown = 0;
+  for (const auto& [key, text] : offers) {
+    if (++shown > kShownNames) break;
+    rows.push_back({"to buy", text});
+  }
+}
+
 // Why a need did or did not get this machine, in the order of decision.
 std::string OfNeed(const CaseCycle& cycle, size_t index, const model::Machine& machine, const MachineVerdict& verdict) {
   const NeedVerdict& need = cycle.decision.needs[index];
   for (const Claim& claim : cycle.decision.claims) {
-    if (claim.need == index && claim.machine == machine.id)
-      return fmt::format("claims it ({})", ClaimKindName(claim.kind));
+    if (claim.need != index || claim.machine != machine.id) continue;
+    const bool buys = claim.kind == ClaimKind::kProvision;
+    return fmt::format("claims it ({}){}", ClaimKindName(claim.kind),
+                       buys ? ", which costs it " + BuyingCost(machine, need.need) : "");
   }
   if (verdict.need == index) return std::string(model::ReasonSentence(verdict.reason));
   if (const auto obstacle = Obstacle(machine, need.need)) return *obstacle;
@@ -194,6 +222,7 @@ Result<std::string> ExplainNeed(const CaseCycle& cycle, std::string_view name) {
   AddClaims(cycle, index, rows);
   rows.push_back({"supply", fmt::format("machines that can serve it: {} idle, {} speculative, {} configured",
                                         verdict.supply.idle, verdict.supply.speculative, verdict.supply.configured)});
+  AddBuyingCosts(cycle, verdict.need, rows);
   AddDomains(verdict, rows);
   AddTaken(cycle, index, rows);
   if (verdict.lost > 0) rows.push_back({"loses", fmt::format("{} of its machines in this cycle", verdict.lost)});

@@ -118,6 +118,7 @@ TEST(CaseOutput, ExplainsNeeds) {
   requires  rack Same
   verdict   short of cpu=32 for 3 cycles: no single domain can hold all of the need
   supply    machines that can serve it: 0 idle, 2 speculative, 4 configured
+  to buy    m5: $0.40/h
   domain    r1: holds 50.0 % of the gang
   not used  old: Configured, batch (priority 1, cluster dev): a need claims this machine
   not used  idle-0, idle-1, spec-0: Configured, web (priority 1000, cluster prod): a need claims this machine
@@ -162,6 +163,32 @@ clusters:
       - {name: gpu, aggregate: {gpu: 1}, minUnit: {gpu: 1}}
       - {name: zoned, aggregate: {cpu: 1}, spread: [{topologyKey: topology.kubernetes.io/zone}]}
 )";
+
+TEST(CaseOutput, ExplainsWhatBuyingCosts) {
+  constexpr std::string_view kBuying = R"(
+machines:
+  - {id: a, state: Speculative, instanceType: spot, price: 0.15, interruptionProbability: 0.2, resources: {cpu: 4}}
+  - {id: b, state: Speculative, instanceType: od, price: 0.40, resources: {cpu: 4}}
+clusters:
+  - id: c
+    needs:
+      - {name: bears, interruptionPenalty: 1, aggregate: {cpu: 4}}
+      - {name: never, interruptionPenalty: pinned, aggregate: {cpu: 4}}
+)";
+  const std::string bears = Explained(kBuying, [](const CaseCycle& cycle) { return ExplainNeed(cycle, "bears"); });
+  EXPECT_NE(bears.find("  to buy     spot: $0.35/h, the risk of losing it included\n  to buy     od: $0.40/h\n"),
+            std::string::npos)
+      << bears;
+  const std::string never = Explained(kBuying, [](const CaseCycle& cycle) { return ExplainNeed(cycle, "never"); });
+  EXPECT_NE(never.find("  to buy     od: $0.40/h\n"
+                       "  to buy     spot: $0.15/h, but it may be interrupted: the last choice\n"),
+            std::string::npos)
+      << never;
+  const std::string machine = Explained(kBuying, [](const CaseCycle& cycle) { return ExplainMachine(cycle, "a"); });
+  EXPECT_NE(machine.find("claims it (provision), which costs it $0.35/h, the risk of losing it included\n"),
+            std::string::npos)
+      << machine;
+}
 
 TEST(CaseOutput, ExplainsTakingAndPledges) {
   EXPECT_EQ(Explained(kTaking, [](const CaseCycle& cycle) { return ExplainNeed(cycle, "gang"); }),
