@@ -66,6 +66,7 @@ Dwell ReadDwell(TextReader reader) {
                                     std::pair("drain", &Dwell::drain), std::pair("remove", &Dwell::remove)}) {
     ReadInRange(reader.Field(name), 0, 1'000'000, dwell.*field);
   }
+  reader.Field("stopAtIdle").Read(dwell.stop_at_idle);
   reader.RefuseUnknown();
   return dwell;
 }

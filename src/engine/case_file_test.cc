@@ -22,7 +22,7 @@ policy:
   victimWeights: {priorityGap: 2, drainSpeed: 0.5, interruption: 0.000001, reclamation: 0}
   parkAfter: 3
   reprobeEvery: 4
-dwell: {create: 1, configure: 2, drain: 3, remove: 4}
+dwell: {create: 1, configure: 2, drain: 3, remove: 4, stopAtIdle: true}
 types:
   m5: {capacityType: on-demand, price: 0.40, interruptionProbability: 0.5, resources: {cpu: 8}, labels: {rack: r1, tier: gold}}
 machines:
@@ -73,6 +73,7 @@ TEST(CaseFile, ReadsEverything) {
   EXPECT_EQ(read->dwell.configure, 2);
   EXPECT_EQ(read->dwell.drain, 3);
   EXPECT_EQ(read->dwell.remove, 4);
+  EXPECT_TRUE(read->dwell.stop_at_idle);
   ASSERT_EQ(read->steps.size(), 2u);
   EXPECT_EQ(read->steps[0].at, 1);
 }

@@ -195,7 +195,7 @@ TEST(CaseOutput, ExplainsTakingAndPledges) {
             R"(need gang of cluster prod, cycle 1
   asks for   cpu=12 in units of up to cpu=4, priority 900, interruption penalty 0, reclamation penalty 0
   requires   rack Same
-  verdict    short of cpu=12 for 1 cycle: no single domain can hold all of the need
+  verdict    short of cpu=12 for 1 cycle: covered once the machines taken for it have drained
   supply     machines that can serve it: 2 idle, 0 speculative, 2 configured
   domain     r1: holds 33.3 % of the gang
   runner-up  r2: holds 33.3 % of the gang
@@ -210,7 +210,7 @@ TEST(CaseOutput, ExplainsTakingAndPledges) {
             R"(need gang of cluster prod, cycle 2
   asks for   cpu=12 in units of up to cpu=4, priority 900, interruption penalty 0, reclamation penalty 0
   requires   rack Same
-  verdict    short of cpu=8 for 2 cycles: matching machines serve needs of the same or higher priority
+  verdict    short of cpu=8 for 2 cycles: covered once the machines taken for it have drained
   bootstrap  r1
   supply     machines that can serve it: 1 idle, 0 speculative, 1 configured
   runner-up  r2: holds 33.3 % of the gang
