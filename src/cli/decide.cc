@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <memory>
 #include <utility>
 
+#include "base/check.h"
 #include "cli/verbs.h"
 #include "engine/case_explain.h"
 #include "engine/case_file.h"
@@ -33,13 +33,18 @@ Result<engine::Case> ReadCaseFile(const std::string& path) {
   return engine::ReadCase(*text, host::SourceName(path));
 }
 
+engine::DecideFunction EngineNamed(const std::string& name) {
+  MUSTER_CHECK(name == "reference", "--engine lets nothing else pass");
+  return engine::reference::Decide;
+}
+
 Result<int> Explain(const Options& options, const engine::Case& input, int32_t cycles) {
   const auto& [what, name] = options.explain;
   if (what != "need" && what != "machine") {
     return InvalidArgument(fmt::format("--explain {}: write need NAME or machine ID", what));
   }
   Result<std::string> answer;
-  engine::RunCase(input, engine::reference::Decide, cycles, [&](const engine::CaseCycle& cycle) {
+  engine::RunCase(input, EngineNamed(options.engine), cycles, [&](const engine::CaseCycle& cycle) {
     if (cycle.number != cycles) return;
     answer = what == "need" ? engine::ExplainNeed(cycle, name) : engine::ExplainMachine(cycle, name);
   });
@@ -57,12 +62,12 @@ Result<int> Decide(const Options& options) {
   const int32_t cycles = options.cycles == 0 ? input.cycles : static_cast<int32_t>(options.cycles);
   if (!options.explain.first.empty()) return Explain(options, input, cycles);
   if (options.output == "json") {
-    engine::RunCase(input, engine::reference::Decide, cycles,
+    engine::RunCase(input, EngineNamed(options.engine), cycles,
                     [&](const engine::CaseCycle& cycle) { Print(engine::CycleJson(cycle, options.machines) + "\n"); });
     return kOk;
   }
   engine::CaseText text(engine::CaseText::Form::kTable);
-  engine::RunCase(input, engine::reference::Decide, cycles, [&](const engine::CaseCycle& cycle) { text.Add(cycle); });
+  engine::RunCase(input, EngineNamed(options.engine), cycles, [&](const engine::CaseCycle& cycle) { text.Add(cycle); });
   Print(text.Take());
   return kOk;
 }

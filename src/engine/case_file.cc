@@ -20,8 +20,6 @@ namespace {
 using model::TextReader;
 using model::TextValue;
 
-constexpr Duration kLongest = std::chrono::hours(24 * 365 * 10);
-
 enum class Gate : uint8_t { kOpen, kShut };
 constexpr auto kGates = std::to_array<model::NameRow<Gate>>({{Gate::kOpen, "open"}, {Gate::kShut, "shut"}});
 
@@ -86,9 +84,8 @@ class CaseReader {
     result.dwell = ReadDwell(root.Field("dwell"));
     known_.types = ReadTypes(root.Field("types"));
     ReadSteps(root, result);
-    TextReader cycles = root.Field("cycles");
     result.cycles = result.steps.back().at;
-    ReadInRange(cycles, 1, limits_.max_cycles, result.cycles);
+    ReadInRange(root.Field("cycles"), 1, limits_.max_cycles, result.cycles);
     if (TextReader expect = root.Field("expect"); expect.present()) expect.Read(result.expect.emplace());
     root.RefuseUnknown();
     CheckLength(root, result);
@@ -137,10 +134,10 @@ class CaseReader {
         field.Read(gate, [](std::string_view text) { return model::ParseName(kGates, "gate", text); });
         cluster.gate_open = gate == Gate::kOpen;
       }
-      if (TextReader field = reader.Field("reclaimsAllowed"); field.present()) {
+      if (const TextReader field = reader.Field("reclaimsAllowed"); field.present()) {
         ReadInRange<int64_t>(field, 0, std::numeric_limits<int64_t>::max(), cluster.reclaims_allowed.emplace(0));
       }
-      if (TextReader field = reader.Field("needs"); field.present() || first) ReadNeeds(field, cluster);
+      if (const TextReader field = reader.Field("needs"); field.present() || first) ReadNeeds(field, cluster);
       reader.RefuseUnknown();
       known_.clusters.insert(cluster.id);
     }
@@ -165,14 +162,14 @@ class CaseReader {
   }
 
   void CheckLength(TextReader& root, const Case& result) {
-    if (result.cycle_every > kLongest / result.cycles) {
+    if (result.cycle_every > kLongestSpan / result.cycles) {
       root.Fail(fmt::format("{} cycles, one every {}, take more than ten years; use fewer or shorter ones",
                             result.cycles, model::FormatDuration(result.cycle_every)));
     }
     Duration advanced{};
     for (const CaseStep& step : result.steps) {
       advanced += step.advance;
-      if (advanced > kLongest) return root.Fail("the steps advance time by more than ten years; use less");
+      if (advanced > kLongestSpan) return root.Fail("the steps advance time by more than ten years; use less");
     }
   }
 

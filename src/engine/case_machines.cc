@@ -17,8 +17,6 @@ using model::TextField;
 using model::TextReader;
 using model::TextValue;
 
-constexpr Duration kLongest = std::chrono::hours(24 * 365 * 10);
-
 std::string ScalarOf(const TextValue& map, std::string_view key) {
   const TextField* field = map.Find(key);
   return field != nullptr && field->value.kind == TextValue::Kind::kScalar ? field->value.scalar : "";
@@ -169,7 +167,7 @@ std::set<std::string> ReadTypes(TextReader types) {
 
 void ReadSpan(TextReader reader, Duration& out) {
   reader.Read(out);
-  if (out > kLongest) reader.Fail("ten years are the longest a case may speak of");
+  if (out > kLongestSpan) reader.Fail("ten years are the longest a case may speak of");
 }
 
 std::vector<CaseMachine> MachineSection::ReadMachines(TextReader list) {
@@ -291,7 +289,7 @@ void MachineSection::ReadIds(TextReader reader, std::vector<std::string>& out) c
 
 std::vector<std::string> MachineSection::ReadRemovals(TextReader list) {
   std::vector<std::string> ids;
-  ReadIds(list, ids);
+  ReadIds(std::move(list), ids);
   for (const std::string& id : ids) ids_.erase(id);
   return ids;
 }
@@ -300,7 +298,7 @@ std::vector<MachineChange> MachineSection::ReadChanges(TextReader list) {
   std::vector<MachineChange> changes;
   for (TextReader& reader : list.List()) {
     MachineChange& change = changes.emplace_back();
-    TextReader ids = reader.Field("ids");
+    const TextReader ids = reader.Field("ids");
     TextReader type = reader.Field("type");
     if (ids.present() == type.present()) reader.Fail("say which machines: either ids or a type");
     ReadIds(ids, change.ids);

@@ -4,6 +4,7 @@
 // `count`, `boundFor` (whose it is), and what the shard remembers of it. Hosts are filled in.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -29,7 +30,8 @@ void FillInMachines(model::TextValue& document);
 // The names in the catalogue; its values are checked.
 std::set<std::string> ReadTypes(model::TextReader types);
 
-// A duration of at most ten years.
+// A case speaks of ten years at most, so that no sum of its times overflows.
+inline constexpr Duration kLongestSpan = std::chrono::hours(24 * 365 * 10);
 void ReadSpan(model::TextReader reader, Duration& out);
 
 // Reads the sections in the order of the steps, and knows which machines there are at each.
