@@ -14,12 +14,14 @@ struct Flags {
   std::string listen = ":7600";
   std::string metrics_addr = ":7601";
   std::string data_dir;
+  std::string journal;
   bool insecure = false;
   std::string log_level = "info";
 };
 
 Result<int> Serve(const Flags& flags, const host::BuildInfo& build) {
-  diagnostic::Options options = {.listen = {}, .metrics_addr = {}, .data_dir = flags.data_dir, .build = build};
+  diagnostic::Options options = {
+      .listen = {}, .metrics_addr = {}, .data_dir = flags.data_dir, .journal = flags.journal, .build = build};
   MUSTER_ASSIGN_OR_RETURN(options.listen, host::ParseListenAddress(flags.listen, flags.insecure, "--listen"));
   MUSTER_ASSIGN_OR_RETURN(options.metrics_addr,
                           host::ParseListenAddress(flags.metrics_addr, flags.insecure, "--metrics-addr"));
@@ -40,9 +42,11 @@ void AddServe(CommandLine& app) {
       .Option("--listen", flags->listen, "gRPC address, HOST:PORT or :PORT for loopback; port 0 picks a free one")
       .Option("--metrics-addr", flags->metrics_addr, "HTTP address, written the same way")
       .Option("--data-dir", flags->data_dir, "Directory for state, made if missing; one process at a time")
+      .Option("--journal", flags->journal, "Directory for what the core saw, for muster replay; needs --data-dir")
       .Flag("--insecure", flags->insecure, "Serve other machines without TLS; :PORT then means every interface")
       .Choice("--log-level", flags->log_level, {"debug", "info", "warn", "error"}, "Lowest level that is logged")
       .Example("muster serve")
+      .Example("muster serve --data-dir /tmp/muster --journal /tmp/muster/journal")
       .Example("muster serve --listen :0 --metrics-addr :0 --log-level debug")
       .Run([flags, build = app.build()] { return Serve(*flags, build); });
 }

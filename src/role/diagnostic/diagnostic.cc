@@ -1,7 +1,10 @@
 #include "role/diagnostic/diagnostic.h"
 
+#include <string>
 #include <utility>
+#include <variant>
 
+#include "base/check.h"
 #include "base/log.h"
 
 namespace muster::diagnostic {
@@ -24,19 +27,60 @@ Status Diagnostic::Start() {
     auto dir = host::DataDir::Open(options_.data_dir, "--data-dir");
     if (!dir) return dir.error();
     data_dir_ = *std::move(dir);
+  } else if (!options_.journal.empty()) {
+    return {Code::kInvalidArgument, "--journal records the core that --data-dir runs; give both"};
   }
   MUSTER_RETURN_IF_ERROR(ops_.Start());
   MUSTER_RETURN_IF_ERROR(rpc_.Start());
+  if (data_dir_ != nullptr) MUSTER_RETURN_IF_ERROR(StartCounter());
   log::Info("listening", {{"grpc", rpc_.address().ToString()}, {"http", ops_.address().ToString()}});
   rpc_.SetServing(true);
   ops_.SetReadyCheck("grpc", [] { return Status(); });
   return {};
 }
 
+Status Diagnostic::StartCounter() {
+  auto persist = host::SqlitePersist::Open(options_.data_dir / "state.db", std::string(counter::Core::kName));
+  if (!persist) return persist.error();
+  persist_ = *std::move(persist);
+  const auto rows = persist_->Recover();
+  if (!rows) return rows.error();
+  auto core = counter::Core::Recover({}, *rows);
+  if (!core) return core.error();
+  if (!options_.journal.empty()) {
+    auto journal = host::JournalWriter::Open(options_.journal, std::string(counter::Core::kName));
+    if (!journal) return journal.error();
+    journal_ = *std::move(journal);
+  }
+  ops_.SetReadyCheck("counter", [] { return Status(Code::kUnavailable, "this start is not stored yet"); });
+  const uint64_t starts = core->View()->version;
+  host::ThreadHost<counter::Core>::Shell& shell = *this;
+  counter_ = std::make_unique<host::ThreadHost<counter::Core>>(
+      *std::move(core), shell,
+      host::ThreadHost<counter::Core>::Options{.clock = clock_, .persist = *persist_, .journal = journal_.get()});
+  counter_->Post(counter::Add{.client = "starts", .sequence = starts + 1, .amount = 1});
+  return {};
+}
+
+void Diagnostic::StartCall(const counter::Core::Call& call) {
+  MUSTER_CHECK(false, "a counter without a peer calls {}", call.to);
+}
+
+void Diagnostic::Emit(const counter::Core::Effect& effect) {
+  const auto& answer = std::get<counter::Answer>(effect);
+  metrics_.AddGauge("muster_diagnostic_starts", "How often this data directory was served, this time included.", {})
+      .Set(static_cast<double>(answer.value));
+  ops_.SetReadyCheck("counter", [status = answer.status] { return status; });
+  log::Info("start counted", {{"starts", answer.value}});
+}
+
 void Diagnostic::Stop() {
   ops_.SetReadyCheck("grpc", [] { return Status(Code::kUnavailable, "stopping"); });
   rpc_.Stop();
   ops_.Stop();
+  counter_.reset();  // waits for what is being stored
+  journal_.reset();
+  persist_.reset();
   data_dir_.reset();
 }
 

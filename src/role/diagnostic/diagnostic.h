@@ -1,5 +1,6 @@
 // Diagnostic: the role behind `muster serve`, a server with nothing but what every role has: gRPC health and
-// reflection, the operator's endpoints, a data directory of its own, a clean stop. The pattern the other roles follow:
+// reflection, the operator's endpoints, a core of its own with durable state and a journal, a clean stop. Given a data
+// directory it counts its starts there, with the example core. The pattern the other roles follow:
 //
 //   Start   takes what can fail first (directory, ports), then says that it serves
 //   Stop    says that it no longer serves, then lets go in reverse order
@@ -11,12 +12,17 @@
 #include <memory>
 
 #include "base/status.h"
+#include "core/counter/counter.h"
 #include "host/address.h"
 #include "host/build_info.h"
 #include "host/data_dir.h"
+#include "host/journal.h"
 #include "host/metrics_backend.h"
 #include "host/ops_server.h"
+#include "host/persist.h"
 #include "host/role.h"
+#include "host/system_clock.h"
+#include "host/thread_host.h"
 #include "rpc/server.h"
 
 namespace muster::diagnostic {
@@ -25,10 +31,11 @@ struct Options {
   host::Address listen;            // gRPC
   host::Address metrics_addr;      // HTTP: /livez /readyz /metrics /version
   std::filesystem::path data_dir;  // empty: nothing is stored
+  std::filesystem::path journal;   // empty: no journal; needs a data directory
   host::BuildInfo build;
 };
 
-class Diagnostic final : public host::Role {
+class Diagnostic final : public host::Role, private host::ThreadHost<counter::Core>::Shell {
  public:
   explicit Diagnostic(Options options);
   ~Diagnostic() override;  // stops
@@ -41,11 +48,20 @@ class Diagnostic final : public host::Role {
   host::Address metrics_address() const { return ops_.address(); }
 
  private:
+  Status StartCounter();
+  // On the loop thread.
+  void StartCall(const counter::Core::Call& call) override;
+  void Emit(const counter::Core::Effect& effect) override;
+
   const Options options_;
+  const host::SystemClock clock_;
   std::unique_ptr<host::DataDir> data_dir_;
+  std::unique_ptr<host::SqlitePersist> persist_;
+  std::unique_ptr<host::JournalWriter> journal_;
   host::PrometheusRegistry metrics_;
   host::OpsServer ops_;
   rpc::Server rpc_;
+  std::unique_ptr<host::ThreadHost<counter::Core>> counter_;  // last: its threads use the rest
 };
 
 }  // namespace muster::diagnostic

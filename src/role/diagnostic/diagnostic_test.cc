@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <thread>
+
 #include "host/http_get_for_test.h"
+#include "host/replay.h"
 #include "host/temp_dir_for_test.h"
 #include "rpc/health.h"
 
@@ -13,6 +17,7 @@ Options AnyPorts() {
   return {.listen = {"127.0.0.1", 0},
           .metrics_addr = {"127.0.0.1", 0},
           .data_dir = {},
+          .journal = {},
           .build = {.version = "1.2.3", .commit = "abc", .compiler = "", .build_type = "", .faults = false}};
 }
 
@@ -50,6 +55,40 @@ TEST(Diagnostic, TheDataDirectoryHasOneOwner) {
   EXPECT_EQ(Diagnostic(options).Start().code(), Code::kFailedPrecondition);
   first.Stop();
   EXPECT_EQ(Diagnostic(options).Start(), Status());
+}
+
+// Waits for /readyz to say 200: the start is durable then.
+std::string MetricsOnceReady(const Diagnostic& role) {
+  const host::SystemClock clock;
+  const MonoTime deadline = clock.Read().mono + 20s;
+  while (host::HttpGet(role.metrics_address(), "/readyz").status != 200) {
+    if (clock.Read().mono > deadline) return "not ready in 20 s";
+    std::this_thread::yield();
+  }
+  return host::HttpGet(role.metrics_address(), "/metrics").body;
+}
+
+TEST(Diagnostic, CountsItsStartsAndJournalsThem) {
+  const host::TempDir dir;
+  Options options = AnyPorts();
+  options.data_dir = dir.File("data");
+  options.journal = dir.File("journal");
+  for (int start = 1; start <= 3; ++start) {
+    Diagnostic role(options);
+    ASSERT_EQ(role.Start(), Status());
+    const std::string metrics = MetricsOnceReady(role);
+    EXPECT_TRUE(metrics.contains("muster_diagnostic_starts " + std::to_string(start) + "\n")) << metrics;
+  }
+  const auto report = host::Replay<counter::Core>(options.journal);
+  ASSERT_TRUE(report.has_value()) << report.error().ToString();
+  EXPECT_EQ(report->segments, 3u);
+  EXPECT_EQ(report->divergence, std::nullopt);
+}
+
+TEST(Diagnostic, AJournalNeedsADataDirectory) {
+  Options options = AnyPorts();
+  options.journal = "anywhere";
+  EXPECT_EQ(Diagnostic(options).Start().code(), Code::kInvalidArgument);
 }
 
 }  // namespace
