@@ -116,14 +116,18 @@ TEST(Shapes, RealisticHasItsMix) {
   EXPECT_EQ(same.machines, world.machines);
 }
 
-// [P1.pool-order] The smaller first: a machine that is as cheap and larger is left for those who can use no other.
-TEST(Shapes, RealisticLeavesNoPlainNeedShort) {
-  const Decision decision = DecideOnce(Realistic50k({.times = 1, .parts = 10}));
-  EXPECT_EQ(decision.needs.size(), 4290U);  // 750 gangs in 40 folded needs
-  for (const NeedVerdict& verdict : decision.needs) {
-    const bool plain = verdict.need.group.empty();
-    EXPECT_TRUE(verdict.satisfied || !plain) << verdict.need.profile.fingerprint();
-  }
+// [P1.pool-order] [P1.best-cover] The smaller first: a machine that is as cheap and larger is left for those who can
+// use no other, so every need gets a machine of its own size.
+TEST(Shapes, RealisticLeavesNoNeedShort) {
+  const Decision plain = DecideOnce(Realistic50k({.times = 1, .parts = 10}));
+  EXPECT_EQ(plain.needs.size(), 4290U);  // 750 gangs in 40 folded needs
+  EXPECT_EQ(CountShort(plain), 0);
+  EXPECT_EQ(Actions(plain), (std::map<ActionKind, int64_t>{{ActionKind::kBootstrap, 5000}}));
+
+  const Decision same = DecideOnce(Realistic50kSame({.times = 1, .parts = 10}));
+  EXPECT_EQ(same.needs.size(), 180U);
+  EXPECT_EQ(CountShort(same), 0);
+  EXPECT_EQ(Actions(same), (std::map<ActionKind, int64_t>{{ActionKind::kBootstrap, 5000}}));
 }
 
 // The same fleet priced so that the pool is in the order of running numbers: big machines go to whoever comes first.

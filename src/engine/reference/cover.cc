@@ -206,13 +206,16 @@ class CoverSearch {
     if (!best_ || IsBetter(cover, *best_)) best_ = std::move(cover);
   }
 
-  // [P1.best-cover] [A.pinned] covers more, costs less, wastes less, fewer machines, smaller ids.
-  static bool IsBetter(const Cover& a, const Cover& b) {
+  // [P1.best-cover] [A.pinned] covers more, costs less, wastes less; then of Idle machines those first in the pool, so
+  // that big ones are left for needs that fit no other; of Speculative ones fewer machines, smaller ids.
+  bool IsBetter(const Cover& a, const Cover& b) const {
     if (a.coverage != b.coverage) return a.coverage > b.coverage;
     if (a.reserved != b.reserved) return a.reserved < b.reserved;
     if (a.pinned != b.pinned) return a.pinned < b.pinned;
     if (a.cost != b.cost) return a.cost < b.cost;
     if (a.waste != b.waste) return a.waste < b.waste;
+    const bool idle = !pool_.empty() && cycle_.machines[pool_[0].machine].state() == model::MachineState::kIdle;
+    if (idle) return a.positions < b.positions;
     if (a.positions.size() != b.positions.size()) return a.positions.size() < b.positions.size();
     if (a.ids != b.ids) PROBE("reference.tie.cover");
     return a.ids < b.ids;
