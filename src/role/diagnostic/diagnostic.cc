@@ -8,6 +8,11 @@
 #include "base/log.h"
 
 namespace muster::diagnostic {
+namespace {
+
+constexpr Duration kStorePatience = 20s;
+
+}  // namespace
 
 Diagnostic::Diagnostic(Options options)
     : options_(std::move(options)),
@@ -52,13 +57,23 @@ Status Diagnostic::StartCounter() {
     if (!journal) return journal.error();
     journal_ = *std::move(journal);
   }
-  ops_.SetReadyCheck("counter", [] { return Status(Code::kUnavailable, "this start is not stored yet"); });
   const uint64_t starts = core->View()->version;
   host::ThreadHost<counter::Core>::Shell& shell = *this;
   counter_ = std::make_unique<host::ThreadHost<counter::Core>>(
       *std::move(core), shell,
       host::ThreadHost<counter::Core>::Options{.clock = clock_, .persist = *persist_, .journal = journal_.get()});
+  std::future<counter::Answer> counted = counted_.get_future();
   counter_->Post(counter::Add{.client = "starts", .sequence = starts + 1, .amount = 1});
+  if (counted.wait_for(kStorePatience) != std::future_status::ready) {
+    const Status why = counter_->persist_status();
+    return why.ok() ? Status(Code::kUnavailable, "the disk of --data-dir does not answer") : why;
+  }
+  const counter::Answer answer = counted.get();
+  MUSTER_RETURN_IF_ERROR(answer.status);
+  metrics_.AddGauge("muster_diagnostic_starts", "How often this data directory was served, this time included.", {})
+      .Set(static_cast<double>(answer.value));
+  ops_.SetReadyCheck("state", [this] { return counter_->persist_status(); });
+  log::Info("start counted", {{"starts", answer.value}});
   return {};
 }
 
@@ -66,13 +81,7 @@ void Diagnostic::StartCall(const counter::Core::Call& call) {
   MUSTER_CHECK(false, "a counter without a peer calls {}", call.to);
 }
 
-void Diagnostic::Emit(const counter::Core::Effect& effect) {
-  const auto& answer = std::get<counter::Answer>(effect);
-  metrics_.AddGauge("muster_diagnostic_starts", "How often this data directory was served, this time included.", {})
-      .Set(static_cast<double>(answer.value));
-  ops_.SetReadyCheck("counter", [status = answer.status] { return status; });
-  log::Info("start counted", {{"starts", answer.value}});
-}
+void Diagnostic::Emit(const counter::Core::Effect& effect) { counted_.set_value(std::get<counter::Answer>(effect)); }
 
 void Diagnostic::Stop() {
   ops_.SetReadyCheck("grpc", [] { return Status(Code::kUnavailable, "stopping"); });

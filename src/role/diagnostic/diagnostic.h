@@ -9,6 +9,7 @@
 #pragma once
 
 #include <filesystem>
+#include <future>
 #include <memory>
 
 #include "base/status.h"
@@ -48,6 +49,7 @@ class Diagnostic final : public host::Role, private host::ThreadHost<counter::Co
   host::Address metrics_address() const { return ops_.address(); }
 
  private:
+  // Comes back when this start is durable.
   Status StartCounter();
   // On the loop thread.
   void StartCall(const counter::Core::Call& call) override;
@@ -58,6 +60,7 @@ class Diagnostic final : public host::Role, private host::ThreadHost<counter::Co
   std::unique_ptr<host::DataDir> data_dir_;
   std::unique_ptr<host::SqlitePersist> persist_;
   std::unique_ptr<host::JournalWriter> journal_;
+  std::promise<counter::Answer> counted_;  // set by the loop thread, once
   host::PrometheusRegistry metrics_;
   host::OpsServer ops_;
   rpc::Server rpc_;
