@@ -105,12 +105,19 @@ Status EnableCrashPoint(std::string_view spec) {
   return {};
 }
 
-std::vector<std::string> CrashPointsSeen() {
+namespace {
+
+std::vector<std::string> NamesOf(Site::Kind kind) {
   Registry& registry = Registry::Get();
   const std::lock_guard lock(registry.mu);
   std::set<std::string> names;
-  registry.ForEach(Site::Kind::kCrashPoint, [&](std::string_view name, auto&) { names.emplace(name); });
+  registry.ForEach(kind, [&](std::string_view name, auto&) { names.emplace(name); });
   return {names.begin(), names.end()};
 }
+
+}  // namespace
+
+std::vector<std::string> CrashPointsSeen() { return NamesOf(Site::Kind::kCrashPoint); }
+std::vector<std::string> MutantsSeen() { return NamesOf(Site::Kind::kMutant); }
 
 }  // namespace muster::faults

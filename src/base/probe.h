@@ -56,8 +56,10 @@ void SetMutant(std::string_view name, bool enabled);
 // "name" or "name:3" (die at the third hit from now on). Hosts take it from MUSTER_CRASH_POINT in the environment.
 // INVALID_ARGUMENT, and nothing enabled, if it is neither.
 Status EnableCrashPoint(std::string_view spec);
-// Names of the crash points passed so far: how a campaign learns what it can hit.
+// Names of the crash points passed so far: how a campaign learns what it can hit. The same for planted bugs, switched
+// on or not: one that was never passed was never tried.
 std::vector<std::string> CrashPointsSeen();
+std::vector<std::string> MutantsSeen();
 
 // Switches a planted bug on for a scope.
 class ScopedMutant {

@@ -28,7 +28,7 @@ Result<int> Replay(const Flags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const host::ReplayReport report, host::Replay<C>(flags.directory, visitor));
   if (report.divergence) return Error(Code::kDataLoss, *report.divergence);
   Print(fmt::format("{}: {} steps in {} segments, the same effects as recorded{}\n", C::kName, report.steps,
-                    report.segments, report.torn ? "; the last record is torn" : ""));
+                    report.segments, report.torn > 0 ? fmt::format("; {} end in a torn record", report.torn) : ""));
   return kOk;
 }
 

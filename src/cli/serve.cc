@@ -46,7 +46,7 @@ void AddServe(CommandLine& app) {
       .Flag("--insecure", flags->insecure, "Serve other machines without TLS; :PORT then means every interface")
       .Choice("--log-level", flags->log_level, {"debug", "info", "warn", "error"}, "Lowest level that is logged")
       .Example("muster serve")
-      .Example("muster serve --data-dir /tmp/muster --journal /tmp/muster/journal")
+      .Example("muster serve --data-dir /var/lib/muster --journal /var/lib/muster/journal")
       .Example("muster serve --listen :0 --metrics-addr :0 --log-level debug")
       .Run([flags, build = app.build()] { return Serve(*flags, build); });
 }

@@ -101,7 +101,8 @@ std::string ToJson(const std::string& scenario, const sim::CampaignReport& repor
 }
 
 Result<int> RunScenario(const std::string& name, const MakeScenario& make, const Flags& flags) {
-  if (flags.repeats == 0) return InvalidArgument("--repeats must be at least 1");
+  if (flags.seeds == 0 || flags.seeds > 1'000'000'000'000) return InvalidArgument("--seeds must be from 1 to 10^12");
+  if (flags.repeats == 0 || flags.repeats > 1000) return InvalidArgument("--repeats must be from 1 to 1000");
   if (flags.threads == 0 || flags.threads > 256) return InvalidArgument("--threads must be from 1 to 256");
   if (!flags.journal.empty() && (flags.seeds != 1 || flags.repeats != 1)) {
     return InvalidArgument("--journal records one run: give --seeds 1 --repeats 1 and the seed as --first-seed");
@@ -123,6 +124,12 @@ Result<int> RunScenario(const std::string& name, const MakeScenario& make, const
                                .stop_at_failure = flags.until_failure,
                                .progress = [&](uint64_t done) { progress.Show(done); }},
                               pool);
+  }
+  const std::vector<std::string> reached = faults::MutantsSeen();
+  for (const std::string& mutant : flags.mutants) {
+    if (std::ranges::find(reached, mutant) != reached.end()) continue;
+    return InvalidArgument(fmt::format("--mutant {}: no planted bug of that name was passed; in this scenario: {}",
+                                       mutant, fmt::join(reached, ", ")));
   }
   const double seconds = std::chrono::duration<double>(clock.Read().mono - start).count();
   Print(flags.output == "json" ? ToJson(name, report, seconds) : Describe(name, flags, report, seconds));

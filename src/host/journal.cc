@@ -61,16 +61,17 @@ std::vector<uint64_t> SegmentNumbers(const std::string& directory, std::error_co
   return numbers;
 }
 
-// One framed payload from the front of `rest`; nothing if what is left is not a whole, sound frame.
-std::optional<std::string_view> TakeFrame(std::string_view& rest) {
+enum class Frame : uint8_t { kWhole, kTorn, kDamaged };
+
+// One framed payload from the front of `rest`. Torn: what is left is not a whole frame, or the last one is not sound.
+Frame TakeFrame(std::string_view& rest, std::string_view& payload) {
   codec::Reader reader(rest);
-  std::string_view payload;
-  if (!reader.Bytes(payload)) return std::nullopt;
+  if (!reader.Bytes(payload)) return Frame::kTorn;
   const auto used = static_cast<size_t>(payload.data() + payload.size() - rest.data());
   const std::string_view hash = rest.substr(used, kHashBytes);
-  if (hash != HashBytes(payload)) return std::nullopt;
+  if (hash != HashBytes(payload)) return rest.size() <= used + kHashBytes ? Frame::kTorn : Frame::kDamaged;
   rest.remove_prefix(used + kHashBytes);
-  return payload;
+  return Frame::kWhole;
 }
 
 }  // namespace
@@ -99,10 +100,11 @@ void JournalWriter::StartSegment(std::string_view core_state) {
   if (!status_.ok()) return;
   ++segment_;
   segment_size_ = 0;
-  file_.reset(std::fopen(SegmentPath(directory_, segment_).c_str(), "wbe"));
+  file_.reset(std::fopen(SegmentPath(directory_, segment_).c_str(), "wbxe"));
   if (!file_) return Fail("create");
   if (std::fwrite(kMagic.data(), 1, kMagic.size(), file_.get()) != kMagic.size()) return Fail("write");
   WriteFrame(codec::ToBytes(Head{.core_name = core_name_, .core_state = std::string(core_state)}));
+  Flush();  // whoever dies now leaves a segment that says whose it is
   DropOldSegments();
 }
 
@@ -156,15 +158,18 @@ Result<std::vector<std::string>> ListSegments(const std::string& directory) {
 Result<std::string> JournalCoreName(const std::string& directory) {
   MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListSegments(directory));
   std::string name;
-  const auto end = ReadSegment(
-      paths.front(),
-      [&](const JournalSegment& segment) {
-        name = segment.core_name;
-        return Status();
-      },
-      [](const JournalStep&) { return Status(); });
-  if (!end) return std::unexpected(end.error());
-  return name;
+  for (const std::string& path : paths) {
+    const auto end = ReadSegment(
+        path,
+        [&](const JournalSegment& segment) {
+          name = segment.core_name;
+          return Status();
+        },
+        [](const JournalStep&) { return Status(); });
+    if (!end) return std::unexpected(end.error());
+    if (!name.empty()) return name;
+  }
+  return Error(Code::kNotFound, fmt::format("every segment in {} was cut short before it began", directory));
 }
 
 Result<SegmentEnd> ReadSegment(const std::string& path, const std::function<Status(const JournalSegment&)>& begin,
@@ -173,19 +178,24 @@ Result<SegmentEnd> ReadSegment(const std::string& path, const std::function<Stat
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
   if (!file) return Error(Code::kNotFound, fmt::format("cannot read {}", path));
   std::string_view rest = bytes;
+  if (kMagic.starts_with(rest)) return SegmentEnd{.torn = true};
   if (!rest.starts_with(kMagic)) return Error(Code::kDataLoss, fmt::format("{} is not a journal segment", path));
   rest.remove_prefix(kMagic.size());
-  const auto head_bytes = TakeFrame(rest);
-  const auto head = head_bytes ? codec::FromBytes<Head>(*head_bytes) : std::nullopt;
-  if (!head) return Error(Code::kDataLoss, fmt::format("{} ends before its first record", path));
+  const auto damaged = [&] { return Error(Code::kDataLoss, fmt::format("{} holds a damaged record", path)); };
+  std::string_view payload;
+  const Frame first = TakeFrame(rest, payload);
+  if (first == Frame::kTorn) return SegmentEnd{.torn = true};
+  const auto head = first == Frame::kWhole ? codec::FromBytes<Head>(payload) : std::nullopt;
+  if (!head) return damaged();
   if (Status status = begin({.path = path, .core_name = head->core_name, .core_state = head->core_state});
       !status.ok()) {
     return std::unexpected(std::move(status));
   }
   while (!rest.empty()) {
-    const auto payload = TakeFrame(rest);
-    if (!payload) return SegmentEnd{.torn = true};
-    const auto record = codec::FromBytes<JournalStep>(*payload);
+    const Frame frame = TakeFrame(rest, payload);
+    if (frame == Frame::kTorn) return SegmentEnd{.torn = true};
+    if (frame == Frame::kDamaged) return damaged();
+    const auto record = codec::FromBytes<JournalStep>(payload);
     if (!record) return Error(Code::kDataLoss, fmt::format("{} holds a record of another format", path));
     if (Status status = step(*record); !status.ok()) return std::unexpected(std::move(status));
   }

@@ -90,7 +90,8 @@ struct SegmentEnd {
   bool torn = false;  // the file ends in the middle of a record
 };
 
-// Reads one segment: first `begin` with its head, then `step` for each record until one returns an error.
+// Reads one segment: first `begin` with its head, then `step` for each record until one returns an error. A segment cut
+// short before its head is torn and holds nothing. DATA_LOSS if a record in the middle is damaged.
 Result<SegmentEnd> ReadSegment(const std::string& path, const std::function<Status(const JournalSegment&)>& begin,
                                const std::function<Status(const JournalStep&)>& step);
 

@@ -93,9 +93,29 @@ TEST(Journal, DamageIsNoticed) {
   file.seekp(-3, std::ios::end);
   file.put('\x7e');
   file.close();
-  EXPECT_TRUE(ReadAll(path)->torn);
+  EXPECT_TRUE(ReadAll(path)->torn) << "the last record may have been cut short";
+  writer->Append(kNow, "event-2", 2);
+  writer->Flush();
+  EXPECT_EQ(ReadAll(path).error().code(), Code::kDataLoss) << "one in the middle was damaged later";
   std::ofstream(dir.File("other")) << "hello";
   EXPECT_EQ(ReadAll(dir.File("other")).error().code(), Code::kDataLoss);
+}
+
+TEST(Journal, ASegmentCutBeforeItsHeadHoldsNothing) {
+  const TempDir dir;
+  auto writer = Open(dir.path());
+  writer->StartSegment("state");
+  const std::string path = ListSegments(dir.path())->at(0);
+  const auto whole = std::filesystem::file_size(path);
+  for (auto size = whole; size-- > 0;) {
+    std::filesystem::resize_file(path, size);
+    const auto read = ReadAll(path);
+    ASSERT_TRUE(read.has_value()) << size << " " << read.error().ToString();
+    EXPECT_TRUE(read->torn && read->steps.empty()) << size;
+  }
+  EXPECT_EQ(JournalCoreName(dir.path()).error().code(), Code::kNotFound);
+  Open(dir.path())->StartSegment("state");
+  EXPECT_EQ(*JournalCoreName(dir.path()), "test");
 }
 
 TEST(Journal, KeepsTheNewestSegmentsAndGoesOnAfterReopening) {

@@ -80,19 +80,19 @@ SqlitePersist::~SqlitePersist() {
 Status SqlitePersist::Initialise(const std::string& owner) {
   sqlite3_extended_result_codes(db_, 1);
   // Exclusive locking: a second process is refused at once instead of racing.
-  MUSTER_RETURN_IF_ERROR(Exec("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL"));
-  MUSTER_RETURN_IF_ERROR(Exec("BEGIN EXCLUSIVE"));
+  MUSTER_RETURN_IF_ERROR(Exec("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE"));
   sqlite3_stmt* query = nullptr;
   MUSTER_RETURN_IF_ERROR(
-      Prepare("SELECT a.application_id, v.user_version FROM pragma_application_id a, "
-              "pragma_user_version v",
+      Prepare("SELECT a.application_id, v.user_version, (SELECT count(*) FROM sqlite_master) "
+              "FROM pragma_application_id a, pragma_user_version v",
               &query));
   const int row = sqlite3_step(query);
   const int application = row == SQLITE_ROW ? sqlite3_column_int(query, 0) : 0;
   const int format = row == SQLITE_ROW ? sqlite3_column_int(query, 1) : 0;
+  const bool empty = row == SQLITE_ROW && sqlite3_column_int(query, 2) == 0;
   sqlite3_finalize(query);
   if (row != SQLITE_ROW) return Failure("read the format of");
-  if (application == 0 && format == 0) {
+  if (application == 0 && format == 0 && empty) {
     MUSTER_RETURN_IF_ERROR(
         Exec("CREATE TABLE state(key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;"
              "CREATE TABLE owner(name BLOB NOT NULL)"));
@@ -111,6 +111,7 @@ Status SqlitePersist::Initialise(const std::string& owner) {
   const std::string found = sqlite3_step(query) == SQLITE_ROW ? Column(query, 0) : "";
   sqlite3_finalize(query);
   MUSTER_RETURN_IF_ERROR(Exec("COMMIT"));
+  MUSTER_RETURN_IF_ERROR(Exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL"));
   if (found != owner) {
     return {Code::kFailedPrecondition,
             fmt::format("{} belongs to '{}', not to '{}'; name another data directory", path_, found, owner)};

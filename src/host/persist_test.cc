@@ -1,6 +1,7 @@
 #include "host/persist.h"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,6 +56,16 @@ TEST(SqlitePersist, RefusesWhatIsNotItsOwn) {
   const auto junk = SqlitePersist::Open(dir.File("junk.db"), "test");
   ASSERT_FALSE(junk.has_value());
   EXPECT_EQ(junk.error().code(), Code::kDataLoss) << junk.error().ToString();
+
+  {
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open(dir.File("theirs.db").c_str(), &db), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(db, "CREATE TABLE mine(x)", nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(db);
+  }
+  const auto theirs = SqlitePersist::Open(dir.File("theirs.db"), "test");
+  ASSERT_FALSE(theirs.has_value());
+  EXPECT_EQ(theirs.error().code(), Code::kFailedPrecondition) << theirs.error().ToString();
 
   const auto nowhere = SqlitePersist::Open(dir.File("no/such/dir/state.db"), "test");
   ASSERT_FALSE(nowhere.has_value());

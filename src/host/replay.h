@@ -20,7 +20,7 @@ namespace muster::host {
 struct ReplayReport {
   uint64_t segments = 0;
   uint64_t steps = 0;
-  bool torn = false;                      // the last segment ends in the middle of a record
+  uint64_t torn = 0;                      // segments that end in the middle of a record
   std::optional<std::string> divergence;  // where the effects first differed
 };
 
@@ -60,7 +60,7 @@ Result<ReplayReport> Replay(const std::string& directory, const StepVisitor<C>& 
       return {};
     };
     MUSTER_ASSIGN_OR_RETURN(const SegmentEnd end, ReadSegment(path, begin, step));
-    report.torn = end.torn;
+    report.torn += end.torn ? 1 : 0;
     if (report.divergence) break;
   }
   return report;

@@ -54,6 +54,7 @@ class ThreadHost final : private Loop<C>::Port {
   ThreadHost(C core, Shell& shell, Options options)
       : shell_(shell), options_(options), loop_(std::move(core), *this), view_(loop_.core().View()) {
     if (options_.journal != nullptr) options_.journal->StartSegment(loop_.core().Save());
+    ReportJournal();
     persist_thread_ = std::thread([this] { RunPersist(); });
     loop_thread_ = std::thread([this] { RunLoop(); });
   }
@@ -141,6 +142,7 @@ class ThreadHost final : private Loop<C>::Port {
       items.clear();
       loop_.Run(options_.clock.Read());
       if (options_.journal != nullptr) options_.journal->Flush();
+      ReportJournal();
       auto view = loop_.core().View();
       const std::lock_guard lock(mu_);
       view_ = std::move(view);
@@ -196,7 +198,12 @@ class ThreadHost final : private Loop<C>::Port {
     if (journal == nullptr || !journal->status().ok()) return;
     journal->Append(now, codec::ToBytes(event), codec::Digest(effects));
     if (journal->full()) journal->StartSegment(loop_.core().Save());
-    if (!journal->status().ok()) log::Err("journal stopped", {{"error", journal->status().ToString()}});
+  }
+  // The core runs on without its journal, but not in silence.
+  void ReportJournal() {
+    if (options_.journal == nullptr || options_.journal->status().ok() || journal_reported_) return;
+    journal_reported_ = true;
+    log::Err("journal stopped", {{"error", options_.journal->status().ToString()}});
   }
 
   // Set at construction.
@@ -205,6 +212,7 @@ class ThreadHost final : private Loop<C>::Port {
 
   // Owned by the loop thread.
   Loop<C> loop_;
+  bool journal_reported_ = false;
 
   mutable std::mutex mu_;
   std::condition_variable loop_wakes_;

@@ -15,7 +15,7 @@ RunResult RunRepeatedly(const Scenario& scenario, uint64_t seed, uint32_t repeat
   RunResult first = scenario(seed);
   for (uint32_t i = 1; i < repeats && !first.failure; ++i) {
     const RunResult again = scenario(seed);
-    if (again.log_hash != first.log_hash) {
+    if (again.log_hash != first.log_hash || again.failure != first.failure) {
       first.failure = fmt::format("run {} gave event-log hash {:016x}, run 1 gave {:016x}: not deterministic", i + 1,
                                   again.log_hash, first.log_hash);
     }

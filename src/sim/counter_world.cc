@@ -103,7 +103,7 @@ class CounterWorld {
     if (options.journal_directory.empty()) return;
     auto journal =
         host::JournalWriter::Open(options.journal_directory + "/" + process.name, std::string(counter::Core::kName));
-    MUSTER_CHECK(journal.has_value(), "{}", journal.error().ToString());
+    if (!journal) return Fail(journal.error().ToString());
     process.journal = *std::move(journal);
     process.host->SetJournal(process.journal.get());
   }

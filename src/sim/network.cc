@@ -14,19 +14,21 @@ void Network::Send(ProcessId from, ProcessId to, std::function<void()> deliver) 
     ++lost_;
     return;
   }
-  if (rng_.Chance(faults_.doubled_per_mille, 1000)) {
-    PROBE("sim.message_doubled");
-    ++doubled_;
-    kernel_.After(DrawDelay(), deliver);
-  }
   // A link that was cut while the message travelled loses it too.
-  kernel_.After(DrawDelay(), [this, from, to, deliver = std::move(deliver)] {
+  const auto arrive = [this, from, to, deliver = std::move(deliver)] {
     if (cuts_.contains({from, to})) {
+      PROBE("sim.message_cut_off");
       ++lost_;
       return;
     }
     deliver();
-  });
+  };
+  if (rng_.Chance(faults_.doubled_per_mille, 1000)) {
+    PROBE("sim.message_doubled");
+    ++doubled_;
+    kernel_.After(DrawDelay(), arrive);
+  }
+  kernel_.After(DrawDelay(), arrive);
 }
 
 Duration Network::DrawDelay() {

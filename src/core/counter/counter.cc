@@ -130,6 +130,7 @@ void Core::OnCallDone(const CallDone& done, Now now) {
   MUSTER_CHECK(state_.open_call == done.id, "the host ended call {}, which is not open", done.id);
   state_.open_call.reset();
   if (done.status.ok()) {
+    MUSTER_CHECK(done.reply.has_value(), "call {} ended well without a reply", done.id);
     state_.mirrored_version = std::max(state_.mirrored_version, done.reply->version);
     return;
   }

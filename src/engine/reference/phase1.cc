@@ -20,7 +20,7 @@ model::Attribution AttributionOf(const NeedRow& need) {
 
 // A need without Same or spread: credit what the cluster has, acquire the rest. [P1.credit]
 void ServePlain(Cycle& cycle, NeedIndex index) {
-  NeedRow& need = cycle.needs[index];
+  const NeedRow& need = cycle.needs[index];
   for (const MachineIndex m : OwnFirst(cycle, need, cycle.bound[need.key.cluster])) {
     if (IsUseful(cycle.machines[m].allocatable, need.shortage)) ClaimCredit(cycle, index, m);
   }

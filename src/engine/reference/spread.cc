@@ -52,7 +52,7 @@ std::vector<Candidate> TakeSpread(const Cycle& cycle, const NeedRow& need, const
 
 // [SP.credit]
 void Credit(Cycle& cycle, NeedIndex index, SpreadCounts& counts) {
-  NeedRow& need = cycle.needs[index];
+  const NeedRow& need = cycle.needs[index];
   std::vector<Candidate> others;
   for (const MachineIndex m : OwnFirst(cycle, need, cycle.bound[need.key.cluster])) {
     const MachineRow& row = cycle.machines[m];

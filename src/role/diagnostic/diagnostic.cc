@@ -62,6 +62,7 @@ Status Diagnostic::StartCounter() {
   counter_ = std::make_unique<host::ThreadHost<counter::Core>>(
       *std::move(core), shell,
       host::ThreadHost<counter::Core>::Options{.clock = clock_, .persist = *persist_, .journal = journal_.get()});
+  if (journal_ != nullptr && !journal_->status().ok()) return journal_->status();
   std::future<counter::Answer> counted = counted_.get_future();
   counter_->Post(counter::Add{.client = "starts", .sequence = starts + 1, .amount = 1});
   if (counted.wait_for(kStorePatience) != std::future_status::ready) {
