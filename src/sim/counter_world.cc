@@ -228,7 +228,7 @@ class CounterWorld {
     kernel_.After(Duration(rng_.Between(0, Duration(1500ms).count())), [this, i] { TryAdd(i, clients_[i].sequence); });
   }
   void TryAdd(size_t i, uint64_t sequence) {
-    Client& client = clients_[i];
+    const Client& client = clients_[i];
     if (client.sequence != sequence || sequence > kAddsPerClient) return;
     network_.Send(ClientProcess(i), ProcessId::Of(client.counter), [this, i, sequence, amount = client.amount] {
       const Client& sender = clients_[i];
