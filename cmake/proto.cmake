@@ -29,3 +29,21 @@ function(muster_proto name)
   # Generated code is not held to our warnings.
   target_compile_options(muster_proto_${name} PRIVATE -w)
 endfunction()
+
+# muster_descriptors(target FILES ...): the given files compiled to one descriptor set, whose path the target's code finds
+# in MUSTER_DESCRIPTORS.
+function(muster_descriptors target)
+  cmake_parse_arguments(ARG "" "" "FILES" ${ARGN})
+  set(root ${CMAKE_SOURCE_DIR}/proto)
+  set(out ${CMAKE_BINARY_DIR}/proto/${target}.descriptors)
+  set(inputs ${ARG_FILES})
+  list(TRANSFORM inputs PREPEND ${root}/)
+  add_custom_command(
+    OUTPUT ${out}
+    COMMAND protobuf::protoc --proto_path=${root} --include_imports --descriptor_set_out=${out} ${ARG_FILES}
+    DEPENDS ${inputs}
+    COMMENT "Compiling the descriptors for ${target}"
+    VERBATIM)
+  target_sources(${target} PRIVATE ${out})
+  target_compile_definitions(${target} PRIVATE MUSTER_DESCRIPTORS="${out}")
+endfunction()
