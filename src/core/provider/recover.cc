@@ -1,0 +1,239 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/codec.h"
+#include "base/probe.h"
+#include "contract/core.h"
+#include "core/provider/provider.h"
+
+namespace muster::provider {
+namespace {
+
+template <class T>
+contract::Write Row(std::string key, const T& value) {
+  return {.key = std::move(key), .value = codec::ToBytes(value)};
+}
+
+// What a slot says of a machine whatever its state.
+model::Machine WithTermsOf(model::Machine machine, const model::Machine& slot) {
+  machine.instance_type = slot.instance_type;
+  machine.zone = slot.zone;
+  machine.capacity_type = slot.capacity_type;
+  machine.resources = slot.resources;
+  machine.allocatable = slot.allocatable;
+  machine.labels = slot.labels;
+  machine.price_per_hour = slot.price_per_hour;
+  machine.interruption_probability = slot.interruption_probability;
+  return machine;
+}
+
+}  // namespace
+
+static_assert(contract::Core<Core>);
+
+struct Core::Saved {
+  Config config;
+  std::vector<MachineRow> rows;
+  std::map<std::pair<std::string, std::string>, Mark> marks;
+  std::vector<contract::MarketMoved> markets;
+  Numbering numbering;
+  contract::Persist left_over;
+  std::map<uint32_t, uint64_t> rotation;
+  std::map<contract::CallId, OpenCall> open_calls;
+  contract::CallId last_call = 0;
+  bool started = false;
+  uint64_t fenced = 0;
+
+  static constexpr std::string_view kTypeName = "Saved";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"config", &Saved::config},       Field{"rows", &Saved::rows},
+                      Field{"marks", &Saved::marks},         Field{"markets", &Saved::markets},
+                      Field{"numbering", &Saved::numbering}, Field{"left_over", &Saved::left_over},
+                      Field{"rotation", &Saved::rotation},   Field{"open_calls", &Saved::open_calls},
+                      Field{"last_call", &Saved::last_call}, Field{"started", &Saved::started},
+                      Field{"fenced", &Saved::fenced}};
+  }
+};
+
+Result<Core> Core::Recover(Config config, std::vector<contract::Slot> slots, const contract::Recovered& recovered) {
+  Core core;
+  core.config_ = std::move(config);
+  core.numbering_.lineage = core.config_.new_lineage;
+  for (const auto& [key, bytes] : recovered) {
+    if (Status read = core.ReadRow(key, bytes); !read.ok()) return std::unexpected(std::move(read));
+  }
+  if (Status added = core.AddSlots(std::move(slots)); !added.ok()) return std::unexpected(std::move(added));
+  core.Reindex();
+  return core;
+}
+
+Status Core::ReadRow(const std::string& key, const std::string& bytes) {
+  bool ok = false;
+  if (key == kFormatKey) {
+    const auto format = codec::FromBytes<uint64_t>(bytes);
+    if (format && *format > kFormat) {
+      return {Code::kFailedPrecondition,
+              fmt::format("the provider's state has format {}, this build knows up to {}; run the newer build", *format,
+                          kFormat)};
+    }
+    ok = format.has_value();
+  } else if (key == kNumberingKey) {
+    if (const auto numbering = codec::FromBytes<Numbering>(bytes)) {
+      ok = true;
+      numbering_ = *numbering;
+    }
+  } else if (key.starts_with(kMachineKey)) {
+    if (auto row = codec::FromBytes<MachineRow>(bytes); row && row->machine->id == key.substr(kMachineKey.size())) {
+      ok = true;
+      rows_.push_back(*std::move(row));
+    }
+  } else if (key.starts_with(kMarkKey)) {
+    const auto whose = codec::FromBytes<std::pair<std::string, std::string>>(key.substr(kMarkKey.size()));
+    const auto mark = codec::FromBytes<Mark>(bytes);
+    if (whose && mark) {
+      ok = true;
+      marks_.emplace(*whose, *mark);
+    }
+  } else if (key.starts_with(kMarketKey)) {
+    if (auto moved = codec::FromBytes<contract::MarketMoved>(bytes)) {
+      ok = true;
+      const MarketKey market{moved->instance_type, moved->zone, moved->capacity_type};
+      markets_[market].now = *std::move(moved);
+    }
+  }
+  if (ok) return {};
+  return {Code::kDataLoss,
+          fmt::format("row {} of the provider's state cannot be read; restore it from a backup", codec::Quote(key))};
+}
+
+// Rows are in id order, because their keys are. Slots without a row become rows that are not stored: their numbers
+// follow from the numbering.
+Status Core::AddSlots(std::vector<contract::Slot> slots) {
+  std::ranges::sort(slots, {}, [](const contract::Slot& slot) -> const std::string& { return slot.machine.id; });
+  const uint64_t digest = codec::Digest(slots);
+  const bool same_slots = digest == numbering_.slots_digest;
+  if (!same_slots) Renumber(digest, slots.size());
+  std::vector<bool> has_slot(rows_.size(), false);
+  const size_t stored = rows_.size();
+  for (size_t i = 0; i < slots.size(); ++i) {
+    contract::Slot& slot = slots[i];
+    MUSTER_RETURN_IF_ERROR(model::CheckStructure(slot.machine));
+    if (i > 0 && slots[i - 1].machine.id == slot.machine.id) {
+      return {Code::kInvalidArgument, fmt::format("two machines have the id {}", codec::Quote(slot.machine.id))};
+    }
+    const uint64_t number = numbering_.first + i;
+    const auto end = rows_.begin() + static_cast<ptrdiff_t>(stored);
+    const auto row = std::lower_bound(rows_.begin(), end, slot.machine.id,
+                                      [](const MachineRow& a, const std::string& id) { return a.machine->id < id; });
+    if (row == end || row->machine->id != slot.machine.id) {
+      rows_.push_back(
+          {.machine = contract::MachineRecord(slot.machine), .deletable = slot.deletable, .changed = number});
+      continue;
+    }
+    has_slot[static_cast<size_t>(row - rows_.begin())] = true;
+    if (same_slots) continue;
+    model::Machine machine = WithTermsOf(*row->machine, slot.machine);
+    if (row->interrupted) machine.interruption_probability = row->machine->interruption_probability;
+    row->machine = contract::MachineRecord(std::move(machine));
+    row->deletable = slot.deletable;
+    row->changed = number;
+    left_over_.writes.push_back(Row(std::string(kMachineKey) + slot.machine.id, *row));
+  }
+  DropVanished(has_slot);
+  return {};
+}
+
+// The slots are others than before: their numbers lie above all that were, and prices begin again at theirs.
+void Core::Renumber(uint64_t digest, size_t slots) {
+  const bool first_start = numbering_.slots_digest == 0;
+  uint64_t newest = numbering_.first + numbering_.slots;
+  for (const MachineRow& row : rows_) newest = std::max(newest, row.changed);
+  numbering_.slots_digest = digest;
+  numbering_.slots = slots;
+  if (!first_start) numbering_.first = newest + 1;
+  left_over_.writes.push_back(Row(std::string(kFormatKey), kFormat));
+  left_over_.writes.push_back(Row(std::string(kNumberingKey), numbering_));
+  for (const auto& [key, market] : markets_) {
+    left_over_.writes.push_back({.key = KeyOf(market.now), .value = std::nullopt});
+  }
+  markets_.clear();
+}
+
+// What the backend no longer offers is forgotten where it is only a promise; hardware stays until it is given back.
+void Core::DropVanished(const std::vector<bool>& has_slot) {
+  size_t place = 0;
+  std::erase_if(rows_, [&](const MachineRow& row) {
+    const size_t at = place++;
+    if (at >= has_slot.size() || has_slot[at] || row.machine->state != model::MachineState::kSpeculative) return false;
+    PROBE("provider.slot_vanished");
+    left_over_.writes.push_back({.key = std::string(kMachineKey) + row.machine->id, .value = std::nullopt});
+    return true;
+  });
+}
+
+// Everything derived, from rows_ and the terms of markets_.
+void Core::Reindex() {
+  std::ranges::sort(rows_, {}, [](const MachineRow& row) -> const std::string& { return row.machine->id; });
+  std::vector<MachineIndex> by_number(rows_.size());
+  states_.resize(rows_.size());
+  for (MachineIndex i = 0; i < rows_.size(); ++i) {
+    model::Machine machine = *rows_[i].machine;
+    Market& market = markets_[{machine.instance_type, machine.zone, machine.capacity_type}];
+    market.machines.push_back(i);
+    if (market.now.instance_type.empty()) {
+      market.now = {.instance_type = machine.instance_type,
+                    .zone = machine.zone,
+                    .capacity_type = machine.capacity_type,
+                    .price_per_hour = machine.price_per_hour,
+                    .interruption_probability = machine.interruption_probability};
+    }
+    index_.emplace(machine.id, i);
+    states_[i] = machine.state;
+    ++counts_[static_cast<size_t>(machine.state)];
+    by_number[i] = i;
+  }
+  std::ranges::sort(by_number, {}, [this](MachineIndex i) { return rows_[i].changed; });
+  for (const MachineIndex i : by_number) log_.Append(i, rows_[i].changed);
+}
+
+std::string Core::Save() const {
+  Saved saved{.config = config_,
+              .rows = rows_,
+              .marks = marks_,
+              .markets = {},
+              .numbering = numbering_,
+              .left_over = left_over_,
+              .rotation = rotation_,
+              .open_calls = open_calls_,
+              .last_call = last_call_,
+              .started = started_,
+              .fenced = fenced_};
+  for (const auto& [key, market] : markets_) saved.markets.push_back(market.now);
+  return codec::ToBytes(saved);
+}
+
+std::optional<Core> Core::Load(std::string_view bytes) {
+  auto saved = codec::FromBytes<Saved>(bytes);
+  if (!saved) return std::nullopt;
+  Core core;
+  core.config_ = std::move(saved->config);
+  core.rows_ = std::move(saved->rows);
+  core.marks_ = std::move(saved->marks);
+  core.numbering_ = saved->numbering;
+  core.left_over_ = std::move(saved->left_over);
+  core.rotation_ = std::move(saved->rotation);
+  core.open_calls_ = std::move(saved->open_calls);
+  core.last_call_ = saved->last_call;
+  core.started_ = saved->started;
+  core.fenced_ = saved->fenced;
+  for (contract::MarketMoved& market : saved->markets) {
+    const MarketKey key{market.instance_type, market.zone, market.capacity_type};
+    core.markets_[key].now = std::move(market);
+  }
+  core.Reindex();
+  return core;
+}
+
+}  // namespace muster::provider
