@@ -9,6 +9,8 @@
 #include <system_error>
 #include <utility>
 
+#include "model/text_scalars.h"
+
 namespace muster::cli {
 namespace {
 
@@ -64,7 +66,7 @@ int Fail(int code, std::string_view sentence) {
 
 std::string Unknown(std::string_view what, const std::string& word, const std::vector<std::string>& known,
                     const CLI::App& app) {
-  const std::string nearest = Nearest(word, known);
+  const std::string nearest = model::NearestName(word, known);
   return fmt::format("{} \"{}\" is unknown{}; see {} --help", what, word,
                      nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), FullName(app));
 }
@@ -135,6 +137,12 @@ Verb& Verb::Option(std::string name, std::vector<std::string>& into, std::string
 }
 Verb& Verb::Option(std::string name, std::pair<std::string, std::string>& into, std::string help) {
   app_->add_option(std::move(name), into, std::move(help));
+  return *this;
+}
+Verb& Verb::Path(std::string name, std::string& into, std::string help) {
+  app_->add_option(std::move(name), into, std::move(help))->check([](const std::string& value) -> std::string {
+    return value.empty() ? "the path is empty; name one, or leave the option out" : "";
+  });
   return *this;
 }
 Verb& Verb::Choice(std::string name, std::string& into, std::vector<std::string> allowed, std::string help) {

@@ -39,6 +39,8 @@ class Verb {
   Verb& Option(std::string name, double& into, std::string help);
   Verb& Option(std::string name, std::vector<std::string>& into, std::string help);  // may be given several times
   Verb& Option(std::string name, std::pair<std::string, std::string>& into, std::string help);  // takes two words
+  // A file or directory; an empty name is refused, so that an unset shell variable is not taken for "none".
+  Verb& Path(std::string name, std::string& into, std::string help);
   // One of `allowed`; anything else is refused with the list.
   Verb& Choice(std::string name, std::string& into, std::vector<std::string> allowed, std::string help);
   // A required argument without a dash, in the order of the calls.
@@ -75,9 +77,6 @@ class CommandLine {
 
 // To standard output. A failure to write is found by Main and becomes exit code 1.
 void Print(std::string_view text);
-
-// The candidate nearest to `word`, if near enough to be a slip of the fingers; empty otherwise.
-std::string Nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 // Which build this program is; defined in the generated version.cc.
 host::BuildInfo ThisBuild();

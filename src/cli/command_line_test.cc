@@ -25,6 +25,7 @@ class CommandLineTest : public testing::Test {
         .Option("--seed", seed_, "Seed")
         .Option("--ratio", ratio_, "Ratio")
         .Option("--label", labels_, "Labels")
+        .Path("--log", log_, "Where to write")
         .Flag("--dry-run", dry_run_, "Change nothing")
         .Choice("-o,--output", output_, {"table", "json"}, "Form")
         .Example("muster place box --count 2")
@@ -56,6 +57,7 @@ class CommandLineTest : public testing::Test {
   uint64_t seed_ = 0;
   double ratio_ = 0.5;
   std::vector<std::string> labels_;
+  std::string log_;
   bool dry_run_ = false;
   std::string output_ = "table";
   Result<int> answer_ = kOk;
@@ -65,7 +67,7 @@ class CommandLineTest : public testing::Test {
 
 TEST_F(CommandLineTest, SetsEveryKindOfOption) {
   const Outcome outcome = Run({"place", "--count", "-3", "box", "--seed=18446744073709551615", "--ratio", "1.5",
-                               "--label", "a=1", "--label", "b=2", "--dry-run", "-o", "json"});
+                               "--label", "a=1", "--label", "b=2", "--log", "a b", "--dry-run", "-o", "json"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(runs_, 1);
   EXPECT_EQ(thing_, "box");
@@ -73,6 +75,7 @@ TEST_F(CommandLineTest, SetsEveryKindOfOption) {
   EXPECT_EQ(seed_, 18446744073709551615u);
   EXPECT_EQ(ratio_, 1.5);
   EXPECT_EQ(labels_, (std::vector<std::string>{"a=1", "b=2"}));
+  EXPECT_EQ(log_, "a b");
   EXPECT_TRUE(dry_run_);
   EXPECT_EQ(output_, "json");
 }
@@ -97,6 +100,10 @@ TEST_F(CommandLineTest, UsageErrorsSayWhatToDo) {
   ExpectUsageError({"place"}, "muster: thing is required; see muster place --help");
   ExpectUsageError({"place", "box", "--count", "two"},
                    "muster: Could not convert: --count = two; see muster place --help");
+  ExpectUsageError({"place", "box", "--log", ""},
+                   "muster: --log: the path is empty; name one, or leave the option out; see muster place --help");
+  ExpectUsageError({"plac"}, "muster: verb \"plac\" is unknown, did you mean place?; see muster --help");
+  ExpectUsageError({"ver"}, "muster: verb \"ver\" is unknown, did you mean version?; see muster --help");
   ExpectUsageError({"place", "box", "-o", "xml"}, "muster: --output: xml not in {table,json}; see muster place --help");
 }
 
@@ -135,18 +142,6 @@ TEST_F(CommandLineTest, Version) {
             "\n");
   EXPECT_EQ(Run({"version"}).out,
             "muster 1.2.3\ncommit      abc\ncompiler    C\nbuild type  T\nfaults      not compiled in\n");
-}
-
-TEST(Nearest, SlipsOfTheFingersOnly) {
-  const std::vector<std::string> verbs = {"serve", "selfcheck", "version", "sim"};
-  EXPECT_EQ(Nearest("sevre", verbs), "serve");
-  EXPECT_EQ(Nearest("serv", verbs), "serve");
-  EXPECT_EQ(Nearest("servee", verbs), "serve");
-  EXPECT_EQ(Nearest("vresion", verbs), "version");
-  EXPECT_EQ(Nearest("self", verbs), "selfcheck");
-  EXPECT_EQ(Nearest("x", verbs), "");
-  EXPECT_EQ(Nearest("", verbs), "");
-  EXPECT_EQ(Nearest("replay", verbs), "");
 }
 
 }  // namespace

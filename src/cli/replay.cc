@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <memory>
 
 #include "base/codec.h"
@@ -25,10 +26,17 @@ Result<int> Replay(const Flags& flags) {
       for (const auto& effect : effects) Print(fmt::format("    {}\n", codec::Describe(effect)));
     };
   }
-  MUSTER_ASSIGN_OR_RETURN(const host::ReplayReport report, host::Replay<C>(flags.directory, visitor));
+  // Written out before the step is taken, because that may end this process too.
+  const auto unfinished = [](uint64_t step, Now now, const auto& event) {
+    Print(fmt::format("{} at {}: {}\n    did not end when it was recorded; taking it again\n", step,
+                      codec::Describe(now.mono), codec::Describe(event)));
+    std::fflush(stdout);
+  };
+  MUSTER_ASSIGN_OR_RETURN(const host::ReplayReport report, host::Replay<C>(flags.directory, visitor, unfinished));
   if (report.divergence) return Error(Code::kDataLoss, *report.divergence);
-  Print(fmt::format("{}: {} steps in {} segments, the same effects as recorded{}\n", C::kName, report.steps,
-                    report.segments, report.torn > 0 ? fmt::format("; {} end in a torn record", report.torn) : ""));
+  Print(fmt::format("{}: {} steps in {} segments, the same effects as recorded{}{}\n", C::kName, report.steps,
+                    report.segments, report.torn > 0 ? fmt::format("; {} end in a torn record", report.torn) : "",
+                    report.unfinished > 0 ? fmt::format("; {} unfinished", report.unfinished) : ""));
   return kOk;
 }
 

@@ -145,7 +145,7 @@ void AddScenario(Verb& sim, const std::string& name, const std::string& summary,
       .Option("--threads", flags->threads, "Seeds run at once; the report does not depend on it")
       .Option("--mutant", flags->mutants, "Switch on a planted bug, to see that it is found; may be repeated")
       .Flag("--until-failure", flags->until_failure, "Stop soon after the first seed that fails")
-      .Option("--journal", flags->journal, "Write what each core saw below this directory, for muster replay")
+      .Path("--journal", flags->journal, "Write what each core saw below this directory, for muster replay")
       .Choice("-o,--output", flags->output, {"text", "json"}, "Form of the report")
       .Example(fmt::format("muster sim {} --seeds 10000", name))
       .Example(fmt::format("muster sim {} --first-seed 17 --seeds 1 --repeats 1 --journal DIR", name))

@@ -16,7 +16,8 @@ std::string ErrnoText(int error) { return std::generic_category().message(error)
 
 }  // namespace
 
-Result<std::unique_ptr<DataDir>> DataDir::Open(const std::filesystem::path& path, std::string_view flag) {
+Result<std::unique_ptr<DataDir>> DataDir::Open(const std::filesystem::path& path, std::string_view flag,
+                                               std::string_view lock_file) {
   std::error_code parents;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), parents);
   if (parents || (mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST)) {
@@ -25,7 +26,7 @@ Result<std::unique_ptr<DataDir>> DataDir::Open(const std::filesystem::path& path
                                                         "write to",
                                                         flag, path.string(), ErrnoText(error)));
   }
-  const int fd = open((path / "LOCK").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  const int fd = open((path / lock_file).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
   if (fd < 0) {
     return Error(Code::kFailedPrecondition, fmt::format("{} {}: cannot write in it ({}); choose a directory you may "
                                                         "write to",

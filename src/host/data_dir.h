@@ -1,6 +1,6 @@
 // DataDir: a directory that one process owns while it runs. Made if missing, private to its user (0700).
 //
-// Ownership is a lock of the kernel on the file LOCK inside: it ends with the process, however that ends, so a killed
+// Ownership is a lock of the kernel on a file inside: it ends with the process, however that ends, so a killed
 // process never blocks its successor. The file itself stays.
 //
 // Thread-safety: immutable after Open.
@@ -16,9 +16,10 @@ namespace muster::host {
 
 class DataDir {
  public:
-  // `flag` is the option that named the directory, for the message. Fails if the directory cannot be made or written,
-  // or if another process owns it.
-  static Result<std::unique_ptr<DataDir>> Open(const std::filesystem::path& path, std::string_view flag);
+  // `flag` is the option that named the directory, for the message. FAILED_PRECONDITION if the directory cannot be made
+  // or written, or if another process owns it. Owners for different purposes use lock files of different names.
+  static Result<std::unique_ptr<DataDir>> Open(const std::filesystem::path& path, std::string_view flag,
+                                               std::string_view lock_file = "LOCK");
   ~DataDir();
   DataDir(const DataDir&) = delete;
   DataDir& operator=(const DataDir&) = delete;

@@ -1,6 +1,8 @@
 #include "host/journal.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <variant>
 
 #include "base/check.h"
 #include "base/codec.h"
@@ -18,8 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMagic = "MUSTER-JOURNAL-1\n";
+constexpr std::string_view kMagic = "MUSTER-JOURNAL-2\n";
 constexpr std::string_view kSuffix = ".journal";
+constexpr std::string_view kLockFile = "JOURNAL-LOCK";  // a data directory may be the journal's too
 constexpr size_t kHashBytes = 8;
 
 struct Head {
@@ -31,6 +35,25 @@ struct Head {
     return std::tuple{Field{"core_name", &Head::core_name}, Field{"core_state", &Head::core_state}};
   }
 };
+
+struct StepBegun {
+  Now now;
+  std::string event;
+
+  static constexpr std::string_view kTypeName = "StepBegun";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"now", &StepBegun::now}, Field{"event", &StepBegun::event}};
+  }
+};
+
+struct StepEnded {
+  uint64_t effects_digest = 0;
+
+  static constexpr std::string_view kTypeName = "StepEnded";
+  static constexpr auto Fields() { return std::tuple{Field{"effects_digest", &StepEnded::effects_digest}}; }
+};
+
+using Record = std::variant<StepBegun, StepEnded>;
 
 std::string HashBytes(std::string_view payload) {
   std::string bytes;
@@ -74,25 +97,57 @@ Frame TakeFrame(std::string_view& rest, std::string_view& payload) {
   return Frame::kWhole;
 }
 
+std::unexpected<Status> Damaged(const std::string& path) {
+  return Error(Code::kDataLoss, fmt::format("{} holds a damaged record", path));
+}
+
+// What follows the head of a segment.
+Result<SegmentEnd> ReadSteps(const std::string& path, std::string_view rest,
+                             const std::function<Status(const JournalStep&)>& step) {
+  SegmentEnd end;
+  std::optional<JournalStep> begun;
+  while (!rest.empty()) {
+    std::string_view payload;
+    const Frame frame = TakeFrame(rest, payload);
+    if (frame == Frame::kDamaged) return Damaged(path);
+    end.torn = frame == Frame::kTorn;
+    if (end.torn) break;
+    auto record = codec::FromBytes<Record>(payload);
+    // Each begin is followed by its end: whoever died between the two began another segment in its next life.
+    if (!record || std::holds_alternative<StepEnded>(*record) != begun.has_value()) {
+      return Error(Code::kDataLoss, fmt::format("{} holds a record of another format", path));
+    }
+    if (auto* event = std::get_if<StepBegun>(&*record)) {
+      begun = JournalStep{.now = event->now, .event = std::move(event->event), .effects_digest = {}};
+      continue;
+    }
+    begun->effects_digest = std::get<StepEnded>(*record).effects_digest;
+    if (Status status = step(*begun); !status.ok()) return std::unexpected(std::move(status));
+    begun.reset();
+  }
+  if (begun) {
+    if (Status status = step(*begun); !status.ok()) return std::unexpected(std::move(status));
+  }
+  return end;
+}
+
 }  // namespace
 
-JournalWriter::JournalWriter(std::string directory, std::string core_name, JournalOptions options)
-    : directory_(std::move(directory)), core_name_(std::move(core_name)), options_(options) {}
+JournalWriter::JournalWriter(std::unique_ptr<DataDir> lock, std::string core_name, JournalOptions options)
+    : lock_(std::move(lock)), directory_(lock_->path().string()), core_name_(std::move(core_name)), options_(options) {}
 
 Result<std::unique_ptr<JournalWriter>> JournalWriter::Open(const std::string& directory, std::string core_name,
                                                            JournalOptions options) {
+  MUSTER_ASSIGN_OR_RETURN(auto lock, DataDir::Open(directory, "--journal", kLockFile));
+  std::unique_ptr<JournalWriter> writer(new JournalWriter(std::move(lock), std::move(core_name), options));
   std::error_code error;
-  fs::create_directories(directory, error);
-  std::unique_ptr<JournalWriter> writer(new JournalWriter(directory, std::move(core_name), options));
-  if (!error) {
-    const std::vector<uint64_t> numbers = SegmentNumbers(directory, error);
-    if (!numbers.empty()) writer->segment_ = numbers.back();
-  }
+  const std::vector<uint64_t> numbers = SegmentNumbers(directory, error);
   if (error) {
-    return Error(Code::kPermissionDenied, fmt::format("cannot use the journal directory {}: {}; name one that may be "
-                                                      "written",
-                                                      directory, error.message()));
+    return Error(Code::kFailedPrecondition, fmt::format("--journal {}: cannot read the directory ({}); choose one you "
+                                                        "may read and write",
+                                                        directory, error.message()));
   }
+  if (!numbers.empty()) writer->segment_ = numbers.back();
   return writer;
 }
 
@@ -100,18 +155,26 @@ void JournalWriter::StartSegment(std::string_view core_state) {
   if (!status_.ok()) return;
   ++segment_;
   segment_size_ = 0;
-  file_.reset(std::fopen(SegmentPath(directory_, segment_).c_str(), "wbxe"));
-  if (!file_) return Fail("create");
+  const int fd =
+      open(SegmentPath(directory_, segment_).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (fd < 0) return Fail("create");
+  file_.reset(fdopen(fd, "wb"));
+  MUSTER_CHECK(file_ != nullptr, "no memory for a stream, errno {}", errno);
   if (std::fwrite(kMagic.data(), 1, kMagic.size(), file_.get()) != kMagic.size()) return Fail("write");
   WriteFrame(codec::ToBytes(Head{.core_name = core_name_, .core_state = std::string(core_state)}));
   Flush();  // whoever dies now leaves a segment that says whose it is
   DropOldSegments();
 }
 
-void JournalWriter::Append(Now now, std::string_view event, uint64_t effects_digest) {
+void JournalWriter::BeginStep(Now now, std::string_view event) {
   if (!status_.ok()) return;
   MUSTER_CHECK(file_ != nullptr, "a journal begins with StartSegment");
-  WriteFrame(codec::ToBytes(JournalStep{.now = now, .event = std::string(event), .effects_digest = effects_digest}));
+  WriteFrame(codec::ToBytes(Record(StepBegun{.now = now, .event = std::string(event)})));
+  Flush();
+}
+
+void JournalWriter::EndStep(uint64_t effects_digest) {
+  if (status_.ok()) WriteFrame(codec::ToBytes(Record(StepEnded{.effects_digest = effects_digest})));
 }
 
 void JournalWriter::Flush() {
@@ -179,27 +242,19 @@ Result<SegmentEnd> ReadSegment(const std::string& path, const std::function<Stat
   if (!file) return Error(Code::kNotFound, fmt::format("cannot read {}", path));
   std::string_view rest = bytes;
   if (kMagic.starts_with(rest)) return SegmentEnd{.torn = true};
-  if (!rest.starts_with(kMagic)) return Error(Code::kDataLoss, fmt::format("{} is not a journal segment", path));
+  if (!rest.starts_with(kMagic))
+    return Error(Code::kDataLoss, fmt::format("{} is not a journal segment of this version", path));
   rest.remove_prefix(kMagic.size());
-  const auto damaged = [&] { return Error(Code::kDataLoss, fmt::format("{} holds a damaged record", path)); };
   std::string_view payload;
   const Frame first = TakeFrame(rest, payload);
   if (first == Frame::kTorn) return SegmentEnd{.torn = true};
   const auto head = first == Frame::kWhole ? codec::FromBytes<Head>(payload) : std::nullopt;
-  if (!head) return damaged();
+  if (!head) return Damaged(path);
   if (Status status = begin({.path = path, .core_name = head->core_name, .core_state = head->core_state});
       !status.ok()) {
     return std::unexpected(std::move(status));
   }
-  while (!rest.empty()) {
-    const Frame frame = TakeFrame(rest, payload);
-    if (frame == Frame::kTorn) return SegmentEnd{.torn = true};
-    if (frame == Frame::kDamaged) return damaged();
-    const auto record = codec::FromBytes<JournalStep>(payload);
-    if (!record) return Error(Code::kDataLoss, fmt::format("{} holds a record of another format", path));
-    if (Status status = step(*record); !status.ok()) return std::unexpected(std::move(status));
-  }
-  return SegmentEnd{};
+  return ReadSteps(path, rest, step);
 }
 
 }  // namespace muster::host

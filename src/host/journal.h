@@ -1,12 +1,15 @@
 // Journal: what a core saw, step by step, so that it can be stepped through again (replay.h).
 //
-// A directory of numbered segments. Each begins with the core's whole state and holds the steps after it, so any
-// segment can be replayed without the ones before. Writing is bounded: a segment is closed at `segment_bytes`, and only
-// the newest `keep_segments` stay. A record is framed by its length and a hash; a torn end (the process died) is
-// recognised and everything before it counts.
+// A directory of numbered segments, private to its user. Each begins with the core's whole state and holds the steps
+// after it, so any segment can be replayed without the ones before. Writing is bounded: a segment is closed at
+// `segment_bytes`, and only the newest `keep_segments` stay. A record is framed by its length and a hash; a torn end
+// (the process died) is recognised and everything before it counts.
 //
-// A journal is evidence, not state: it is flushed to the operating system after each batch, not synced, and when it
-// cannot be written the core runs on; status() says so.
+// A step is two records. Its event reaches the operating system before the core sees it, so the step that kills the
+// process, inside the core or while its effects are carried out, is in the journal. The digest of its effects follows.
+//
+// A journal is evidence, not state: it is flushed to the operating system, not synced, and when it cannot be written
+// the core runs on; status() says so. One process at a time writes to a directory; anyone may read.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -15,12 +18,14 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
 #include "base/time.h"
+#include "host/data_dir.h"
 
 namespace muster::host {
 
@@ -31,13 +36,17 @@ struct JournalOptions {
 
 class JournalWriter {
  public:
-  // Creates the directory if need be and goes on after the segments that are there.
+  // Creates the directory if need be and goes on after the segments that are there. FAILED_PRECONDITION if another
+  // process writes there or the directory cannot be used; the message names it as --journal.
   static Result<std::unique_ptr<JournalWriter>> Open(const std::string& directory, std::string core_name,
                                                      JournalOptions options = {});
 
-  // Begins a segment from this state of the core. Must come before the first Append.
+  // Begins a segment from this state of the core. Must come before the first step, and not within one.
   void StartSegment(std::string_view core_state);
-  void Append(Now now, std::string_view event, uint64_t effects_digest);
+  // The core is about to step. Flushes.
+  void BeginStep(Now now, std::string_view event);
+  // It came back. Written with the next flush.
+  void EndStep(uint64_t effects_digest);
   // True when the segment has reached its size: the owner then calls StartSegment.
   bool full() const { return segment_size_ >= options_.segment_bytes; }
   void Flush();
@@ -48,11 +57,12 @@ class JournalWriter {
   struct CloseFile {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  JournalWriter(std::string directory, std::string core_name, JournalOptions options);
+  JournalWriter(std::unique_ptr<DataDir> lock, std::string core_name, JournalOptions options);
   void WriteFrame(std::string_view payload);
   void DropOldSegments();
   void Fail(std::string_view what);
 
+  const std::unique_ptr<DataDir> lock_;
   const std::string directory_;
   const std::string core_name_;
   const JournalOptions options_;
@@ -65,13 +75,7 @@ class JournalWriter {
 struct JournalStep {
   Now now;
   std::string event;
-  uint64_t effects_digest = 0;
-
-  static constexpr std::string_view kTypeName = "JournalStep";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"now", &JournalStep::now}, Field{"event", &JournalStep::event},
-                      Field{"effects_digest", &JournalStep::effects_digest}};
-  }
+  std::optional<uint64_t> effects_digest;  // none: the process died before the step's end was written
 };
 
 struct JournalSegment {
@@ -90,8 +94,9 @@ struct SegmentEnd {
   bool torn = false;  // the file ends in the middle of a record
 };
 
-// Reads one segment: first `begin` with its head, then `step` for each record until one returns an error. A segment cut
-// short before its head is torn and holds nothing. DATA_LOSS if a record in the middle is damaged.
+// Reads one segment: first `begin` with its head, then `step` for each step until one returns an error; only the last
+// one may lack its digest. A segment cut short before its head is torn and holds nothing. DATA_LOSS if a record in the
+// middle is damaged.
 Result<SegmentEnd> ReadSegment(const std::string& path, const std::function<Status(const JournalSegment&)>& begin,
                                const std::function<Status(const JournalStep&)>& step);
 

@@ -42,12 +42,17 @@ Result<Read> ReadAll(const std::string& path) {
 
 constexpr Now kNow{.mono = MonoTime(5s), .wall = WallTime(7s)};
 
+void Step(JournalWriter& writer, std::string_view event, uint64_t digest) {
+  writer.BeginStep(kNow, event);
+  writer.EndStep(digest);
+}
+
 TEST(Journal, ReadsBackWhatWasWritten) {
   const TempDir dir;
   auto writer = Open(dir.path());
   writer->StartSegment("state-0");
-  writer->Append(kNow, "event-1", 11);
-  writer->Append(kNow, std::string("\0\n", 2), 12);
+  Step(*writer, "event-1", 11);
+  Step(*writer, std::string("\0\n", 2), 12);
   writer->Flush();
   const auto paths = *ListSegments(dir.path());
   ASSERT_EQ(paths.size(), 1u);
@@ -65,11 +70,14 @@ TEST(Journal, ATornEndLosesOnlyTheEnd) {
   const TempDir dir;
   auto writer = Open(dir.path());
   writer->StartSegment("s");
-  writer->Append(kNow, "event-1", 1);
+  Step(*writer, "event-1", 1);
   writer->Flush();
   const std::string path = ListSegments(dir.path())->at(0);
   const auto whole = std::filesystem::file_size(path);
-  writer->Append(kNow, "event-2", 2);
+  writer->BeginStep(kNow, "event-2");
+  const auto begun = std::filesystem::file_size(path);
+  EXPECT_GT(begun, whole) << "the event reaches the system before the core sees it";
+  writer->EndStep(2);
   writer->Flush();
   const auto end = std::filesystem::file_size(path);
   for (auto size = whole + 1; size < end; ++size) {
@@ -77,8 +85,12 @@ TEST(Journal, ATornEndLosesOnlyTheEnd) {
     std::filesystem::resize_file(dir.File("copy"), size);
     const auto read = ReadAll(dir.File("copy"));
     ASSERT_TRUE(read.has_value());
-    EXPECT_TRUE(read->torn) << size;
-    EXPECT_EQ(read->steps.size(), 1u) << size;
+    EXPECT_EQ(read->torn, size != begun) << size;
+    ASSERT_EQ(read->steps.size(), size < begun ? 1u : 2u) << size;
+    EXPECT_EQ(read->steps[0].effects_digest, 1u);
+    if (size < begun) continue;
+    EXPECT_EQ(read->steps[1].event, "event-2");
+    EXPECT_EQ(read->steps[1].effects_digest, std::nullopt) << "the step did not end";
   }
 }
 
@@ -86,7 +98,7 @@ TEST(Journal, DamageIsNoticed) {
   const TempDir dir;
   auto writer = Open(dir.path());
   writer->StartSegment("s");
-  writer->Append(kNow, "event-1", 1);
+  Step(*writer, "event-1", 1);
   writer->Flush();
   const std::string path = ListSegments(dir.path())->at(0);
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
@@ -94,7 +106,7 @@ TEST(Journal, DamageIsNoticed) {
   file.put('\x7e');
   file.close();
   EXPECT_TRUE(ReadAll(path)->torn) << "the last record may have been cut short";
-  writer->Append(kNow, "event-2", 2);
+  Step(*writer, "event-2", 2);
   writer->Flush();
   EXPECT_EQ(ReadAll(path).error().code(), Code::kDataLoss) << "one in the middle was damaged later";
   std::ofstream(dir.File("other")) << "hello";
@@ -114,6 +126,7 @@ TEST(Journal, ASegmentCutBeforeItsHeadHoldsNothing) {
     EXPECT_TRUE(read->torn && read->steps.empty()) << size;
   }
   EXPECT_EQ(JournalCoreName(dir.path()).error().code(), Code::kNotFound);
+  writer.reset();
   Open(dir.path())->StartSegment("state");
   EXPECT_EQ(*JournalCoreName(dir.path()), "test");
 }
@@ -125,7 +138,7 @@ TEST(Journal, KeepsTheNewestSegmentsAndGoesOnAfterReopening) {
     auto writer = Open(dir.path(), options);
     writer->StartSegment("life " + std::to_string(life));
     for (int i = 0; i < 50; ++i) {
-      writer->Append(kNow, "event", 0);
+      Step(*writer, "event", 0);
       if (writer->full()) writer->StartSegment("life " + std::to_string(life));
     }
     writer->Flush();
@@ -136,12 +149,46 @@ TEST(Journal, KeepsTheNewestSegmentsAndGoesOnAfterReopening) {
   }
 }
 
+TEST(Journal, BeginsAndEndsMustTakeTurns) {
+  const TempDir dir;
+  auto writer = Open(dir.path());
+  writer->StartSegment("s");
+  writer->BeginStep(kNow, "event-1");
+  writer->BeginStep(kNow, "event-2");
+  EXPECT_EQ(ReadAll(ListSegments(dir.path())->back()).error().code(), Code::kDataLoss);
+  writer->StartSegment("s");
+  writer->EndStep(1);
+  writer->Flush();
+  EXPECT_EQ(ReadAll(ListSegments(dir.path())->back()).error().code(), Code::kDataLoss);
+}
+
+TEST(Journal, OneWriterAtATimeAndReadersAnyTime) {
+  const TempDir dir;
+  auto first = Open(dir.path());
+  first->StartSegment("s");
+  EXPECT_EQ(JournalWriter::Open(dir.path(), "test").error().message(),
+            "--journal " + dir.path() + ": another process works in it; stop that process or choose another directory");
+  EXPECT_EQ(*JournalCoreName(dir.path()), "test");
+  first.reset();
+  EXPECT_TRUE(JournalWriter::Open(dir.path(), "test").has_value());
+}
+
+TEST(Journal, IsPrivate) {
+  namespace fs = std::filesystem;
+  const TempDir dir;
+  Open(dir.File("journal"))->StartSegment("s");
+  EXPECT_EQ(fs::status(dir.File("journal")).permissions(), fs::perms::owner_all);
+  for (const auto& entry : fs::directory_iterator(dir.File("journal"))) {
+    EXPECT_EQ(entry.status().permissions(), fs::perms::owner_read | fs::perms::owner_write) << entry.path();
+  }
+}
+
 TEST(Journal, SaysWhenItCannotBeWritten) {
   auto full = Open("/dev/shm/muster-test-journal");
   std::filesystem::remove_all("/dev/shm/muster-test-journal");
   full->StartSegment("s");
   EXPECT_EQ(full->status().code(), Code::kUnavailable);
-  full->Append(kNow, "event", 0);
+  Step(*full, "event", 0);
   EXPECT_FALSE(JournalWriter::Open("/proc/nowhere", "test").has_value());
   EXPECT_EQ(ListSegments("/nonexistent").error().code(), Code::kNotFound);
 }

@@ -48,8 +48,10 @@ class Loop {
     virtual void StartCall(const Call& call) = 0;
     // Every other effect.
     virtual void Emit(const Effect& effect) = 0;
-    // After each step, before its effects are carried out.
-    virtual void OnStep(Now now, const Event& event, std::span<const Effect> effects) = 0;
+    // The core is about to step.
+    virtual void BeforeStep(Now now, const Event& event) = 0;
+    // It has stepped; none of these effects has been carried out.
+    virtual void AfterStep(std::span<const Effect> effects) = 0;
   };
 
   // `port` must outlive the loop.
@@ -99,8 +101,11 @@ class Loop {
  private:
   void Step(const Event& event, Now now) {
     effects_.clear();
+    port_.BeforeStep(now, event);
+    CRASH_POINT("host.in_step");
     core_.Step(event, now, effects_);
-    port_.OnStep(now, event, effects_);
+    port_.AfterStep(effects_);
+    CRASH_POINT("host.after_step");
     for (Effect& effect : effects_) {
       if (std::holds_alternative<contract::Persist>(effect)) ++persists_waiting_;
       waiting_.push_back(std::move(effect));

@@ -64,7 +64,8 @@ class LoopTest : public ::testing::Test, public Loop<Puppet>::Port {
   }
   void StartCall(const Puppet::Call& call) override { seen.push_back("call " + std::to_string(call.id)); }
   void Emit(const Puppet::Effect& effect) override { seen.push_back(std::get<Text>(effect).text); }
-  void OnStep(Now, const Puppet::Event&, std::span<const Puppet::Effect>) override { ++steps; }
+  void BeforeStep(Now, const Puppet::Event&) override { ++begun; }
+  void AfterStep(std::span<const Puppet::Effect>) override { EXPECT_EQ(++steps, begun); }
 
   static Puppet::Effect Store(std::string key) { return Persist{{{.key = std::move(key), .value = "v"}}}; }
   static Puppet::Effect Say(std::string text) { return Text{std::move(text)}; }
@@ -81,6 +82,7 @@ class LoopTest : public ::testing::Test, public Loop<Puppet>::Port {
   Loop<Puppet> loop{Puppet(), *this};
   Now now{.mono = MonoTime(1h)};
   Lines seen;
+  int begun = 0;
   int steps = 0;
 };
 

@@ -1,7 +1,10 @@
 #include "host/persist.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/probe.h"
 
@@ -63,6 +66,9 @@ std::string Column(sqlite3_stmt* statement, int column) {
 }  // namespace
 
 Result<std::unique_ptr<SqlitePersist>> SqlitePersist::Open(const std::string& path, const std::string& owner) {
+  // SQLite would create it readable for everyone, and gives its log the mode of the file. If this fails, so does the
+  // opening, and says why. Exclusive, because closing a file that is there would end the locks this process has on it.
+  if (const int fd = open(path.c_str(), O_CREAT | O_EXCL | O_CLOEXEC | O_RDWR, S_IRUSR | S_IWUSR); fd >= 0) close(fd);
   std::unique_ptr<SqlitePersist> persist(new SqlitePersist(path));
   if (sqlite3_open(path.c_str(), &persist->db_) != SQLITE_OK) {
     return std::unexpected(persist->Failure("open"));

@@ -27,7 +27,8 @@ class PersistBackend {
 // Thread-safety: one thread at a time.
 class SqlitePersist final : public PersistBackend {
  public:
-  // Opens or creates `path`. FAILED_PRECONDITION if another process has it open or if it belongs to something else
+  // Opens or creates `path`, private to its user. FAILED_PRECONDITION if another process has it open or if it belongs
+  // to something else
   // (`owner` is the name of the core that wrote it); DATA_LOSS if it is not a sound database.
   static Result<std::unique_ptr<SqlitePersist>> Open(const std::string& path, const std::string& owner);
   ~SqlitePersist() override;

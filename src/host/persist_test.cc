@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "base/probe.h"
@@ -42,6 +43,41 @@ TEST(SqlitePersist, ASecondOpenIsRefusedWithAdvice) {
   EXPECT_EQ(second.error().code(), Code::kFailedPrecondition);
   EXPECT_NE(second.error().message().find("another process has it open"), std::string::npos)
       << second.error().message();
+}
+
+// True if another process could open the file.
+bool OpensInAnotherProcess(const std::string& path) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(SqlitePersist::Open(path, "test").has_value() ? 0 : 1);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST(SqlitePersist, OneProcessAtATime) {
+  const TempDir dir;
+  const std::string path = dir.File("state.db");
+  auto first = Open(path);
+  EXPECT_FALSE(OpensInAnotherProcess(path));
+  EXPECT_TRUE(first->Commit(Persist{{{"a", "1"}}}).ok());
+  EXPECT_FALSE(OpensInAnotherProcess(path)) << "after the first commit";
+  EXPECT_FALSE(SqlitePersist::Open(path, "test").has_value());
+  EXPECT_FALSE(OpensInAnotherProcess(path)) << "an attempt of this process gives nothing away";
+  first.reset();
+  EXPECT_TRUE(OpensInAnotherProcess(path));
+}
+
+TEST(SqlitePersist, ItsFilesArePrivate) {
+  const TempDir dir;
+  const auto persist = Open(dir.File("state.db"));
+  EXPECT_TRUE(persist->Commit(Persist{{{"a", "1"}}}).ok());
+  size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(dir.path())) {
+    ++files;
+    EXPECT_EQ(entry.status().permissions(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_write)
+        << entry.path();
+  }
+  EXPECT_EQ(files, 2u) << "the state and its log";
 }
 
 TEST(SqlitePersist, RefusesWhatIsNotItsOwn) {

@@ -12,11 +12,13 @@ Status RunRole(Role& role, Signals& signals) {
   if (const char* spec = std::getenv("MUSTER_CRASH_POINT"); spec != nullptr && faults::Compiled()) {
     MUSTER_RETURN_IF_ERROR(faults::EnableCrashPoint(spec));
   }
-  if (Status started = role.Start(); !started.ok()) {
+  const Status started = role.Start(signals.stop_token());
+  const bool cut_short = started.code() == Code::kCancelled && signals.stop_token().stop_requested();
+  if (!started.ok() && !cut_short) {
     role.Stop();
     return started;
   }
-  log::Info("ready");
+  if (!cut_short) log::Info("ready");
   log::Info("stopping", {{"reason", signals.WaitForStop()}});
   role.Stop();
   log::Info("stopped");

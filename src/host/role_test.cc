@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <stop_token>
+#include <thread>
 #include <vector>
 
 #include "base/log.h"
@@ -12,7 +17,7 @@ namespace {
 class RecordingRole final : public Role {
  public:
   explicit RecordingRole(std::vector<std::string>& story, Status start = {}) : story_(story), start_(start) {}
-  Status Start() override {
+  Status Start(std::stop_token) override {
     story_.push_back("Start");
     return start_;
   }
@@ -50,6 +55,35 @@ TEST_F(RunRoleTest, AFailedStartIsCleanedUpAndReturned) {
   RecordingRole role(story_, failure);
   EXPECT_EQ(RunRole(role, signals), failure);
   EXPECT_EQ(story_, (std::vector<std::string>{"Start", "Stop"}));
+}
+
+// A start that waits for something that never comes.
+class WaitingRole final : public Role {
+ public:
+  Status Start(std::stop_token stop) override {
+    starting_.set_value();
+    std::unique_lock lock(mu_);
+    never_.wait(lock, stop, [] { return false; });
+    return {Code::kCancelled, "stopped while starting"};
+  }
+  void Stop() override {}
+  void WaitUntilItStarts() { starting_.get_future().wait(); }
+
+ private:
+  std::promise<void> starting_;
+  std::mutex mu_;
+  std::condition_variable_any never_;
+};
+
+TEST_F(RunRoleTest, AStopEndsAStartThatWaits) {
+  Signals signals;
+  WaitingRole role;
+  const std::jthread operators([&] {
+    role.WaitUntilItStarts();
+    signals.RequestStop("no patience");
+  });
+  EXPECT_EQ(RunRole(role, signals), Status());
+  EXPECT_EQ(story_, (std::vector<std::string>{"stopping: no patience", "stopped"}));
 }
 
 }  // namespace

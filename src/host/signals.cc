@@ -5,15 +5,30 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <limits>
+#include <optional>
 
 #include "base/check.h"
 #include "base/log.h"
+#include "host/system_clock.h"
 
 namespace muster::host {
+namespace {
 
-Signals::Signals() {
+// For poll(): never short of `left`, and without end if there is none.
+int PollTimeout(std::optional<Duration> left) {
+  if (!left) return -1;
+  const auto millis = std::chrono::ceil<std::chrono::milliseconds>(*left).count();
+  return static_cast<int>(std::clamp<int64_t>(millis, 0, std::numeric_limits<int>::max()));
+}
+
+}  // namespace
+
+Signals::Signals(Options options) : options_(options) {
   former_pipe_ = std::signal(SIGPIPE, SIG_IGN);
   sigemptyset(&watched_);
   sigaddset(&watched_, SIGTERM);
@@ -36,23 +51,30 @@ Signals::~Signals() {
 }
 
 void Signals::Watch() {
-  bool first = true;
+  const SystemClock clock;
+  std::optional<MonoTime> asked;  // when the first signal came
   while (true) {
-    std::array<pollfd, 2> fds = {pollfd{signal_fd_, POLLIN, 0}, pollfd{quit_fd_, POLLIN, 0}};
-    if (poll(fds.data(), fds.size(), -1) < 0) {
-      MUSTER_CHECK(errno == EINTR, "poll failed, errno {}", errno);
-      continue;
+    std::optional<Duration> left;
+    if (asked) left = *asked + options_.stop_patience - clock.Read().mono;
+    if (left && *left <= Duration::zero()) {
+      log::Err("the stop takes too long, exiting at once");
+      _exit(1);
     }
+    std::array<pollfd, 2> fds = {pollfd{signal_fd_, POLLIN, 0}, pollfd{quit_fd_, POLLIN, 0}};
+    const int ready = poll(fds.data(), fds.size(), PollTimeout(left));
+    MUSTER_CHECK(ready >= 0 || errno == EINTR, "poll failed, errno {}", errno);
+    if (ready <= 0) continue;
     if (fds[1].revents != 0) return;
     signalfd_siginfo info;
     MUSTER_CHECK(read(signal_fd_, &info, sizeof info) == sizeof info, "signalfd gave a part of a signal");
     const bool interrupt = info.ssi_signo == SIGINT;
-    if (!first) {
+    if (asked && clock.Read().mono - *asked < options_.repeat_span) continue;
+    if (asked) {
       // Destructors could wait for the very thing the person gave up on.
       log::Warn("second signal, exiting at once", {{"signal", interrupt ? "SIGINT" : "SIGTERM"}});
       _exit(interrupt ? 130 : 143);
     }
-    first = false;
+    asked = clock.Read().mono;
     RequestStop(interrupt ? "SIGINT" : "SIGTERM");
   }
 }
@@ -65,9 +87,12 @@ std::string_view Signals::WaitForStop() {
 
 void Signals::RequestStop(std::string_view literal_reason) {
   MUSTER_CHECK(!literal_reason.empty(), "a stop needs a reason");
-  const std::lock_guard lock(mu_);
-  if (reason_.empty()) reason_ = literal_reason;
+  {
+    const std::lock_guard lock(mu_);
+    if (reason_.empty()) reason_ = literal_reason;
+  }
   stopped_.notify_all();
+  stop_.request_stop();
 }
 
 }  // namespace muster::host

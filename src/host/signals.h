@@ -1,5 +1,8 @@
-// Signals: how a process is told to end. SIGTERM and SIGINT ask for a clean stop; a second one ends the process at once
-// with status 128 + signal, for a person who will not wait. SIGPIPE is ignored: a closed peer is an error of write().
+// Signals: how a process is told to end. SIGTERM and SIGINT ask for a clean stop. A later one ends the process at once
+// with status 128 + signal, for a person who will not wait; one that follows within `repeat_span` is taken for the same
+// request, because timeout(1) and terminals signal a process and its group. A stop that a signal asked for and that
+// takes longer than `stop_patience` is given up with status 1: a disk may never answer. SIGPIPE is ignored: a closed
+// peer is an error of write().
 //
 // Construct it first in main, before any other thread exists: threads inherit the blocked signals. One per process at a
 // time. Programs started by this one inherit the mask too and must reset it.
@@ -10,14 +13,23 @@
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
+#include <stop_token>
 #include <string_view>
 #include <thread>
+
+#include "base/time.h"
 
 namespace muster::host {
 
 class Signals {
  public:
-  Signals();
+  struct Options {
+    Duration repeat_span = 500ms;
+    Duration stop_patience = 10s;
+  };
+
+  Signals() : Signals(Options{}) {}
+  explicit Signals(Options options);
   ~Signals();  // gives the signals their former effect back
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
@@ -25,12 +37,15 @@ class Signals {
   // Blocks until a signal or RequestStop; returns "SIGTERM", "SIGINT" or the reason given to RequestStop. Afterwards
   // returns the same at once.
   std::string_view WaitForStop();
+  // Stops when WaitForStop would return: for work that must not hold the stop up.
+  std::stop_token stop_token() const { return stop_.get_token(); }
   // Asks for the stop from inside, when a part that the role cannot live without has failed. The first request counts.
   void RequestStop(std::string_view literal_reason);
 
  private:
   void Watch();
 
+  const Options options_;
   sigset_t watched_;
   sigset_t former_mask_;
   void (*former_pipe_)(int);
@@ -39,6 +54,7 @@ class Signals {
   std::mutex mu_;
   std::condition_variable stopped_;
   std::string_view reason_;  // guarded by mu_: empty until the stop is asked for
+  std::stop_source stop_;
   std::jthread thread_;
 };
 

@@ -1,10 +1,13 @@
 #include "host/signals.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <future>
+#include <stop_token>
 
 namespace muster::host {
 namespace {
@@ -12,9 +15,14 @@ namespace {
 TEST(Signals, EachSignalAsksForTheStop) {
   for (const auto& [signal, name] : {std::pair{SIGTERM, "SIGTERM"}, std::pair{SIGINT, "SIGINT"}}) {
     Signals signals;
+    const std::stop_token stop = signals.stop_token();
+    EXPECT_FALSE(stop.stop_requested());
+    std::promise<void> stopped;
+    const std::stop_callback callback(stop, [&] { stopped.set_value(); });
     ASSERT_EQ(kill(getpid(), signal), 0);
     EXPECT_EQ(signals.WaitForStop(), name);
     EXPECT_EQ(signals.WaitForStop(), name);
+    EXPECT_EQ(stopped.get_future().wait_for(20s), std::future_status::ready);
   }
 }
 
@@ -23,6 +31,7 @@ TEST(Signals, TheFirstReasonStays) {
   std::jthread part([&] { signals.RequestStop("journal is full"); });
   EXPECT_EQ(signals.WaitForStop(), "journal is full");
   signals.RequestStop("another");
+  EXPECT_TRUE(signals.stop_token().stop_requested());
   EXPECT_EQ(signals.WaitForStop(), "journal is full");
 }
 
@@ -51,7 +60,7 @@ TEST(Signals, DestructorGivesTheMaskBack) {
 TEST(SignalsDeathTest, ASecondSignalExitsAtOnce) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto twice = [](int second) {
-    Signals signals;
+    Signals signals({.repeat_span = 0ms});
     kill(getpid(), SIGTERM);
     signals.WaitForStop();
     kill(getpid(), second);
@@ -59,6 +68,33 @@ TEST(SignalsDeathTest, ASecondSignalExitsAtOnce) {
   };
   EXPECT_EXIT(twice(SIGINT), testing::ExitedWithCode(130), "second signal");
   EXPECT_EXIT(twice(SIGTERM), testing::ExitedWithCode(143), "second signal");
+}
+
+TEST(SignalsDeathTest, AnEchoOfTheSignalIsTheSameRequest) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto echoed = [] {
+    {
+      Signals signals({.repeat_span = 1h, .stop_patience = 1h});
+      for (const int signal : {SIGTERM, SIGTERM, SIGINT}) {
+        kill(getpid(), signal);
+        signals.WaitForStop();
+        // Taken from the queue means handled by the time the destructor has joined the thread.
+        for (sigset_t pending; sigpending(&pending) == 0 && sigismember(&pending, signal) != 0;) sched_yield();
+      }
+    }
+    _exit(7);  // the clean stop came to its end
+  };
+  EXPECT_EXIT(echoed(), testing::ExitedWithCode(7), "");
+}
+
+TEST(SignalsDeathTest, AStopThatHangsIsGivenUp) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto hang = [] {
+    const Signals signals({.stop_patience = 1ms});
+    kill(getpid(), SIGTERM);
+    while (true) pause();
+  };
+  EXPECT_EXIT(hang(), testing::ExitedWithCode(1), "takes too long");
 }
 
 }  // namespace

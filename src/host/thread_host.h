@@ -17,9 +17,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/codec.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "contract/core.h"
 #include "host/journal.h"
 #include "host/loop.h"
@@ -50,17 +52,30 @@ class ThreadHost final : private Loop<C>::Port {
     JournalWriter* journal = nullptr;  // none: no journal
   };
 
-  // Everything referred to must outlive the host. Starts at once.
+  // Everything referred to must outlive the host.
   ThreadHost(C core, Shell& shell, Options options)
-      : shell_(shell), options_(options), loop_(std::move(core), *this), view_(loop_.core().View()) {
-    if (options_.journal != nullptr) options_.journal->StartSegment(loop_.core().Save());
-    ReportJournal();
-    persist_thread_ = std::thread([this] { RunPersist(); });
-    loop_thread_ = std::thread([this] { RunLoop(); });
-  }
+      : shell_(shell), options_(options), loop_(std::move(core), *this), view_(loop_.core().View()) {}
   ~ThreadHost() override { Stop(); }
   ThreadHost(const ThreadHost&) = delete;
   ThreadHost& operator=(const ThreadHost&) = delete;
+
+  // Begins the journal and steps the core from here on, through what was posted before too. Once, and not after Stop.
+  // An error if the journal cannot be begun: nothing runs then.
+  Status Start() {
+    if (options_.journal != nullptr) {
+      options_.journal->StartSegment(loop_.core().Save());
+      MUSTER_RETURN_IF_ERROR(options_.journal->status());
+    }
+    const std::lock_guard joining(join_mu_);
+    MUSTER_CHECK(!loop_thread_.joinable(), "a host starts once");
+    {
+      const std::lock_guard lock(mu_);
+      MUSTER_CHECK(!stopping_, "a stopped host does not start");
+    }
+    persist_thread_ = std::thread([this] { RunPersist(); });
+    loop_thread_ = std::thread([this] { RunLoop(); });
+    return {};
+  }
 
   // False once the host is stopping: the event was not taken.
   bool Post(Event event) {
@@ -92,7 +107,8 @@ class ThreadHost final : private Loop<C>::Port {
     return persist_status_;
   }
 
-  // Steps through what was posted, waits for the batch that is being stored, and ends both threads. Idempotent.
+  // Steps through what was posted, waits for the batch that is being stored, and ends both threads. Idempotent; a host
+  // that was never started drops what was posted.
   void Stop() {
     {
       const std::lock_guard lock(mu_);
@@ -193,11 +209,14 @@ class ThreadHost final : private Loop<C>::Port {
   }
   void StartCall(const Call& call) override { shell_.StartCall(call); }
   void Emit(const Effect& effect) override { shell_.Emit(effect); }
-  void OnStep(Now now, const Event& event, std::span<const Effect> effects) override {
-    JournalWriter* journal = options_.journal;
-    if (journal == nullptr || !journal->status().ok()) return;
-    journal->Append(now, codec::ToBytes(event), codec::Digest(effects));
-    if (journal->full()) journal->StartSegment(loop_.core().Save());
+  bool Journaling() const { return options_.journal != nullptr && options_.journal->status().ok(); }
+  void BeforeStep(Now now, const Event& event) override {
+    if (Journaling()) options_.journal->BeginStep(now, codec::ToBytes(event));
+  }
+  void AfterStep(std::span<const Effect> effects) override {
+    if (!Journaling()) return;
+    options_.journal->EndStep(codec::Digest(effects));
+    if (options_.journal->full()) options_.journal->StartSegment(loop_.core().Save());
   }
   // The core runs on without its journal, but not in silence.
   void ReportJournal() {
@@ -225,7 +244,7 @@ class ThreadHost final : private Loop<C>::Port {
   Status persist_status_;                   // guarded by mu_
   std::shared_ptr<const Snapshot> view_;    // guarded by mu_
 
-  std::mutex join_mu_;  // one Stop at a time joins
+  std::mutex join_mu_;  // one Start or Stop at a time handles the threads
   std::thread persist_thread_;
   std::thread loop_thread_;
 };

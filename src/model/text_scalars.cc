@@ -136,12 +136,14 @@ size_t Distance(std::string_view a, std::string_view b) {
 std::string NearestName(std::string_view word, const std::vector<std::string>& candidates) {
   constexpr size_t kLongestName = 64;  // nothing longer is a misspelt name, and the search is quadratic
   if (word.size() > kLongestName) return "";
-  size_t best = word.size() / 3 + 1;
+  const size_t worst = word.size() / 3;
+  size_t best = kLongestName;
   std::string nearest;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > kLongestName) continue;
-    const size_t distance = Distance(word, candidate);
-    if (distance >= best) continue;
+    const bool begun = word.size() >= 2 && candidate.starts_with(word);
+    const size_t distance = begun ? 1 : Distance(word, candidate);
+    if (distance >= best || (distance > worst && !begun)) continue;
     best = distance;
     nearest = candidate;
   }

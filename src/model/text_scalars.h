@@ -12,8 +12,8 @@
 
 namespace muster::model {
 
-// The candidate closest to `word` (at most a third of its letters wrong, missing, added or swapped), or empty; the
-// first of equals. For "did you mean" hints.
+// The candidate closest to `word`: at most a third of its letters wrong, missing, added or swapped, or the word is its
+// beginning, which counts as one letter. Empty if none is; the first of equals. For "did you mean" hints.
 std::string NearestName(std::string_view word, const std::vector<std::string>& candidates);
 
 // Whole numbers with units from large to small, each at most once: "90s", "1h30m", "250ms". Units: d h m s ms us ns. A

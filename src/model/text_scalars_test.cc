@@ -16,6 +16,9 @@ TEST(NearestName, FindsWhatWasMeant) {
   EXPECT_EQ(NearestName("zones", names), "zone");
   EXPECT_EQ(NearestName("cost", names), "");
   EXPECT_EQ(NearestName("ip", names), "");  // of two letters none may be wrong
+  EXPECT_EQ(NearestName("inst", names), "instanceType");
+  EXPECT_EQ(NearestName("zo", names), "zone");
+  EXPECT_EQ(NearestName("z", names), "") << "one letter is no beginning";
   EXPECT_EQ(NearestName("", names), "");
   EXPECT_EQ(NearestName(std::string(100'000, 'p'), names), "");
 }

@@ -1,6 +1,10 @@
 #include "sim/counter_world.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 
 #include "base/probe.h"
 #include "core/counter/counter.h"
@@ -63,6 +67,29 @@ TEST(CounterWorld, ItsJournalsReplay) {
     const faults::ScopedMutant mutant("counter.skip_persist");
     EXPECT_NE(host::Replay<counter::Core>(dir.File(name))->divergence, std::nullopt);
   }
+}
+
+TEST(CounterWorld, TheStepThatKillsIsInTheJournal) {
+  const host::TempDir dir;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!faults::EnableCrashPoint("host.in_step:20").ok()) ::_exit(1);
+    (void)RunCounterWorld(5, {.journal_directory = dir.path()});
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  uint64_t steps = 0;
+  uint64_t unfinished = 0;
+  for (const char* name : {"counter-0", "counter-1"}) {
+    const auto report = host::Replay<counter::Core>(dir.File(name));
+    ASSERT_TRUE(report.has_value()) << report.error().ToString();
+    steps += report->steps;
+    unfinished += report->unfinished;
+  }
+  EXPECT_EQ(steps, 20u);
+  EXPECT_GE(unfinished, 1u) << "and the other's last may have had no time for its end";
 }
 
 }  // namespace

@@ -106,12 +106,15 @@ class SimHost final : private host::Loop<C>::Port {
   }
   void StartCall(const Call& call) override { world_.start_call(life_, call); }
   void Emit(const Effect& effect) override { world_.emit(life_, effect); }
-  void OnStep(Now now, const Event& event, std::span<const Effect> effects) override {
+  void BeforeStep(Now now, const Event& event) override {
     const std::string bytes = codec::ToBytes(event);
-    const uint64_t digest = codec::Digest(effects);
     kernel_.Note(bytes);
+    if (journal_ != nullptr) journal_->BeginStep(now, bytes);
+  }
+  void AfterStep(std::span<const Effect> effects) override {
+    const uint64_t digest = codec::Digest(effects);
     kernel_.Note(digest);
-    if (journal_ != nullptr) journal_->Append(now, bytes, digest);
+    if (journal_ != nullptr) journal_->EndStep(digest);
   }
 
   Kernel& kernel_;

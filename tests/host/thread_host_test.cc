@@ -2,11 +2,15 @@
 #include "host/thread_host.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <deque>
-#include <future>
+#include <filesystem>
 
+#include "base/probe.h"
 #include "core/counter/counter.h"
 #include "host/replay.h"
 #include "host/temp_dir_for_test.h"
@@ -98,6 +102,7 @@ TEST(ThreadHost, AnswersAreDurable) {
     auto persist = *SqlitePersist::Open(dir.File("state.db"), "counter");
     RecordingShell shell;
     Host host(MakeCore(*persist), shell, {.clock = clock, .persist = *persist});
+    ASSERT_EQ(host.Start(), Status());
     for (uint64_t i = 1; i <= 20; ++i) {
       EXPECT_TRUE(host.Post(Add{.request = i, .client = "a", .sequence = life * 20 + i, .amount = 1}));
     }
@@ -119,6 +124,7 @@ TEST(ThreadHost, ManyThreadsMayPost) {
   auto persist = *SqlitePersist::Open(dir.File("state.db"), "counter");
   RecordingShell shell;
   Host host(MakeCore(*persist), shell, {.clock = clock, .persist = *persist});
+  ASSERT_EQ(host.Start(), Status());
   constexpr uint64_t kThreads = 8;
   constexpr uint64_t kAdds = 200;
   std::vector<std::thread> threads;
@@ -143,6 +149,7 @@ TEST(ThreadHost, CallsEndByReplyOrDeadline) {
   RecordingShell shell;
   Host host(MakeCore(*persist, {.peer = "p", .call_timeout = 20ms, .retry_after = 1ms}), shell,
             {.clock = clock, .persist = *persist});
+  ASSERT_EQ(host.Start(), Status());
   host.Post(Add{.client = "a", .sequence = 1, .amount = 3});
   EXPECT_TRUE(std::get<Answer>(shell.Take()).status.ok());
   const auto first = std::get<Core::Call>(shell.Take());
@@ -162,6 +169,7 @@ TEST(ThreadHost, ADiskThatRefusesHoldsEverythingBackAndIsTriedAgain) {
   FailingPersist persist;
   RecordingShell shell;
   Host host(MakeCore(persist), shell, {.clock = clock, .persist = persist});
+  ASSERT_EQ(host.Start(), Status());
   host.Post(Add{.request = 1, .client = "a", .sequence = 1, .amount = 3});
   persist.WaitForCommits(2);
   EXPECT_EQ(host.persist_status().code(), Code::kResourceExhausted);
@@ -176,6 +184,7 @@ TEST(ThreadHost, StopsThoughTheDiskRefuses) {
   FailingPersist persist;
   RecordingShell shell;
   Host host(MakeCore(persist), shell, {.clock = clock, .persist = persist});
+  ASSERT_EQ(host.Start(), Status());
   host.Post(Add{.request = 1, .client = "a", .sequence = 1, .amount = 3});
   persist.WaitForCommits(1);
   host.Stop();
@@ -189,6 +198,7 @@ TEST(ThreadHost, ItsJournalReplays) {
   auto journal = *JournalWriter::Open(dir.File("journal"), "counter", {.segment_bytes = 500, .keep_segments = 4});
   RecordingShell shell;
   Host host(MakeCore(*persist), shell, {.clock = clock, .persist = *persist, .journal = journal.get()});
+  ASSERT_EQ(host.Start(), Status());
   for (uint64_t i = 1; i <= 100; ++i) host.Post(Add{.client = "a", .sequence = i, .amount = 1});
   for (uint64_t i = 1; i <= 100; ++i) shell.Take();
   host.Stop();
@@ -198,6 +208,69 @@ TEST(ThreadHost, ItsJournalReplays) {
   EXPECT_EQ(report->segments, 4u);
   EXPECT_GT(report->steps, 20u);
   EXPECT_EQ(report->torn, 0u);
+}
+
+TEST(ThreadHost, NothingRunsBeforeTheStart) {
+  const TempDir dir;
+  const RealClock clock;
+  auto persist = *SqlitePersist::Open(dir.File("state.db"), "counter");
+  auto journal = *JournalWriter::Open(dir.File("journal"), "counter");
+  RecordingShell shell;
+  const Host::Options options{.clock = clock, .persist = *persist, .journal = journal.get()};
+  {
+    Host never(MakeCore(*persist), shell, options);
+    EXPECT_TRUE(never.Post(Add{.request = 1, .client = "a", .sequence = 1, .amount = 3}));
+  }
+  EXPECT_EQ(shell.waiting(), 0u);
+  EXPECT_EQ(ListSegments(dir.File("journal")).error().code(), Code::kNotFound);
+  Host host(MakeCore(*persist), shell, options);
+  EXPECT_TRUE(host.Post(Add{.request = 2, .client = "a", .sequence = 1, .amount = 3}));
+  ASSERT_EQ(host.Start(), Status());
+  EXPECT_EQ(std::get<Answer>(shell.Take()).request, 2u) << "what was posted before counts";
+}
+
+TEST(ThreadHost, AJournalThatCannotBeginStopsTheStart) {
+  const TempDir dir;
+  const RealClock clock;
+  FailingPersist persist;
+  auto journal = *JournalWriter::Open(dir.File("journal"), "counter");
+  std::filesystem::remove_all(dir.File("journal"));
+  RecordingShell shell;
+  Host host(MakeCore(persist), shell, {.clock = clock, .persist = persist, .journal = journal.get()});
+  EXPECT_EQ(host.Start().code(), Code::kUnavailable);
+  host.Stop();
+}
+
+// Adds until the process dies at the crash point, then replays its journal.
+Result<ReplayReport> AddAndDieAt(const std::string& crash_point, const TempDir& dir) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const RealClock clock;
+    auto persist = *SqlitePersist::Open(dir.File(crash_point + ".db"), "counter");
+    auto journal = *JournalWriter::Open(dir.File(crash_point), "counter");
+    RecordingShell shell;
+    Host host(MakeCore(*persist), shell, {.clock = clock, .persist = *persist, .journal = journal.get()});
+    if (!faults::EnableCrashPoint(crash_point + ":3").ok() || !host.Start().ok()) ::_exit(1);
+    for (uint64_t i = 1; i <= 5; ++i) host.Post(Add{.client = "a", .sequence = i, .amount = 1});
+    host.Stop();
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  return Replay<Core>(dir.File(crash_point));
+}
+
+TEST(ThreadHost, TheStepThatKillsIsInTheJournal) {
+  if (!faults::Compiled()) FAIL() << "the tests run on a build with MUSTER_FAULTS";
+  const TempDir dir;
+  for (const char* crash_point : {"host.in_step", "host.after_step"}) {
+    const auto report = AddAndDieAt(crash_point, dir);
+    ASSERT_TRUE(report.has_value()) << report.error().ToString();
+    EXPECT_EQ(report->steps, 3u) << crash_point;
+    EXPECT_EQ(report->unfinished, 1u) << crash_point;
+    EXPECT_EQ(report->divergence, std::nullopt);
+  }
 }
 
 }  // namespace

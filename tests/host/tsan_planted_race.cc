@@ -29,6 +29,7 @@ int Run() {
   CarelessShell shell;
   const FixedClock clock;
   host::ThreadHost<counter::Core> host(*counter::Core::Recover({}, {}), shell, {.clock = clock, .persist = *persist});
+  if (!host.Start().ok()) return 1;
   host.Post(counter::Add{.client = "a", .sequence = 1, .amount = 1});
   // The race. It takes no lock until the write has come, so that nothing orders the two by accident.
   while (shell.answers == 0) std::this_thread::yield();

@@ -146,7 +146,54 @@ TEST(Smoke, WhatIsTakenIsRefusedInOneSentence) {
   EXPECT_EQ(muster.Get("/readyz", 200), "ok\n");
 }
 
+// A start whose disk takes nothing more: the files it may write are limited to 512 or 1024 bytes.
+TEST(Smoke, ASignalEndsAStartThatWaitsForTheDisk) {
+  const host::TempDir dir;
+  {
+    Serving first({"--data-dir", dir.path()});
+    first.process().Signal(SIGTERM);
+    EXPECT_EQ(first.process().Wait(), 0);
+  }
+  Process process({"sh", "-c",
+                   "trap '' XFSZ; ulimit -f 1; exec \"$0\" serve --listen :0 --metrics-addr :0 --data-dir \"$1\"",
+                   Program(), dir.path()});
+  ASSERT_NE(process.WaitForErrorLine("state cannot be stored"), "") << process.err();
+  const auto asked = std::chrono::steady_clock::now();
+  process.Signal(SIGTERM);
+  EXPECT_EQ(process.Wait(), 0) << process.err();
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, 5s);
+  EXPECT_TRUE(process.err().contains("\"msg\":\"stopped\"")) << process.err();
+  EXPECT_FALSE(process.err().contains("\"msg\":\"ready\"")) << process.err();
+}
+
+// As timeout(1) does it: the process, then its group. Held while they are sent, so that they come together.
+TEST(Smoke, AnEchoOfTheSignalDoesNotSpoilTheCleanStop) {
+  Serving muster;
+  for (const int signal : {SIGSTOP, SIGTERM, SIGINT, SIGCONT}) muster.process().Signal(signal);
+  EXPECT_EQ(muster.process().Wait(), 0);
+  EXPECT_TRUE(muster.process().err().contains("\"msg\":\"stopped\"")) << muster.process().err();
+}
+
+TEST(Smoke, TheStepThatKillsCanBeReplayed) {
+  const host::TempDir dir;
+  Process served({"env", "MUSTER_CRASH_POINT=host.in_step", Program(), "serve", "--listen", ":0", "--metrics-addr",
+                  ":0", "--data-dir", dir.File("data"), "--journal", dir.File("journal")});
+  ASSERT_EQ(served.Wait(), 128 + SIGKILL) << served.err();
+  Process replay(Muster({"replay", dir.File("journal")}));
+  EXPECT_EQ(replay.Wait(), 0) << replay.err();
+  EXPECT_TRUE(std::regex_match(replay.out(), std::regex("0 at [^\n]*: Add\\{[^\n]*client=starts,[^\n]*\n"
+                                                        "    did not end when it was recorded; taking it again\n"
+                                                        "counter: 1 steps in 1 segments, the same effects as "
+                                                        "recorded; 1 unfinished\n")))
+      << replay.out();
+}
+
 TEST(Smoke, WrongCommandLinesAreRefusedInOneSentence) {
+  for (const char* option : {"--data-dir", "--journal"}) {
+    ExpectRefusal(
+        {"serve", option, ""}, 2,
+        std::string(option) + ": the path is empty; name one, or leave the option out; see muster serve --help");
+  }
   ExpectRefusal({"sevre"}, 2, "verb \"sevre\" is unknown, did you mean serve?; see muster --help");
   ExpectRefusal({"serve", "--lisen", ":0"}, 2,
                 "option \"--lisen\" is unknown, did you mean --listen?; see muster serve --help");

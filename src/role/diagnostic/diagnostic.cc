@@ -27,7 +27,7 @@ Diagnostic::Diagnostic(Options options)
 
 Diagnostic::~Diagnostic() { Stop(); }
 
-Status Diagnostic::Start() {
+Status Diagnostic::Start(std::stop_token stop) {
   if (!options_.data_dir.empty()) {
     auto dir = host::DataDir::Open(options_.data_dir, "--data-dir");
     if (!dir) return dir.error();
@@ -37,14 +37,14 @@ Status Diagnostic::Start() {
   }
   MUSTER_RETURN_IF_ERROR(ops_.Start());
   MUSTER_RETURN_IF_ERROR(rpc_.Start());
-  if (data_dir_ != nullptr) MUSTER_RETURN_IF_ERROR(StartCounter());
+  if (data_dir_ != nullptr) MUSTER_RETURN_IF_ERROR(StartCounter(stop));
   log::Info("listening", {{"grpc", rpc_.address().ToString()}, {"http", ops_.address().ToString()}});
   rpc_.SetServing(true);
   ops_.SetReadyCheck("grpc", [] { return Status(); });
   return {};
 }
 
-Status Diagnostic::StartCounter() {
+Status Diagnostic::StartCounter(const std::stop_token& stop) {
   auto persist = host::SqlitePersist::Open(options_.data_dir / "state.db", std::string(counter::Core::kName));
   if (!persist) return persist.error();
   persist_ = *std::move(persist);
@@ -62,14 +62,15 @@ Status Diagnostic::StartCounter() {
   counter_ = std::make_unique<host::ThreadHost<counter::Core>>(
       *std::move(core), shell,
       host::ThreadHost<counter::Core>::Options{.clock = clock_, .persist = *persist_, .journal = journal_.get()});
-  if (journal_ != nullptr && !journal_->status().ok()) return journal_->status();
-  std::future<counter::Answer> counted = counted_.get_future();
+  MUSTER_RETURN_IF_ERROR(counter_->Start());
   counter_->Post(counter::Add{.client = "starts", .sequence = starts + 1, .amount = 1});
-  if (counted.wait_for(kStorePatience) != std::future_status::ready) {
+  std::unique_lock lock(mu_);
+  if (!counted_.wait_for(lock, stop, kStorePatience, [this] { return answer_.has_value(); })) {
+    if (stop.stop_requested()) return {Code::kCancelled, "stopped before the start was stored"};
     const Status why = counter_->persist_status();
     return why.ok() ? Status(Code::kUnavailable, "the disk of --data-dir does not answer") : why;
   }
-  const counter::Answer answer = counted.get();
+  const counter::Answer& answer = *answer_;
   MUSTER_RETURN_IF_ERROR(answer.status);
   metrics_.AddGauge("muster_diagnostic_starts", "How often this data directory was served, this time included.", {})
       .Set(static_cast<double>(answer.value));
@@ -82,7 +83,13 @@ void Diagnostic::StartCall(const counter::Core::Call& call) {
   MUSTER_CHECK(false, "a counter without a peer calls {}", call.to);
 }
 
-void Diagnostic::Emit(const counter::Core::Effect& effect) { counted_.set_value(std::get<counter::Answer>(effect)); }
+void Diagnostic::Emit(const counter::Core::Effect& effect) {
+  {
+    const std::lock_guard lock(mu_);
+    answer_ = std::get<counter::Answer>(effect);
+  }
+  counted_.notify_all();
+}
 
 void Diagnostic::Stop() {
   ops_.SetReadyCheck("grpc", [] { return Status(Code::kUnavailable, "stopping"); });

@@ -8,9 +8,12 @@
 // Thread-safety: one thread calls Start and Stop.
 #pragma once
 
+#include <condition_variable>
 #include <filesystem>
-#include <future>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
 
 #include "base/status.h"
 #include "core/counter/counter.h"
@@ -41,7 +44,7 @@ class Diagnostic final : public host::Role, private host::ThreadHost<counter::Co
   explicit Diagnostic(Options options);
   ~Diagnostic() override;  // stops
 
-  Status Start() override;
+  Status Start(std::stop_token stop) override;
   void Stop() override;
 
   // Where it listens, once started.
@@ -49,8 +52,8 @@ class Diagnostic final : public host::Role, private host::ThreadHost<counter::Co
   host::Address metrics_address() const { return ops_.address(); }
 
  private:
-  // Comes back when this start is durable.
-  Status StartCounter();
+  // Comes back when this start is durable, or with CANCELLED at the stop.
+  Status StartCounter(const std::stop_token& stop);
   // On the loop thread.
   void StartCall(const counter::Core::Call& call) override;
   void Emit(const counter::Core::Effect& effect) override;
@@ -60,10 +63,14 @@ class Diagnostic final : public host::Role, private host::ThreadHost<counter::Co
   std::unique_ptr<host::DataDir> data_dir_;
   std::unique_ptr<host::SqlitePersist> persist_;
   std::unique_ptr<host::JournalWriter> journal_;
-  std::promise<counter::Answer> counted_;  // set by the loop thread, once
   host::PrometheusRegistry metrics_;
   host::OpsServer ops_;
   rpc::Server rpc_;
+
+  std::mutex mu_;
+  std::condition_variable_any counted_;
+  std::optional<counter::Answer> answer_;  // guarded by mu_: set by the loop thread, once
+
   std::unique_ptr<host::ThreadHost<counter::Core>> counter_;  // last: its threads use the rest
 };
 

@@ -23,7 +23,7 @@ Options AnyPorts() {
 
 TEST(Diagnostic, ServesThenStops) {
   Diagnostic role(AnyPorts());
-  ASSERT_EQ(role.Start(), Status());
+  ASSERT_EQ(role.Start({}), Status());
   const host::Address http = role.metrics_address();
   EXPECT_EQ(host::HttpGet(http, "/readyz").status, 200);
   const std::string metrics = host::HttpGet(http, "/metrics").body;
@@ -37,13 +37,13 @@ TEST(Diagnostic, ServesThenStops) {
 
 TEST(Diagnostic, EachPortInUseFailsTheStart) {
   Diagnostic first(AnyPorts());
-  ASSERT_EQ(first.Start(), Status());
+  ASSERT_EQ(first.Start({}), Status());
   Options same_grpc = AnyPorts();
   same_grpc.listen = first.listen_address();
-  EXPECT_EQ(Diagnostic(same_grpc).Start().code(), Code::kUnavailable);
+  EXPECT_EQ(Diagnostic(same_grpc).Start({}).code(), Code::kUnavailable);
   Options same_http = AnyPorts();
   same_http.metrics_addr = first.metrics_address();
-  EXPECT_EQ(Diagnostic(same_http).Start().code(), Code::kUnavailable);
+  EXPECT_EQ(Diagnostic(same_http).Start({}).code(), Code::kUnavailable);
 }
 
 TEST(Diagnostic, TheDataDirectoryHasOneOwner) {
@@ -51,10 +51,10 @@ TEST(Diagnostic, TheDataDirectoryHasOneOwner) {
   Options options = AnyPorts();
   options.data_dir = dir.path();
   Diagnostic first(options);
-  ASSERT_EQ(first.Start(), Status());
-  EXPECT_EQ(Diagnostic(options).Start().code(), Code::kFailedPrecondition);
+  ASSERT_EQ(first.Start({}), Status());
+  EXPECT_EQ(Diagnostic(options).Start({}).code(), Code::kFailedPrecondition);
   first.Stop();
-  EXPECT_EQ(Diagnostic(options).Start(), Status());
+  EXPECT_EQ(Diagnostic(options).Start({}), Status());
 }
 
 // Waits for /readyz to say 200: the start is durable then.
@@ -75,7 +75,7 @@ TEST(Diagnostic, CountsItsStartsAndJournalsThem) {
   options.journal = dir.File("journal");
   for (int start = 1; start <= 3; ++start) {
     Diagnostic role(options);
-    ASSERT_EQ(role.Start(), Status());
+    ASSERT_EQ(role.Start({}), Status());
     const std::string metrics = MetricsOnceReady(role);
     EXPECT_TRUE(metrics.contains("muster_diagnostic_starts " + std::to_string(start) + "\n")) << metrics;
   }
@@ -85,10 +85,33 @@ TEST(Diagnostic, CountsItsStartsAndJournalsThem) {
   EXPECT_EQ(report->divergence, std::nullopt);
 }
 
+TEST(Diagnostic, TheJournalHasOneWriter) {
+  const host::TempDir dir;
+  Options options = AnyPorts();
+  options.data_dir = dir.File("first");
+  options.journal = dir.File("journal");
+  Diagnostic first(options);
+  ASSERT_EQ(first.Start({}), Status());
+  options.data_dir = dir.File("second");
+  EXPECT_EQ(Diagnostic(options).Start({}).message(),
+            "--journal " + dir.File("journal") +
+                ": another process works in it; stop that process or choose another directory");
+  first.Stop();
+  EXPECT_EQ(Diagnostic(options).Start({}), Status());
+}
+
+TEST(Diagnostic, OneDirectoryMayHoldStateAndJournal) {
+  const host::TempDir dir;
+  Options options = AnyPorts();
+  options.data_dir = dir.path();
+  options.journal = dir.path();
+  EXPECT_EQ(Diagnostic(options).Start({}), Status());
+}
+
 TEST(Diagnostic, AJournalNeedsADataDirectory) {
   Options options = AnyPorts();
   options.journal = "anywhere";
-  EXPECT_EQ(Diagnostic(options).Start().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Diagnostic(options).Start({}).code(), Code::kInvalidArgument);
 }
 
 }  // namespace
