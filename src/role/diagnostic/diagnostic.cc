@@ -62,8 +62,8 @@ Status Diagnostic::StartCounter(const std::stop_token& stop) {
   counter_ = std::make_unique<host::ThreadHost<counter::Core>>(
       *std::move(core), shell,
       host::ThreadHost<counter::Core>::Options{.clock = clock_, .persist = *persist_, .journal = journal_.get()});
-  MUSTER_RETURN_IF_ERROR(counter_->Start());
   counter_->Post(counter::Add{.client = "starts", .sequence = starts + 1, .amount = 1});
+  MUSTER_RETURN_IF_ERROR(counter_->Start());
   std::unique_lock lock(mu_);
   if (!counted_.wait_for(lock, stop, kStorePatience, [this] { return answer_.has_value(); })) {
     if (stop.stop_requested()) return {Code::kCancelled, "stopped before the start was stored"};
