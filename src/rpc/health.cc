@@ -3,27 +3,22 @@
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
-#include <chrono>
 #include <string>
 
 #include "grpc/health/v1/health.grpc.pb.h"
-#include "rpc/grpc_log.h"
+#include "rpc/channel.h"
 
 namespace muster::rpc {
 
-Status CheckHealth(const host::Address& server, std::string_view service, Duration timeout) {
-  RouteGrpcLog();
+Status CheckHealth(const host::Address& server, std::string_view service, Duration timeout, const TlsFiles& tls) {
   const std::string target = server.ToString();
-  // A channel of its own, so that the answer is about the server as it is, not about a shared connection's backoff.
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  const auto stub = grpc::health::v1::Health::NewStub(
-      grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments));
+  // A connection of its own, so that the answer is about the server as it is, not about a shared connection's backoff.
+  const auto channel = MakeChannel({.target = target, .tls = tls, .own_connection = true});
+  if (!channel) return channel.error();
+  const auto stub = grpc::health::v1::Health::NewStub(*channel);
 
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() +
-                       std::chrono::duration_cast<std::chrono::system_clock::duration>(timeout));
+  SetDeadline(context, timeout);
   grpc::health::v1::HealthCheckRequest request;
   request.set_service(std::string(service));
   grpc::health::v1::HealthCheckResponse response;

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "rpc/grpc_log.h"
+#include "rpc/server_credentials.h"
 
 namespace muster::rpc {
 namespace {
@@ -52,6 +53,8 @@ Server::~Server() { Stop(); }
 Status Server::Start(std::span<grpc::Service* const> services) {
   EnablePluginsOnce();
   const ServerOptions& options = impl_->options;
+  const auto credentials = MakeServerCredentials(options.tls);
+  if (!credentials) return credentials.error();
   grpc::ServerBuilder builder;
   SetKeepAlive(builder);
   // gRPC shares a port between processes unless told otherwise; a taken port must be an error.
@@ -59,7 +62,7 @@ Status Server::Start(std::span<grpc::Service* const> services) {
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
   builder.SetMaxSendMessageSize(options.max_message_bytes);
   int port = 0;
-  builder.AddListeningPort(options.address.ToString(), grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(options.address.ToString(), *credentials, &port);
   for (grpc::Service* service : services) builder.RegisterService(service);
 
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();

@@ -1,6 +1,7 @@
 // Server: one gRPC server of a process, with the standard health and reflection services on it.
 //
-// gRPC types stop here: a role hands in its services and sees no gRPC header.
+// gRPC types stop here: a role hands in its services and sees no gRPC header. With TLS files every caller is checked
+// against the table of identity.h before a service sees the call.
 //
 // Health: after Start the server as a whole (the empty service name) says NOT_SERVING until SetServing(true). Stop says
 // NOT_SERVING first, so that clients that watch move away.
@@ -15,6 +16,8 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "host/address.h"
+#include "rpc/channel.h"
+#include "rpc/tls_files.h"
 
 namespace grpc {
 class Service;
@@ -24,8 +27,9 @@ namespace muster::rpc {
 
 struct ServerOptions {
   host::Address address;
-  int max_message_bytes = 4 << 20;  // per message, in either direction
-  Duration stop_grace = 3s;         // how long calls under way may go on after Stop
+  TlsFiles tls = {};                           // plaintext unless given
+  int max_message_bytes = kSmallMessageBytes;  // per message, in either direction
+  Duration stop_grace = 3s;                    // how long calls under way may go on after Stop
 };
 
 class Server {
@@ -35,7 +39,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Listens when it returns OK; the error says why the address cannot be had. The services outlive the server.
+  // Listens when it returns OK; the error says why the address cannot be had or what is wrong with the TLS files. The
+  // services outlive the server.
   Status Start(std::span<grpc::Service* const> services = {});
   // Where it listens, with the real port; before Start the address as given.
   host::Address address() const;

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "rpc/identity.h"
+
 namespace muster::rpc {
 namespace {
 
@@ -167,6 +169,21 @@ TEST_F(Wire, ThePageAndTheProtosSayTheSame) {
     for (const std::string& row : only_page) ADD_FAILURE() << package << ", in docs/wire.md only: | " << row << " |";
     for (const std::string& row : only_protos) ADD_FAILURE() << package << ", in proto/ only: | " << row << " |";
   }
+}
+
+TEST_F(Wire, EveryMethodOfOursSaysWhoMayCallIt) {
+  int methods = 0;
+  for (const std::string package : {"bigfleet.v1alpha1", "muster.v1"}) {
+    for (const std::string& row : compiled_[package]) {
+      if (!row.contains(" -> ")) continue;
+      const size_t dot = row.find('.');
+      const std::string path =
+          fmt::format("/{}.{}/{}", package, row.substr(0, dot), row.substr(dot + 1, row.find(' ') - dot - 1));
+      EXPECT_TRUE(HasRule(path)) << path;
+      ++methods;
+    }
+  }
+  EXPECT_EQ(methods, 17 + 6);
 }
 
 // How much there is, so that a page and protos that shrink together are noticed.

@@ -1,0 +1,47 @@
+// Channel: the one way clients reach a gRPC server, ours or anybody's; and the small things every call needs.
+//
+// Thread-safety: all functions may be called from any thread, and so may a channel's.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "rpc/tls_files.h"
+
+namespace grpc {
+class Channel;
+class ClientContext;
+class Status;
+}  // namespace grpc
+
+namespace muster::rpc {
+
+// For services whose messages grow with the fleet: lists, roll-ups.
+constexpr int kLargeMessageBytes = 256 << 20;
+constexpr int kSmallMessageBytes = 4 << 20;
+
+struct ChannelOptions {
+  std::string target;  // HOST:PORT
+  TlsFiles tls = {};   // plaintext unless given
+  int max_message_bytes = kSmallMessageBytes;
+  // A ping after this long without traffic. Other makes of server take more than one in five minutes for abuse and hang
+  // up; against ours, 30 s is welcome.
+  Duration keep_alive = 310s;
+  // A connection of its own, which shares nothing with other channels to the same target.
+  bool own_connection = false;
+};
+
+// Connects with the first call, and again by itself. With TLS, the server's certificate must come from the CA and name
+// the target's host, and changed files are in use within a second or two. INVALID_ARGUMENT when the target is no
+// HOST:PORT; the error of ReadTlsMaterial when the files are not fit.
+Result<std::shared_ptr<grpc::Channel>> MakeChannel(const ChannelOptions& options);
+
+// A deadline `timeout` from here.
+void SetDeadline(grpc::ClientContext& context, Duration timeout);
+
+Status FromGrpc(const grpc::Status& status);
+grpc::Status ToGrpc(const Status& status);
+
+}  // namespace muster::rpc

@@ -1,0 +1,111 @@
+#include "rpc/server_credentials.h"
+
+#include <grpc/grpc.h>
+#include <grpc/grpc_security.h>
+#include <grpcpp/security/auth_context.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_context.h>
+
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "rpc/tls_protocol.h"
+
+namespace muster::rpc {
+namespace {
+
+std::string_view View(const grpc_slice& slice) {
+  return {reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(slice)), GRPC_SLICE_LENGTH(slice)};
+}
+
+// What gRPC's C layer calls back into. It owns this: handshakes may outlive the server they came to.
+struct Callbacks {
+  explicit Callbacks(const TlsFiles& files) : watcher(files) {}
+
+  std::mutex mu;
+  TlsWatcher watcher;  // guarded by mu
+};
+
+// Before each handshake. With nothing better to offer, gRPC goes on with what it has.
+grpc_ssl_certificate_config_reload_status Fetch(void* state, grpc_ssl_server_certificate_config** config) {
+  auto& callbacks = *static_cast<Callbacks*>(state);
+  const std::lock_guard lock(callbacks.mu);
+  const std::optional<TlsMaterial> material = callbacks.watcher.Changed();
+  if (!material) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+  const grpc_ssl_pem_key_cert_pair pair = {.private_key = material->private_key.c_str(),
+                                           .cert_chain = material->cert_chain.c_str()};
+  *config = grpc_ssl_server_certificate_config_create(material->ca.c_str(), &pair, 1);
+  return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
+}
+
+// Before any service sees the call.
+void CheckCaller(void* /*state*/, grpc_auth_context* context, const grpc_metadata* metadata, size_t size,
+                 grpc_process_auth_metadata_done_cb done, void* user_data) {
+  std::string_view method;
+  for (size_t i = 0; i < size; ++i) {
+    if (View(metadata[i].key) == ":path") method = View(metadata[i].value);
+  }
+  std::vector<std::string> uris;
+  grpc_auth_property_iterator found = grpc_auth_context_find_properties_by_name(context, GRPC_PEER_URI_PROPERTY_NAME);
+  while (const grpc_auth_property* property = grpc_auth_property_iterator_next(&found)) {
+    uris.emplace_back(property->value, property->value_length);
+  }
+  const Status status = Authorise(method, uris);
+  done(user_data, nullptr, 0, nullptr, 0, static_cast<grpc_status_code>(status.code()), status.message().c_str());
+}
+
+// gRPC's C++ layer offers no certificates that change; its C layer does.
+class ReloadingCredentials final : public grpc::ServerCredentials {
+ public:
+  explicit ReloadingCredentials(const TlsFiles& files) {
+    auto* callbacks = new Callbacks(files);
+    credentials_ =
+        grpc_ssl_server_credentials_create_with_options(grpc_ssl_server_credentials_create_options_using_config_fetcher(
+            GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, &Fetch, callbacks));
+    grpc_server_credentials_set_auth_metadata_processor(
+        credentials_, {.process = &CheckCaller,
+                       .destroy = [](void* state) { delete static_cast<Callbacks*>(state); },
+                       .state = callbacks});
+  }
+  ~ReloadingCredentials() override { grpc_server_credentials_release(credentials_); }
+  ReloadingCredentials(const ReloadingCredentials&) = delete;
+  ReloadingCredentials& operator=(const ReloadingCredentials&) = delete;
+
+  void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>& /*processor*/) override {
+    MUSTER_CHECK(false, "calls are checked by the table of identity.h");
+  }
+
+ private:
+  int AddPortToServer(const std::string& address, grpc_server* server) override {
+    return grpc_server_add_http2_port(server, address.c_str(), credentials_);
+  }
+
+  grpc_server_credentials* credentials_ = nullptr;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const TlsFiles& files) {
+  if (!files.given()) return grpc::InsecureServerCredentials();
+  RequireTls13();
+  MUSTER_ASSIGN_OR_RETURN(const TlsMaterial fit, ReadTlsMaterial(files));  // for its error; the callback reads again
+  return std::make_shared<ReloadingCredentials>(files);
+}
+
+std::optional<Identity> CallerOf(const grpc::ServerContextBase& context) {
+  const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
+  if (!peer || !peer->IsPeerAuthenticated()) return std::nullopt;
+  std::vector<std::string> uris;
+  for (const grpc::string_ref& uri : peer->FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME)) {
+    uris.emplace_back(uri.data(), uri.size());
+  }
+  Result<Identity> caller = IdentityOf(uris);
+  MUSTER_CHECK(caller.has_value(), "an authenticated caller was let in without an identity");
+  return *std::move(caller);
+}
+
+}  // namespace muster::rpc

@@ -1,0 +1,27 @@
+// Credentials of a server: TLS 1.3 with client certificates, files looked at before each handshake, and every call
+// checked against the table of identity.h before its service sees it.
+//
+// Thread-safety: may be called from any thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "base/status.h"
+#include "rpc/identity.h"
+#include "rpc/tls_files.h"
+
+namespace grpc {
+class ServerContextBase;
+class ServerCredentials;
+}  // namespace grpc
+
+namespace muster::rpc {
+
+// Plaintext without files. The error is that of ReadTlsMaterial.
+Result<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const TlsFiles& files);
+
+// Who calls, inside a handler; nothing on a plaintext connection, where nobody is checked.
+std::optional<Identity> CallerOf(const grpc::ServerContextBase& context);
+
+}  // namespace muster::rpc

@@ -1,0 +1,241 @@
+// Real sockets and real certificates: who gets in, who does not, and that files may change while all runs.
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <openssl/ssl.h>
+
+#include <array>
+#include <chrono>
+#include <thread>
+
+#include "base/log.h"
+#include "bigfleet/v1alpha1/provider.grpc.pb.h"
+#include "host/temp_dir_for_test.h"
+#include "rpc/certificates_for_test.h"
+#include "rpc/channel.h"
+#include "rpc/health.h"
+#include "rpc/server.h"
+#include "rpc/server_credentials.h"
+
+namespace muster::rpc {
+namespace {
+
+namespace pb = bigfleet::v1alpha1;
+
+constexpr Duration kPatience = 20s;
+constexpr const char* kServerNames = "IP:127.0.0.1";
+
+// Answers Get with the caller's identity as the machine's id, and lists nothing.
+class Echo final : public pb::CapacityProvider::CallbackService {
+  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context, const pb::MachineRef* /*ref*/,
+                                pb::Machine* machine) override {
+    const std::optional<Identity> caller = CallerOf(*context);
+    machine->set_id(caller ? caller->ToString() : "nobody in particular");
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+};
+
+class Tls : public testing::Test {
+ protected:
+  TlsFiles Files(const std::string& name, const std::string& alternatives, int64_t lifetime_seconds = 3600) {
+    return ca_.Write(dir_.path(), name, ca_.Sign(alternatives, lifetime_seconds));
+  }
+
+  host::Address StartServer(const TlsFiles& files) {
+    server_ = std::make_unique<Server>(ServerOptions{.address = {"127.0.0.1", 0}, .tls = files});
+    const std::array<grpc::Service*, 1> services = {&echo_};
+    const Status started = server_->Start(services);
+    EXPECT_EQ(started, Status());
+    server_->SetServing(true);
+    return server_->address();
+  }
+
+  // Who the server takes us for, on a connection of its own.
+  Result<std::string> Call(const TlsFiles& files, const std::string& method = "Get") {
+    const auto channel = MakeChannel({.target = server_->address().ToString(), .tls = files, .own_connection = true});
+    if (!channel) return std::unexpected(channel.error());
+    const auto stub = pb::CapacityProvider::NewStub(*channel);
+    grpc::ClientContext context;
+    SetDeadline(context, kPatience);
+    pb::Machine machine;
+    pb::TransitionAck ack;
+    const grpc::Status status = method == "Get" ? stub->Get(&context, {}, &machine) : stub->Create(&context, {}, &ack);
+    if (!status.ok()) return std::unexpected(FromGrpc(status));
+    return machine.id();
+  }
+
+  host::TempDir dir_;
+  CertificateAuthorityForTest ca_;
+  Echo echo_;
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(Tls, RolesDecideWhoMayCallWhat) {
+  StartServer(Files("server", kServerNames));
+  EXPECT_EQ(Call(Files("admin", "URI:bigfleet://admin")), "bigfleet://admin");
+  EXPECT_EQ(Call(Files("shard", "URI:bigfleet://shard/s-1,URI:spiffe://x/y")), "bigfleet://shard/s-1");
+  const auto refused = Call(Files("cluster", "URI:bigfleet://cluster/c-1"));
+  EXPECT_EQ(refused.error(), Status(Code::kPermissionDenied,
+                                    "\"bigfleet://cluster/c-1\" may not call "
+                                    "\"/bigfleet.v1alpha1.CapacityProvider/Get\""));
+  EXPECT_EQ(Call(Files("admin2", "URI:bigfleet://admin"), "Create").error().code(), Code::kPermissionDenied);
+  EXPECT_EQ(Call(Files("two", "URI:bigfleet://admin,URI:bigfleet://readonly")).error().code(), Code::kPermissionDenied);
+  EXPECT_EQ(Call(Files("none", "DNS:example.org")).error().code(), Code::kPermissionDenied);
+  // Let in by role, the call meets the service, which has no Create.
+  EXPECT_EQ(Call(Files("shard2", "URI:bigfleet://shard/s-1"), "Create").error().code(), Code::kUnimplemented);
+}
+
+TEST_F(Tls, HealthIsForEveryCertificateOfTheCa) {
+  const host::Address where = StartServer(Files("server", kServerNames));
+  EXPECT_EQ(CheckHealth(where, "", kPatience, Files("any", "DNS:example.org")), Status());
+  EXPECT_EQ(CheckHealth(where, "", kPatience).code(), Code::kUnavailable);
+}
+
+TEST_F(Tls, StrangersAndTheExpiredAreRefused) {
+  StartServer(Files("server", kServerNames));
+  log::SetSink([](log::Level, std::string_view, std::span<const log::KeyValue>) {});
+  EXPECT_EQ(Call(Files("expired", "URI:bigfleet://admin", -60)).error().code(), Code::kUnavailable);
+  log::SetSink({});
+  EXPECT_EQ(Call({}).error().code(), Code::kUnavailable);  // plaintext
+  CertificateAuthorityForTest other;
+  TlsFiles stranger = other.Write(dir_.path(), "stranger", other.Sign("URI:bigfleet://admin"));
+  EXPECT_EQ(Call(stranger).error().code(), Code::kUnavailable);  // neither trusts the other
+  stranger.ca = Files("known", "URI:bigfleet://admin").ca;
+  EXPECT_EQ(Call(stranger).error().code(), Code::kUnavailable);  // it trusts the server, not the server it
+}
+
+TEST_F(Tls, ClientsRefuseServersThatAreNotWhomTheyDialled) {
+  StartServer(Files("elsewhere", "DNS:other.example.org"));
+  const TlsFiles admin = Files("admin", "URI:bigfleet://admin");
+  EXPECT_EQ(Call(admin).error().code(), Code::kUnavailable);
+  log::SetSink([](log::Level, std::string_view, std::span<const log::KeyValue>) {});
+  StartServer(Files("expired", kServerNames, -60));
+  log::SetSink({});
+  EXPECT_EQ(Call(admin).error().code(), Code::kUnavailable);
+  Server plaintext({.address = {"127.0.0.1", 0}});
+  ASSERT_TRUE(plaintext.Start().ok());
+  EXPECT_EQ(CheckHealth(plaintext.address(), "", kPatience, admin).code(), Code::kUnavailable);
+}
+
+// The serial number of the certificate that the server shows to a client of at most this TLS version; 0 if they do not
+// come to terms.
+int64_t SerialShown(const host::Address& server, const TlsFiles& files, int newest) {
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()), &SSL_CTX_free);
+  SSL_CTX_set_max_proto_version(context.get(), newest);
+  EXPECT_EQ(SSL_CTX_use_certificate_chain_file(context.get(), files.cert.c_str()), 1);
+  EXPECT_EQ(SSL_CTX_use_PrivateKey_file(context.get(), files.key.c_str(), SSL_FILETYPE_PEM), 1);
+  const std::unique_ptr<BIO, decltype(&BIO_free_all)> connection(BIO_new_ssl_connect(context.get()), &BIO_free_all);
+  BIO_set_conn_hostname(connection.get(), server.ToString().c_str());
+  SSL* ssl = nullptr;
+  BIO_get_ssl(connection.get(), &ssl);
+  const std::array<unsigned char, 3> alpn = {2, 'h', '2'};
+  SSL_set_alpn_protos(ssl, alpn.data(), alpn.size());
+  if (BIO_do_connect(connection.get()) != 1 || BIO_do_handshake(connection.get()) != 1) return 0;
+  const std::unique_ptr<X509, decltype(&X509_free)> shown(SSL_get1_peer_certificate(ssl), &X509_free);
+  return ASN1_INTEGER_get(X509_get0_serialNumber(shown.get()));
+}
+
+TEST_F(Tls, OnlyTls13) {
+  const CertificateForTest made = ca_.Sign(kServerNames);
+  const host::Address where = StartServer(ca_.Write(dir_.path(), "server", made));
+  const TlsFiles admin = Files("admin", "URI:bigfleet://admin");
+  EXPECT_EQ(SerialShown(where, admin, TLS1_3_VERSION),
+            ASN1_INTEGER_get(X509_get0_serialNumber(made.certificate.get())));
+  EXPECT_EQ(SerialShown(where, admin, TLS1_2_VERSION), 0);
+}
+
+TEST_F(Tls, AServerShowsNewFilesAtTheNextHandshakeAndPassesOverHalfARotation) {
+  const auto serial = [](const CertificateForTest& made) {
+    return ASN1_INTEGER_get(X509_get0_serialNumber(made.certificate.get()));
+  };
+  const TlsFiles admin = Files("admin", "URI:bigfleet://admin");
+  const CertificateForTest first = ca_.Sign(kServerNames);
+  const TlsFiles files = ca_.Write(dir_.path(), "server", first);
+  const host::Address where = StartServer(files);
+  EXPECT_EQ(SerialShown(where, admin, TLS1_3_VERSION), serial(first));
+
+  int complaints = 0;
+  log::SetSink([&](log::Level level, std::string_view, std::span<const log::KeyValue>) {
+    if (level == log::Level::kWarn) ++complaints;
+  });
+  const CertificateForTest second = ca_.Sign(kServerNames);
+  CertificateAuthorityForTest::WriteKey(files, second);  // the certificate is still the first one's
+  EXPECT_EQ(SerialShown(where, admin, TLS1_3_VERSION), serial(first));
+  EXPECT_EQ(SerialShown(where, admin, TLS1_3_VERSION), serial(first));
+  EXPECT_EQ(Call(admin), "bigfleet://admin");
+  EXPECT_EQ(complaints, 1);
+  ca_.Write(dir_.path(), "server", second);
+  EXPECT_EQ(SerialShown(where, admin, TLS1_3_VERSION), serial(second));
+  EXPECT_EQ(Call(admin), "bigfleet://admin");
+
+  std::filesystem::remove(files.cert);
+  EXPECT_EQ(SerialShown(where, admin, TLS1_3_VERSION), serial(second));
+  log::SetSink({});
+}
+
+TEST_F(Tls, AClientTakesNewFilesWithoutANewChannel) {
+  StartServer(Files("server", kServerNames));
+  const TlsFiles files = Files("client", "URI:bigfleet://readonly");
+  const auto channel = MakeChannel({.target = server_->address().ToString(), .tls = files, .own_connection = true});
+  ASSERT_TRUE(channel.has_value());
+  const auto stub = pb::CapacityProvider::NewStub(*channel);
+  const auto ask = [&] {
+    grpc::ClientContext context;
+    SetDeadline(context, kPatience);
+    context.set_wait_for_ready(true);
+    pb::Machine machine;
+    EXPECT_TRUE(stub->Get(&context, {}, &machine).ok());
+    return machine.id();
+  };
+  EXPECT_EQ(ask(), "bigfleet://readonly");
+  ca_.Write(dir_.path(), "client", ca_.Sign("URI:bigfleet://admin"));
+  // Each round breaks the connection, until the files, looked at every second, are those of the next one.
+  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  std::string seen;
+  while (seen != "bigfleet://admin" && std::chrono::steady_clock::now() < give_up) {
+    const host::Address where = server_->address();
+    server_->Stop();
+    server_ = std::make_unique<Server>(
+        ServerOptions{.address = where, .tls = Files("server", kServerNames), .stop_grace = 0s});
+    const std::array<grpc::Service*, 1> services = {&echo_};
+    ASSERT_EQ(server_->Start(services), Status());
+    seen = ask();
+  }
+  EXPECT_EQ(seen, "bigfleet://admin");
+}
+
+TEST_F(Tls, FilesThatAreNotFitAreNamed) {
+  const TlsFiles good = Files("good", kServerNames);
+  const auto start = [](const TlsFiles& files) { return Server({.address = {"127.0.0.1", 0}, .tls = files}).Start(); };
+  TlsFiles bad = good;
+  bad.key = Files("other", kServerNames).key;
+  EXPECT_EQ(start(bad), Status(Code::kInvalidArgument, bad.key + ": not the key of the certificate in " + good.cert));
+  EXPECT_EQ(MakeChannel({.target = "h:1", .tls = bad}).error().code(), Code::kInvalidArgument);
+  bad = good;
+  bad.cert = good.key;
+  EXPECT_EQ(start(bad).message(), good.key + ": no certificate in PEM form; give the file with BEGIN CERTIFICATE");
+  bad = good;
+  bad.key = good.cert;
+  EXPECT_EQ(start(bad).message(), good.cert + ": no private key in PEM form; a key with a passphrase cannot be used");
+  bad = good;
+  bad.ca = dir_.File("missing");
+  EXPECT_EQ(start(bad).code(), Code::kNotFound);
+
+  EXPECT_EQ(TlsFilesFromFlags("", "", ""), TlsFiles());
+  EXPECT_FALSE(TlsFiles().given());
+  EXPECT_EQ(TlsFilesFromFlags("c", "k", "a"), (TlsFiles{.cert = "c", .key = "k", .ca = "a"}));
+  EXPECT_EQ(TlsFilesFromFlags("c", "k", "").error(),
+            Status(Code::kInvalidArgument,
+                   "--tls-ca is missing: TLS needs --tls-cert, --tls-key and --tls-ca, all three or none"));
+  EXPECT_EQ(TlsFilesFromFlags("", "", "a").error().code(), Code::kInvalidArgument);
+}
+
+TEST(Channel, ATargetIsHostAndPort) {
+  for (const char* target : {"", "host", ":7000", "host:"}) {
+    EXPECT_EQ(MakeChannel({.target = target}).error().code(), Code::kInvalidArgument) << target;
+  }
+}
+
+}  // namespace
+}  // namespace muster::rpc
