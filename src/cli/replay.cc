@@ -8,6 +8,7 @@
 #include "base/codec.h"
 #include "cli/verbs.h"
 #include "core/counter/counter.h"
+#include "core/provider/provider.h"
 
 namespace muster::cli {
 namespace {
@@ -43,6 +44,7 @@ Result<int> Replay(const Flags& flags) {
 Result<int> ReplayAny(const Flags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const std::string name, host::JournalCoreName(flags.directory));
   if (name == counter::Core::kName) return Replay<counter::Core>(flags);
+  if (name == provider::Core::kName) return Replay<provider::Core>(flags);
   return Error(Code::kUnimplemented,
                fmt::format("{} is a journal of '{}', which this build does not know", flags.directory, name));
 }

@@ -12,6 +12,7 @@
 #include "host/system_clock.h"
 #include "sim/campaign.h"
 #include "sim/counter_world.h"
+#include "sim/provider_world.h"
 
 namespace muster::cli {
 namespace {
@@ -161,6 +162,13 @@ void AddSim(CommandLine& app) {
               [](const Flags& flags) {
                 return [journal = flags.journal](uint64_t seed) {
                   return sim::RunCounterWorld(seed, {.journal_directory = journal});
+                };
+              });
+  AddScenario(sim, "provider",
+              "Three shards, one of them a zombie, against the provider under crashes and a bad network",
+              [](const Flags& flags) {
+                return [journal = flags.journal](uint64_t seed) {
+                  return sim::RunProviderWorld(seed, {.journal_directory = journal});
                 };
               });
 }

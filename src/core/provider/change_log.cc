@@ -5,7 +5,6 @@
 #include "base/check.h"
 #include "base/codec.h"
 #include "base/hash.h"
-#include "base/probe.h"
 
 namespace muster::provider {
 namespace {
@@ -34,7 +33,7 @@ std::optional<Cursor> FromRevision(std::string_view revision, uint64_t lineage, 
   if (Checksum(bytes) != revision.substr(bytes.size())) return std::nullopt;
   auto cursor = codec::FromBytes<Cursor>(bytes);
   if (!cursor || cursor->ranges.size() > kMostRanges || cursor->open_after > newest) return std::nullopt;
-  if (cursor->lineage != lineage && !MUTANT("provider.cursor_of_another_life")) return std::nullopt;
+  if (cursor->lineage != lineage) return std::nullopt;
   for (const Range& range : cursor->ranges) {
     if (range.after > range.upto || range.upto > newest) return std::nullopt;
   }
