@@ -245,6 +245,7 @@ class Checker {
     if (!SameKeys(need).empty() || BindsSpread(need) || IsShared(key)) return;
     std::set<std::string> acted;
     std::vector<std::string> arriving = PledgedBefore(key, MachineState::kDraining);
+    std::erase_if(arriving, [&](const std::string& id) { return !CanServe(At(id), need); });
     std::vector<std::string> disturbed;
     for (const Action& action : decision_.actions) {
       acted.insert(action.machine);

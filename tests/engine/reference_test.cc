@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -114,7 +115,9 @@ bool HasEqualRows(const Scene& scene) {
 
 TEST(ReferenceEngine, Settles) {
   int longest = 0;
-  for (uint64_t seed = 0; seed < 4'000 * Scale(); ++seed) {
+  uint64_t in_flight = 0;
+  const uint64_t worlds = 4'000 * Scale();
+  for (uint64_t seed = 0; seed < worlds; ++seed) {
     const Scene scene = SceneFor(2'000'000 + seed / kFlavours.size(), kFlavours[seed % kFlavours.size()]);
     const SettleResult result = Settle(scene, Reference);
     ASSERT_EQ(result.broken, std::nullopt) << "seed " << seed;
@@ -122,9 +125,13 @@ TEST(ReferenceEngine, Settles) {
     ASSERT_FALSE(result.too_long) << "seed " << seed << ": " << result.rounds << " rounds";
     // Two rows of one key share their machines and may pack them differently from round to round.
     ASSERT_TRUE(!result.buys_again || HasEqualRows(scene)) << "seed " << seed;
+    in_flight += result.buys_in_flight && !HasEqualRows(scene) ? 1 : 0;
     longest = std::max(longest, result.rounds);
   }
-  RecordProperty("longest_run", longest);
+  // Nothing is promised of rounds in which actions are still being carried out, but it is as good as never: a gang
+  // counts what others bought meanwhile before what is still being made for it. [P1.credit]
+  EXPECT_LE(in_flight * 100'000, worlds);
+  fmt::print("{} worlds settle, longest run {}, {} bought again in flight\n", worlds, longest, in_flight);
 }
 
 TEST(ReferenceEngine, ARestartWithItsMemoryCausesNoAction) {
@@ -144,32 +151,68 @@ TEST(ReferenceEngine, ARestartWithItsMemoryCausesNoAction) {
   EXPECT_GT(acts_without_attribution, 0) << "the test would not notice lost attribution";
 }
 
-// What a search over settling worlds finds, if anything.
-std::string Trouble(const Scene& scene) {
+// What is wrong with how the world settles, if anything.
+std::string SettlingTrouble(uint64_t seed, size_t flavour) {
+  const Scene scene = SceneFor(2'000'000 + seed, kFlavours[flavour]);
   if (HasEqualRows(scene)) return "";
   const SettleResult result = Settle(scene, Reference);
   if (result.loops) return "a loop";
-  if (result.buys_again) return "buying again";
+  if (result.buys_again || result.buys_in_flight) return "buying again";
   if (result.too_long) return "too many rounds";
-  return result.broken.value_or("");
+  return "";
 }
 
-// Every rule that stops loops or buying twice: with the rule the search finds nothing (Settles), without it, it does.
+std::string SwayingTrouble(uint64_t seed, Family family) {
+  Choices choices = ChoicesFor(4'000'000 + seed);
+  const Swaying swaying = RandomSwaying(choices, family);
+  const SwayResult result = Sway(choices, swaying, 40, Reference);
+  if (result.preempts > swaying.preempts) return "preempting again";
+  if (result.bought_again > 0) return "buying again";
+  return "";
+}
+
+TEST(ReferenceEngine, KeepsTheInvariantsWhileDemandSways) {
+  for (const Family family : {Family::kHalfGangs, Family::kPledges, Family::kSurplus}) {
+    for (uint64_t seed = 0; seed < 100 * Scale(); ++seed) {
+      Choices choices = ChoicesFor(4'000'000 + seed);
+      const Swaying swaying = RandomSwaying(choices, family);
+      ASSERT_EQ(Sway(choices, swaying, 40, Reference).broken, std::nullopt) << "seed " << seed;
+    }
+  }
+}
+
+// Every rule that stops loops, flapping or buying twice: with the rule the search finds nothing, in the same worlds and
+// more (here and in Settles), without it, it does.
+struct RuleCase {
+  const char* rule;
+  std::function<std::string(uint64_t seed)> trouble;
+  uint64_t worlds;  // to look at with the rule on
+};
+const std::vector<RuleCase> kRuleCases = {
+    {"rule.own_first", [](uint64_t seed) { return SettlingTrouble(seed, 0); }, 3'000},
+    {"rule.folded_identity", [](uint64_t seed) { return SettlingTrouble(seed, 5); }, 20'000},
+    {"rule.skew_own", [](uint64_t seed) { return SettlingTrouble(seed, 4); }, 5'000},
+    {"rule.gang_whole", [](uint64_t seed) { return SwayingTrouble(seed, Family::kHalfGangs); }, 1'000},
+    {"rule.pledgee_first", [](uint64_t seed) { return SwayingTrouble(seed, Family::kPledges); }, 1'000},
+    {"rule.surplus_first", [](uint64_t seed) { return SwayingTrouble(seed, Family::kSurplus); }, 1'000},
+};
+
 TEST(ReferenceEngine, WithoutARuleTheSearchFindsTrouble) {
-  struct Case {
-    const char* rule;
-    size_t flavour;  // of worlds in which the rule matters most
-  };
-  for (const Case& c : {Case{"rule.own_first", 0}, Case{"rule.gang_whole", 2}, Case{"rule.pledgee_first", 0},
-                        Case{"rule.surplus_first", 6}, Case{"rule.folded_identity", 5}, Case{"rule.skew_own", 4}}) {
+  for (const RuleCase& c : kRuleCases) {
     const faults::ScopedMutant off(c.rule);
     std::string trouble;
     uint64_t worlds = 0;
-    for (; worlds < 20'000 && trouble.empty(); ++worlds) {
-      trouble = Trouble(SceneFor(2'000'000 + worlds, kFlavours[c.flavour]));
-    }
+    for (; worlds < c.worlds && trouble.empty(); ++worlds) trouble = c.trouble(worlds);
     EXPECT_FALSE(trouble.empty()) << c.rule << " is not missed in " << worlds << " worlds";
     fmt::print("without {}: {} after {} worlds\n", c.rule, trouble, worlds);
+  }
+}
+
+TEST(ReferenceEngine, WithTheRulesTheSameSearchFindsNone) {
+  for (const RuleCase& c : kRuleCases) {
+    for (uint64_t seed = 0; seed < c.worlds * Scale(); ++seed) {
+      ASSERT_EQ(c.trouble(seed), "") << "searching for what lacks " << c.rule << ", seed " << seed;
+    }
   }
 }
 

@@ -58,7 +58,7 @@ SettleResult Settle(Scene scene, const DecideFn& decide) {
   for (const model::Need& need : scene.world.needs) priorities.insert(need.profile.priority());
   WorldSteps steps(scene.dwell);
   std::set<std::pair<NeedKey, size_t>> folds;
-  bool content = false;  // nobody was short in the round before, and nothing has changed since
+  bool content = false;  // nobody was short in the last round at rest, and nothing has changed since
   int last_change = 1;   // transitions found under way end in round 1
   int last_action = 0;
   for (int round = 1; round <= kMaxRounds && round - last_action <= kQuietRounds; ++round) {
@@ -69,9 +69,10 @@ SettleResult Settle(Scene scene, const DecideFn& decide) {
     folds = folds_now;
     const bool reclaims = Count(decision, ActionKind::kReclaim) > 0;
     const bool acquires = std::ranges::any_of(decision.actions, IsAcquisition);
-    if (content && !refolded && (acquires || Count(decision, ActionKind::kPreempt) > 0)) result.buys_again = true;
+    const bool takes = acquires || Count(decision, ActionKind::kPreempt) > 0;
+    if (content && !refolded && takes) (nothing_moves ? result.buys_again : result.buys_in_flight) = true;
     const bool short_now = std::ranges::any_of(decision.needs, [](const NeedVerdict& v) { return !v.satisfied; });
-    content = !short_now && !reclaims && nothing_moves;
+    content = (nothing_moves ? !short_now : content && !refolded) && !reclaims;
     if (reclaims || refolded) last_change = round;
     if (!decision.actions.empty()) last_action = round;
     result.loops = round == kMaxRounds;
@@ -104,6 +105,29 @@ std::optional<std::string> RunHistory(Choices& choices, Scene scene, int changes
     }
   }
   return broken;
+}
+
+SwayResult Sway(Choices& choices, Swaying swaying, int cycles, const DecideFn& decide) {
+  SwayResult result;
+  Scene& scene = swaying.scene;
+  const NeedKey sways = KeyOf(scene.world.needs[swaying.need]);
+  std::set<NeedKey> covered;
+  WorldSteps steps(scene.dwell);
+  for (int cycle = 0; cycle < cycles; ++cycle) {
+    if (choices.OneIn(2))
+      SetDemand(swaying, static_cast<int64_t>(choices.Below(static_cast<size_t>(swaying.most) + 1)));
+    const Decision decision = DecideChecked(scene, decide, result.broken);
+    for (const Action& action : decision.actions) {
+      if (IsAcquisition(action) && covered.contains(*action.need)) ++result.bought_again;
+    }
+    result.preempts += Count(decision, ActionKind::kPreempt);
+    for (const NeedVerdict& verdict : decision.needs) {
+      if (verdict.satisfied && KeyOf(verdict.need) != sways) covered.insert(KeyOf(verdict.need));
+    }
+    steps.Advance(scene.world, decision);
+    scene.now += 10s;
+  }
+  return result;
 }
 
 FlapResult Flap(uint64_t seed, Duration surplus_hold, int rounds, const DecideFn& decide) {

@@ -14,13 +14,13 @@ using model::MachineState;
 // [PL.reserved] What earlier gangs hold is out of reach (held_for); what later needs wait for, or needs whose cluster
 // is away [PL.no-session], is a last resort.
 bool IsReserved(const Cycle& cycle, NeedIndex need, const MachineRow& row) {
-  if (!row.pledge || *row.pledge == cycle.needs[need].key || MUTANT("rule.pledgee_first")) return false;
+  if (!row.pledge || *row.pledge == cycle.needs[need].key) return false;
   PROBE("reference.reserved");
   return true;
 }
 
 bool IsHeldByAnother(const MachineRow& row, NeedIndex need) {
-  return row.held_for.valid() && row.held_for != need && !MUTANT("rule.pledgee_first");
+  return row.held_for.valid() && row.held_for != need;
 }
 
 Cost CostOf(const Cycle& cycle, NeedIndex need, const MachineRow& row) {
@@ -37,7 +37,7 @@ std::vector<Candidate> Candidates(const Cycle& cycle, NeedIndex index, MachineSt
   for (const MachineIndex m : state == MachineState::kIdle ? cycle.idle : cycle.speculative) {
     const MachineRow& row = cycle.machines[m];
     if (row.claimed_by.valid() || (filter && !filter(m))) continue;
-    const bool mine = row.pledge == need.key && !MUTANT("rule.pledgee_first");
+    const bool mine = row.pledge == need.key;
     if (mine != pledged || IsHeldByAnother(row, index) || !CanServe(cycle, need, m)) continue;
     Cost cost = CostOf(cycle, index, row);
     cost.reserved = IsReserved(cycle, index, row);

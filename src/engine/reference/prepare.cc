@@ -39,7 +39,7 @@ MachineMemory Refresh(const model::Machine& machine, const MachineMemory& old, M
       fresh.draining_since = old.draining_since.value_or(now);
       break;
     case MachineState::kIdle:
-      fresh.pledge = old.pledge;
+      if (!MUTANT("rule.pledgee_first")) fresh.pledge = old.pledge;
       fresh.idle_since = old.idle_since.value_or(now);
       break;
     default: break;
