@@ -19,9 +19,7 @@ bool IsReserved(const Cycle& cycle, NeedIndex need, const MachineRow& row) {
   return true;
 }
 
-bool IsHeldByAnother(const MachineRow& row, NeedIndex need) {
-  return row.held_for.valid() && row.held_for != need;
-}
+bool IsHeldByAnother(const MachineRow& row, NeedIndex need) { return row.held_for.valid() && row.held_for != need; }
 
 Cost CostOf(const Cycle& cycle, NeedIndex need, const MachineRow& row) {
   return row.state() == MachineState::kIdle
