@@ -245,16 +245,21 @@ std::vector<Candidate> Prune(const Cycle& cycle, std::vector<Candidate> picks, c
   for (size_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;  // the later in pool order goes first
   std::ranges::stable_sort(order, [&](size_t a, size_t b) { return picks[a].cost > picks[b].cost; });
   std::vector<bool> dropped(picks.size(), false);
-  for (const size_t i : order) {
+  for (size_t at = 0; at < order.size();) {
+    const size_t i = order[at];
     const Amounts& each = cycle.machines[picks[i].machine].allocatable;
-    bool redundant = true;
+    bool redundant = !dropped[i];
     for (size_t d = 0; d < deficit.size(); ++d) {
       redundant = redundant && std::min<Wide>(taken[d] - each[d], deficit[d]) == std::min<Wide>(taken[d], deficit[d]);
     }
-    if (!redundant || (may_drop && !may_drop(picks[i]))) continue;
+    if (!redundant || (may_drop && !may_drop(picks[i]))) {
+      ++at;
+      continue;
+    }
     PROBE("reference.pruned");
     dropped[i] = true;
     for (size_t d = 0; d < taken.size(); ++d) taken[d] -= each[d];
+    at = may_drop ? 0 : at + 1;  // what may_drop refused before it may allow now
   }
   std::vector<Candidate> kept;
   for (size_t i = 0; i < picks.size(); ++i) {

@@ -1,0 +1,332 @@
+#include "engine/fast/catalogue.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "base/check.h"
+#include "base/hash.h"
+
+namespace muster::engine::fast {
+namespace {
+
+uint64_t HashOf(const Amounts& amounts, size_t n) {
+  Hasher hasher;
+  for (size_t d = 0; d < n; ++d) hasher.Add(static_cast<uint64_t>(amounts[d]));
+  return hasher.value();
+}
+
+uint64_t ClassHash(const model::Machine& machine) {
+  Hasher hasher;
+  hasher.Add(machine.instance_type);
+  hasher.Add(machine.zone);
+  hasher.Add(static_cast<uint64_t>(machine.capacity_type));
+  hasher.Add(static_cast<uint64_t>(machine.price_per_hour.micros));
+  hasher.Add(static_cast<uint64_t>(machine.interruption_probability.millionths));
+  for (const auto& [name, amount] : machine.EffectiveAllocatable().entries()) {
+    hasher.Add(name);
+    hasher.Add(static_cast<uint64_t>(amount));
+  }
+  for (const auto& [key, value] : machine.labels) {
+    hasher.Add(key);
+    hasher.Add(value);
+  }
+  return hasher.value();
+}
+
+std::string Posting(std::string_view key, std::string_view value) {
+  std::string posting(key);
+  posting += '\0';
+  posting += value;
+  return posting;
+}
+
+}  // namespace
+
+std::optional<std::string_view> Class::Attribute(std::string_view key) const {
+  if (key == model::kInstanceTypeKey)
+    return instance_type.empty() ? std::nullopt : std::optional(std::string_view(instance_type));
+  if (key == model::kZoneKey) return zone.empty() ? std::nullopt : std::optional(std::string_view(zone));
+  const auto it = labels.find(std::string(key));
+  return it == labels.end() ? std::nullopt : std::optional(std::string_view(it->second));
+}
+
+std::vector<std::string> Filter::TopologyKeys() const {
+  if (is_gang()) return same_keys;
+  std::vector<std::string> keys;
+  for (const model::Spread& constraint : spread) keys.push_back(constraint.topology_key);
+  return keys;
+}
+
+uint32_t DomainOf(const Fit& fit, ClassId id) {
+  const auto at = std::ranges::lower_bound(fit.classes, id);
+  return fit.domain_of[static_cast<size_t>(at - fit.classes.begin())];
+}
+
+Amounts Catalogue::Dense(const model::Resources& resources) {
+  Amounts amounts;
+  for (const auto& [name, amount] : resources.entries()) {
+    size_t d = 0;
+    while (d < names_.size() && names_[d] != name) ++d;
+    if (d == names_.size()) {
+      MUSTER_CHECK(d < kMaxDimensions, "more than {} resource dimensions", kMaxDimensions);
+      names_.push_back(name);
+      by_name_.push_back(static_cast<uint32_t>(d));
+      std::ranges::sort(by_name_, {}, [&](uint32_t i) -> const std::string& { return names_[i]; });
+    }
+    amounts[d] = amount;
+  }
+  return amounts;
+}
+
+model::Resources Catalogue::Sparse(const Amounts& amounts) const {
+  model::Resources resources;
+  for (const uint32_t d : by_name_) {
+    if (amounts[d] != 0) resources.Set(names_[d], amounts[d]);
+  }
+  return resources;
+}
+
+bool Catalogue::HasRoomFor(const model::Resources& resources) const {
+  size_t unknown = 0;
+  for (const auto& [name, amount] : resources.entries())
+    unknown += std::ranges::find(names_, name) == names_.end() ? 1 : 0;
+  return names_.size() + unknown <= kMaxDimensions;
+}
+
+ShapeId Catalogue::ShapeOf(const Amounts& each) {
+  // Dimensions may still come: the hash reads those that are not zero only.
+  Hasher hasher;
+  for (size_t d = 0; d < kMaxDimensions; ++d) {
+    if (each[d] != 0) {
+      hasher.Add(d);
+      hasher.Add(static_cast<uint64_t>(each[d]));
+    }
+  }
+  const ShapeId known = shape_lookup_.Find(hasher.value(), [&](uint32_t i) { return shapes_[i].each == each; });
+  if (known != kNoId) return known;
+  const auto id = static_cast<ShapeId>(shapes_.size());
+  shapes_.push_back({.each = each});
+  shape_lookup_.Insert(hasher.value(), id);
+  return id;
+}
+
+bool Catalogue::IsOfClass(const model::Machine& machine, ClassId id) const {
+  const Class& c = classes_[id];
+  if (c.price != machine.price_per_hour.micros || c.probability != machine.interruption_probability.millionths ||
+      c.capacity_type != machine.capacity_type || c.instance_type != machine.instance_type || c.zone != machine.zone ||
+      c.labels != machine.labels) {
+    return false;
+  }
+  const Amounts& each = shapes_[c.shape].each;
+  size_t dims = 0;
+  for (const int64_t amount : each.v) dims += amount != 0 ? 1 : 0;
+  const auto& entries = machine.EffectiveAllocatable().entries();
+  if (entries.size() != dims) return false;
+  for (const auto& [name, amount] : entries) {
+    size_t d = 0;
+    while (d < names_.size() && names_[d] != name) ++d;
+    if (d == names_.size() || each[d] != amount) return false;
+  }
+  return true;
+}
+
+ClassId Catalogue::ClassOf(const model::Machine& machine) {
+  const uint64_t hash = ClassHash(machine);
+  const ClassId known = class_lookup_.Find(hash, [&](uint32_t i) { return IsOfClass(machine, i); });
+  if (known != kNoId) return known;
+  const auto id = static_cast<ClassId>(classes_.size());
+  Class fresh{.instance_type = machine.instance_type,
+              .zone = machine.zone,
+              .labels = machine.labels,
+              .capacity_type = machine.capacity_type,
+              .price = machine.price_per_hour.micros,
+              .probability = machine.interruption_probability.millionths,
+              .shape = ShapeOf(Dense(machine.EffectiveAllocatable()))};
+  fresh.drain = DrainRow(machine.instance_type);
+  classes_.push_back(std::move(fresh));
+  class_lookup_.Insert(hash, id);
+  Index(id);
+  return id;
+}
+
+void Catalogue::Index(ClassId id) {
+  const Class& c = classes_[id];
+  if (!c.instance_type.empty()) postings_[Posting(model::kInstanceTypeKey, c.instance_type)].push_back(id);
+  if (!c.zone.empty()) postings_[Posting(model::kZoneKey, c.zone)].push_back(id);
+  for (const auto& [key, value] : c.labels) {
+    if (key != model::kInstanceTypeKey && key != model::kZoneKey) postings_[Posting(key, value)].push_back(id);
+  }
+}
+
+void Catalogue::CountLive(ClassId id, int64_t change) {
+  Class& c = classes_[id];
+  Shape& shape = shapes_[c.shape];
+  const bool had = c.live > 0;
+  c.live += change;
+  shape.live += change;
+  if (had != (c.live > 0)) ++live_version_;
+}
+
+bool Catalogue::RefreshSizes() {
+  if (sized_version_ == live_version_) return false;
+  sized_version_ = live_version_;
+  Amounts largest;
+  for (const Shape& shape : shapes_) {
+    if (shape.live == 0) continue;
+    for (size_t d = 0; d < dimensions(); ++d) largest[d] = std::max(largest[d], shape.each[d]);
+  }
+  bool changed = false;
+  for (Shape& shape : shapes_) {
+    Wide size = 0;
+    for (size_t d = 0; d < dimensions(); ++d) {
+      if (largest[d] > 0) size += Ratio(shape.each[d], largest[d]);
+    }
+    changed = changed || size != shape.size;
+    shape.size = size;
+  }
+  return changed;
+}
+
+uint32_t Catalogue::FilterOf(const model::Profile& profile) {
+  const std::string& fingerprint = profile.fingerprint();
+  std::string text = fingerprint.substr(std::min(fingerprint.find("|reqs="), fingerprint.size()));
+  const auto [it, is_new] = filter_of_.emplace(std::move(text), static_cast<uint32_t>(filters_.size()));
+  if (!is_new) return it->second;
+  Filter filter{.requirements = profile.requirements()};
+  for (const model::Requirement& requirement : filter.requirements) {
+    if (requirement.op == model::Operator::kSame) filter.same_keys.push_back(requirement.key);
+  }
+  for (const model::Spread& spread : profile.spread()) {
+    if (!filter.is_gang() && spread.when == model::WhenUnsatisfiable::kDoNotSchedule) filter.spread.push_back(spread);
+  }
+  filters_.push_back(std::move(filter));
+  return it->second;
+}
+
+bool Catalogue::MatchesFilter(const Filter& filter, ClassId id) const {
+  const Class& c = classes_[id];
+  for (const model::Requirement& requirement : filter.requirements) {
+    if (!model::Matches(requirement, c.Attribute(requirement.key))) return false;
+  }
+  for (const model::Spread& spread : filter.spread) {
+    if (!c.Attribute(spread.topology_key)) return false;
+  }
+  return true;
+}
+
+// Tries the classes that came since. Starts from the requirement that the fewest classes can pass.
+void Catalogue::Extend(Filter& filter) {
+  const model::Requirement* narrow = nullptr;
+  size_t fewest = classes_.size() - filter.seen;
+  for (const model::Requirement& requirement : filter.requirements) {
+    if (requirement.op != model::Operator::kIn) continue;
+    size_t count = 0;
+    for (const std::string& value : requirement.values) {
+      const auto it = postings_.find(Posting(requirement.key, value));
+      if (it != postings_.end()) count += it->second.size();
+    }
+    if (count < fewest) {
+      fewest = count;
+      narrow = &requirement;
+    }
+  }
+  const size_t before = filter.classes.size();
+  const auto consider = [&](ClassId id) {
+    if (id >= filter.seen && MatchesFilter(filter, id)) filter.classes.push_back(id);
+  };
+  if (narrow == nullptr) {
+    for (ClassId id = filter.seen; id < classes_.size(); ++id) consider(id);
+  } else {
+    for (const std::string& value : narrow->values) {
+      const auto it = postings_.find(Posting(narrow->key, value));
+      if (it == postings_.end()) continue;
+      for (const ClassId id : it->second) consider(id);
+    }
+    std::ranges::sort(filter.classes.begin() + static_cast<ptrdiff_t>(before), filter.classes.end());
+  }
+  filter.seen = static_cast<uint32_t>(classes_.size());
+}
+
+FitId Catalogue::FitOf(uint32_t filter, const Amounts& min_unit) {
+  Hasher hasher;
+  hasher.Add(filter);
+  hasher.Add(HashOf(min_unit, kMaxDimensions));
+  const FitId known = fit_lookup_.Find(
+      hasher.value(), [&](uint32_t i) { return fits_[i].filter == filter && fits_[i].min_unit == min_unit; });
+  if (known != kNoId) return known;
+  const auto id = static_cast<FitId>(fits_.size());
+  fits_.push_back({.filter = filter, .min_unit = min_unit});
+  fit_lookup_.Insert(hasher.value(), id);
+  return id;
+}
+
+const Fit& Catalogue::fit(FitId id) {
+  Fit& fit = fits_[id];
+  Filter& filter = filters_[fit.filter];
+  if (filter.seen < classes_.size()) Extend(filter);
+  for (; fit.seen < filter.classes.size(); ++fit.seen) {
+    const ClassId c = filter.classes[fit.seen];
+    if (!fast::Covers(each(c), fit.min_unit, kMaxDimensions)) continue;
+    fit.classes.push_back(c);
+    fit.domains_version = 0;
+    if (fit.bits.size() <= c / 64) fit.bits.resize(c / 64 + 1, 0);
+    fit.bits[c / 64] |= uint64_t{1} << (c % 64);
+  }
+  return fit;
+}
+
+const Fit& Catalogue::FitWithDomains(FitId id) {
+  fit(id);
+  Fit& fit = fits_[id];
+  if (fit.domains_version == live_version_) return fit;
+  fit.domains_version = live_version_;
+  const Filter& filter = filters_[fit.filter];
+  const std::vector<std::string> keys = filter.TopologyKeys();
+  std::vector<std::vector<std::string>> domains;
+  std::vector<std::vector<std::string>> of_class;
+  for (const ClassId c : fit.classes) {
+    std::vector<std::string> domain;
+    for (const std::string& key : keys) domain.emplace_back(classes_[c].Attribute(key).value_or(""));
+    of_class.push_back(domain);
+    domains.push_back(std::move(domain));
+  }
+  std::ranges::sort(domains);
+  const auto repeated = std::ranges::unique(domains);
+  domains.erase(repeated.begin(), repeated.end());
+  fit.domains = std::move(domains);
+  fit.domain_of.clear();
+  fit.in_domain.assign(fit.domains.size(), {});
+  for (size_t i = 0; i < fit.classes.size(); ++i) {
+    const auto at = std::ranges::lower_bound(fit.domains, of_class[i]);
+    fit.domain_of.push_back(static_cast<uint32_t>(at - fit.domains.begin()));
+    fit.in_domain[fit.domain_of.back()].push_back(fit.classes[i]);
+  }
+  fit.value_of.assign(filter.spread.size(), {});
+  fit.values.clear();
+  fit.value_lives.clear();
+  for (size_t c = 0; c < filter.spread.size(); ++c) {
+    std::vector<std::string> values;
+    for (const auto& domain : fit.domains) values.push_back(domain[c]);
+    std::ranges::sort(values);
+    const auto again = std::ranges::unique(values);
+    values.erase(again.begin(), again.end());
+    for (const auto& domain : fit.domains) {
+      fit.value_of[c].push_back(static_cast<uint32_t>(std::ranges::lower_bound(values, domain[c]) - values.begin()));
+    }
+    fit.values.push_back(static_cast<uint32_t>(values.size()));
+    fit.value_lives.emplace_back(values.size(), false);
+    for (size_t i = 0; i < fit.classes.size(); ++i) {
+      if (classes_[fit.classes[i]].live > 0) fit.value_lives[c][fit.value_of[c][fit.domain_of[i]]] = true;
+    }
+  }
+  return fit;
+}
+
+uint32_t Catalogue::DrainRow(std::string_view instance_type) {
+  const auto [it, is_new] = drain_of_.emplace(instance_type, static_cast<uint32_t>(drain_types_.size()));
+  if (is_new) drain_types_.emplace_back(instance_type);
+  return it->second;
+}
+
+}  // namespace muster::engine::fast

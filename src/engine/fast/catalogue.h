@@ -1,0 +1,144 @@
+// Catalogue: the kinds of things a fleet is made of. Dimensions, shapes (allocatable vectors), classes (machines that
+// differ in nothing but id and state), filters (requirements) and fits (which classes can serve a need).
+//
+// A fleet has many machines but few classes, so a profile is matched against classes, once; the answer is kept and only
+// tried against classes that came since.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/fast/amounts.h"
+#include "engine/fast/ids.h"
+#include "engine/fast/lookup.h"
+#include "model/machine.h"
+#include "model/profile.h"
+
+namespace muster::engine::fast {
+
+struct Shape {
+  Amounts each;
+  int64_t live = 0;  // machines that are not Failed
+  Wide size = 0;
+};
+
+struct Class {
+  std::string instance_type;
+  std::string zone;
+  std::map<std::string, std::string> labels;
+  model::CapacityType capacity_type = model::CapacityType::kUnspecified;
+  int64_t price = 0;        // micro-dollars an hour
+  int64_t probability = 0;  // of interruption, in millionths
+  ShapeId shape = kNoId;
+  int64_t live = 0;            // machines that are not Failed
+  std::vector<GroupId> free;   // Idle and Speculative groups
+  std::vector<GroupId> bound;  // Configured groups, of all clusters
+  uint32_t drain = kNoId;      // row of the instance type's drain mean
+
+  std::optional<std::string_view> Attribute(std::string_view key) const;
+};
+
+// The requirements of a profile, and the topology it asks for.
+struct Filter {
+  std::vector<model::Requirement> requirements;
+  std::vector<std::string> same_keys;  // a gang's; empty otherwise
+  std::vector<model::Spread> spread;   // the binding constraints; none for a gang
+  std::vector<ClassId> classes;        // those that match and have every key it spreads over
+  uint32_t seen = 0;                   // classes tried so far
+
+  bool is_gang() const { return !same_keys.empty(); }
+  // What a domain of this filter is named by.
+  std::vector<std::string> TopologyKeys() const;
+};
+
+struct Fit {
+  uint32_t filter = kNoId;
+  Amounts min_unit;
+  std::vector<ClassId> classes;  // ascending
+  std::vector<uint64_t> bits;    // the same, by class
+  uint32_t seen = 0;             // of the filter's classes
+  // Of a filter with topology keys: domains by name, and each class's.
+  std::vector<std::vector<std::string>> domains;  // sorted
+  std::vector<uint32_t> domain_of;                // parallel to `classes`
+  uint64_t domains_version = 0;                   // of Catalogue::live_version()
+  std::vector<std::vector<ClassId>> in_domain;    // by domain
+  // Spread: per constraint, how many values there are, and the value of each domain.
+  std::vector<std::vector<uint32_t>> value_of;  // [constraint][domain]
+  std::vector<uint32_t> values;                 // [constraint]
+  std::vector<std::vector<bool>> value_lives;   // [constraint][value]: a machine that is not Failed has it
+
+  bool Has(ClassId id) const { return id / 64 < bits.size() && (bits[id / 64] >> (id % 64) & 1) != 0; }
+};
+
+// The domain of a class in a fit that has domains and serves with it.
+uint32_t DomainOf(const Fit& fit, ClassId id);
+
+class Catalogue {
+ public:
+  size_t dimensions() const { return names_.size(); }
+  const std::vector<std::string>& dimension_names() const { return names_; }
+  // Dimensions in the order of their names.
+  const std::vector<uint32_t>& by_name() const { return by_name_; }
+
+  Amounts Dense(const model::Resources& resources);
+  model::Resources Sparse(const Amounts& amounts) const;
+  // Whether `resources` would need more dimensions than there is room for.
+  bool HasRoomFor(const model::Resources& resources) const;
+
+  ClassId ClassOf(const model::Machine& machine);
+  bool IsOfClass(const model::Machine& machine, ClassId id) const;
+  Class& cls(ClassId id) { return classes_[id]; }
+  const Class& cls(ClassId id) const { return classes_[id]; }
+  const Shape& shape_of(ClassId id) const { return shapes_[classes_[id].shape]; }
+  const Amounts& each(ClassId id) const { return shapes_[classes_[id].shape].each; }
+  size_t classes() const { return classes_.size(); }
+
+  // A machine of this class came (+1) or went (-1), Failed ones not counted.
+  void CountLive(ClassId id, int64_t change);
+  // Sizes are relative to the largest machine there is. Call before a cycle; true if the order of pools may change.
+  bool RefreshSizes();
+  uint64_t live_version() const { return live_version_; }
+
+  uint32_t FilterOf(const model::Profile& profile);
+  const Filter& filter(uint32_t id) const { return filters_[id]; }
+  FitId FitOf(uint32_t filter, const Amounts& min_unit);
+  // The fit with every class known by now.
+  const Fit& fit(FitId id);
+  // The same, without looking for new classes: safe from several threads once fit() was called in this cycle.
+  const Fit& fit_as_is(FitId id) const { return fits_[id]; }
+  // The same with domains by name.
+  const Fit& FitWithDomains(FitId id);
+  size_t fits() const { return fits_.size(); }
+
+  uint32_t DrainRow(std::string_view instance_type);
+  const std::vector<std::string>& drain_types() const { return drain_types_; }
+
+ private:
+  ShapeId ShapeOf(const Amounts& each);
+  void Index(ClassId id);
+  bool MatchesFilter(const Filter& filter, ClassId id) const;
+  void Extend(Filter& filter);
+
+  std::vector<std::string> names_;
+  std::vector<uint32_t> by_name_;
+  std::vector<Shape> shapes_;
+  Lookup shape_lookup_;
+  std::vector<Class> classes_;
+  Lookup class_lookup_;
+  std::unordered_map<std::string, std::vector<ClassId>> postings_;  // "key\0value" -> classes that have it
+  std::vector<Filter> filters_;
+  std::unordered_map<std::string, uint32_t> filter_of_;  // by the part of the fingerprint that says it
+  std::vector<Fit> fits_;
+  Lookup fit_lookup_;
+  std::vector<std::string> drain_types_;
+  std::unordered_map<std::string, uint32_t> drain_of_;
+  uint64_t live_version_ = 1;   // a class has machines now, or none any more
+  uint64_t sized_version_ = 0;  // live_version_ for which sizes hold
+};
+
+}  // namespace muster::engine::fast

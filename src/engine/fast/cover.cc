@@ -1,0 +1,455 @@
+#include "engine/fast/cover.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "base/probe.h"
+
+namespace muster::engine::fast {
+namespace {
+
+constexpr size_t kBestKinds = 8;
+
+Wide Share(const Amounts& each, const Amounts& shortage, const Amounts& deficit, size_t n) {
+  Wide share = 0;
+  for (size_t d = 0; d < n; ++d) {
+    if (shortage[d] > 0) share += Ratio(std::min(each[d], shortage[d]), deficit[d]);
+  }
+  return share;
+}
+
+// Whether a's cost per share is less than b's. No share ranks last; reserved after all others, pinned before those.
+bool CheaperPerShare(const Cost& a, Wide share_a, const Cost& b, Wide share_b) {
+  if (a.reserved != b.reserved) return !a.reserved;
+  if (a.pinned != b.pinned) return !a.pinned;
+  if ((share_a == 0) != (share_b == 0)) return share_a != 0;
+  return Wide{a.micros} * share_b < Wide{b.micros} * share_a;
+}
+
+void Add(Totals& totals, const Amounts& each, int64_t count, size_t n) {
+  for (size_t d = 0; d < n; ++d) totals[d] += Wide{each[d]} * count;
+}
+
+// How many of `count` machines may go without lowering what is covered.
+int64_t Redundant(const Totals& taken, const Amounts& each, const Amounts& deficit, int64_t count, size_t n) {
+  Wide spare = count;
+  for (size_t d = 0; d < n; ++d) {
+    if (deficit[d] == 0 || each[d] == 0) continue;
+    if (taken[d] <= deficit[d]) return 0;
+    spare = std::min(spare, (taken[d] - deficit[d]) / each[d]);
+  }
+  return static_cast<int64_t>(spare);
+}
+
+int64_t CountOf(const Counts& counts, uint32_t kind) {
+  for (const auto& [k, count] : counts) {
+    if (k == kind) return count;
+  }
+  return 0;
+}
+
+void AddTo(Counts& counts, uint32_t kind, int64_t more) {
+  if (more == 0) return;
+  const auto at = std::ranges::lower_bound(counts, kind, {}, &std::pair<uint32_t, int64_t>::first);
+  if (at != counts.end() && at->first == kind) {
+    at->second += more;
+  } else {
+    counts.insert(at, {kind, more});
+  }
+}
+
+class CoverSearch {
+ public:
+  CoverSearch(const CoverPool& pool, const Amounts& deficit, size_t n) : pool_(pool), deficit_(deficit), n_(n) {
+    bool each_covers = true;
+    std::map<ShapeId, uint32_t> lane_of;
+    for (uint32_t k = 0; k < pool.kinds.size(); ++k) {
+      const PoolKind& kind = pool.kinds[k];
+      if (kind.available == 0 || !IsUseful(*kind.each, deficit, n)) continue;
+      const auto [it, is_new] = lane_of.emplace(kind.shape, static_cast<uint32_t>(lanes_.size()));
+      if (is_new) {
+        lanes_.push_back({.each = kind.each, .share = -1});
+        for (size_t d = 0; d < n; ++d) largest_[d] = std::max(largest_[d], (*kind.each)[d]);
+        each_covers = each_covers && Covers(*kind.each, deficit, n);
+      }
+      lanes_[it->second].kinds.push_back(k);
+      ++useful_;
+    }
+    each_covers_ = each_covers;
+  }
+
+  Counts Best() {
+    if (useful_ == 0) return {};
+    if (useful_ == 1) {  // nothing to choose
+      const uint32_t k = lanes_[0].kinds[0];
+      return {{k, std::min(pool_.kinds[k].available, UsefulCount(*lanes_[0].each, deficit_, n_))}};
+    }
+    if (each_covers_) return BestSingle();
+    TryFrom(kNoId, 0);
+    for (const uint32_t k : FirstKinds()) {
+      const auto [fit, cover] = FitAndCover(k);
+      TryFrom(k, fit);
+      if (cover != fit) TryFrom(k, cover);
+    }
+    return best_ ? best_->counts : Counts{};
+  }
+
+ private:
+  // Kinds of one shape, cheapest first: the first with a machine left is the one to take.
+  struct Lane {
+    const Amounts* each = nullptr;
+    Wide share = 0;  // of the whole deficit
+    std::vector<uint32_t> kinds;
+  };
+  struct Cover {
+    Counts counts;
+    Wide coverage = 0;
+    int64_t reserved = 0;
+    int64_t pinned = 0;
+    int64_t machines = 0;
+    Wide cost = 0;
+    Wide waste = 0;
+  };
+
+  // Every machine covers all of it: one of the first eight kinds, whichever costs and wastes least.
+  Counts BestSingle() {
+    std::vector<uint32_t> kinds;
+    for (const Lane& lane : lanes_) kinds.insert(kinds.end(), lane.kinds.begin(), lane.kinds.end());
+    const size_t look = std::min(kinds.size(), kBestKinds);
+    std::ranges::partial_sort(kinds, kinds.begin() + static_cast<ptrdiff_t>(look));
+    // Reserved, pinned and cost order the pool: only kinds that cost what the first does can win.
+    const Cost& least = pool_.kinds[kinds[0]].cost;
+    size_t end = 1;
+    while (end < look && pool_.kinds[kinds[end]].cost == least) ++end;
+    if (end == 1) return {{kinds[0], 1}};
+    for (size_t i = 0; i < end; ++i) Consider({{kinds[i], 1}});
+    return best_->counts;
+  }
+
+  Wide ShareOfAll(Lane& lane) {
+    if (lane.share < 0) lane.share = Share(*lane.each, deficit_, deficit_, n_);
+    return lane.share;
+  }
+
+  // The best kinds by cost per share, then pool order: the heads of the lanes, merged.
+  std::vector<uint32_t> FirstKinds() {
+    std::vector<size_t> next(lanes_.size(), 0);
+    std::vector<uint32_t> first;
+    while (first.size() < kBestKinds) {
+      size_t best = lanes_.size();
+      for (size_t l = 0; l < lanes_.size(); ++l) {
+        if (next[l] == lanes_[l].kinds.size()) continue;
+        if (best == lanes_.size() || Precedes(lanes_[l].kinds[next[l]], ShareOfAll(lanes_[l]),
+                                              lanes_[best].kinds[next[best]], ShareOfAll(lanes_[best]))) {
+          best = l;
+        }
+      }
+      if (best == lanes_.size()) break;
+      first.push_back(lanes_[best].kinds[next[best]++]);
+    }
+    return first;
+  }
+
+  bool Precedes(uint32_t a, Wide share_a, uint32_t b, Wide share_b) const {
+    const Cost& cost_a = pool_.kinds[a].cost;
+    const Cost& cost_b = pool_.kinds[b].cost;
+    if (CheaperPerShare(cost_a, share_a, cost_b, share_b)) return true;
+    if (CheaperPerShare(cost_b, share_b, cost_a, share_a)) return false;
+    return PositionOf(a, 0) < PositionOf(b, 0);
+  }
+
+  int64_t PositionOf(uint32_t kind, int64_t ordinal) const {
+    if (!pool_.mixed) return pool_.stretches[kind].position + ordinal;
+    for (const Stretch& stretch : pool_.stretches) {
+      if (stretch.kind == kind && ordinal < stretch.ordinal + stretch.count) {
+        return stretch.position + ordinal - stretch.ordinal;
+      }
+    }
+    return std::numeric_limits<int64_t>::max();
+  }
+
+  std::pair<int64_t, int64_t> FitAndCover(uint32_t k) const {
+    const Amounts& each = *pool_.kinds[k].each;
+    int64_t fit = pool_.kinds[k].available;
+    int64_t cover = 0;
+    for (size_t d = 0; d < n_; ++d) {
+      if (deficit_[d] == 0 || each[d] == 0) continue;
+      fit = std::min(fit, deficit_[d] / each[d]);
+      cover = std::max(cover, (deficit_[d] - 1) / each[d] + 1);
+    }
+    return {fit, std::min(cover, pool_.kinds[k].available)};
+  }
+
+  void TryFrom(uint32_t kind, int64_t count) {
+    Amounts shortage = deficit_;
+    Counts start;
+    if (count > 0) {
+      start.emplace_back(kind, count);
+      Subtract(shortage, *pool_.kinds[kind].each, count, n_);
+    }
+    CompleteInPoolOrder(start, kind, count, shortage);
+    CompleteByShare(start, kind, count, shortage);
+  }
+
+  void CompleteInPoolOrder(Counts counts, uint32_t start, int64_t used, Amounts shortage) {
+    for (const Stretch& stretch : pool_.stretches) {
+      if (IsZero(shortage, n_)) break;
+      const Amounts& each = *pool_.kinds[stretch.kind].each;
+      const int64_t taken = stretch.kind == start ? std::clamp(used - stretch.ordinal, int64_t{0}, stretch.count) : 0;
+      const int64_t take = std::min(stretch.count - taken, UsefulCount(each, shortage, n_));
+      if (take == 0) continue;
+      AddTo(counts, stretch.kind, take);
+      Subtract(shortage, each, take, n_);
+    }
+    Consider(std::move(counts));
+  }
+
+  // Where a lane stands: its first kind with a machine left.
+  struct Head {
+    size_t at = 0;
+    int64_t used = 0;
+  };
+
+  void CompleteByShare(Counts counts, uint32_t start, int64_t start_used, Amounts shortage) {
+    std::vector<Head> heads(lanes_.size());
+    const auto settle = [&](size_t l) {  // steps over kinds that are used up
+      Head& head = heads[l];
+      while (head.at < lanes_[l].kinds.size()) {
+        const uint32_t k = lanes_[l].kinds[head.at];
+        if (head.used == 0 && k == start) head.used = start_used;
+        if (head.used < pool_.kinds[k].available) return;
+        ++head.at;
+        head.used = 0;
+      }
+    };
+    for (size_t l = 0; l < lanes_.size(); ++l) settle(l);
+    while (!IsZero(shortage, n_)) {
+      const size_t last = CheapestThatCovers(heads, shortage);
+      if (last != lanes_.size()) {
+        Counts ended = counts;
+        AddTo(ended, lanes_[last].kinds[heads[last].at], 1);
+        Consider(std::move(ended));
+      }
+      const size_t next = CheapestPerShare(heads, shortage);
+      if (next == lanes_.size()) break;
+      const uint32_t k = lanes_[next].kinds[heads[next].at];
+      const int64_t steps =
+          std::min(SameChoice(*lanes_[next].each, shortage), pool_.kinds[k].available - heads[next].used);
+      AddTo(counts, k, steps);
+      Subtract(shortage, *lanes_[next].each, steps, n_);
+      heads[next].used += steps;
+      settle(next);
+    }
+    Consider(std::move(counts));
+  }
+
+  // For how many machines of this kind nothing in the comparison changes: as long as every short dimension it adds to
+  // stays above what any machine adds, all shares stay as they are and no single machine ends it.
+  int64_t SameChoice(const Amounts& each, const Amounts& shortage) const {
+    if (pool_.mixed) return 1;  // the next machine in the pool may be of another kind
+    int64_t steps = std::numeric_limits<int64_t>::max();
+    for (size_t d = 0; d < n_; ++d) {
+      if (shortage[d] == 0 || each[d] == 0) continue;
+      steps = std::min(steps, (shortage[d] - largest_[d] - 1) / each[d]);
+    }
+    return std::max<int64_t>(steps, 1);
+  }
+
+  size_t CheapestThatCovers(const std::vector<Head>& heads, const Amounts& shortage) const {
+    size_t best = lanes_.size();
+    for (size_t l = 0; l < lanes_.size(); ++l) {
+      if (heads[l].at == lanes_[l].kinds.size() || !Covers(*lanes_[l].each, shortage, n_)) continue;
+      if (best == lanes_.size() || HeadLess(l, best, heads)) best = l;
+    }
+    return best;
+  }
+
+  bool HeadLess(size_t a, size_t b, const std::vector<Head>& heads) const {
+    const uint32_t ka = lanes_[a].kinds[heads[a].at];
+    const uint32_t kb = lanes_[b].kinds[heads[b].at];
+    if (pool_.kinds[ka].cost != pool_.kinds[kb].cost) return pool_.kinds[ka].cost < pool_.kinds[kb].cost;
+    return PositionOf(ka, heads[a].used) < PositionOf(kb, heads[b].used);
+  }
+
+  size_t CheapestPerShare(const std::vector<Head>& heads, const Amounts& shortage) const {
+    size_t best = lanes_.size();
+    Wide best_share = 0;
+    for (size_t l = 0; l < lanes_.size(); ++l) {
+      if (heads[l].at == lanes_[l].kinds.size() || !IsUseful(*lanes_[l].each, shortage, n_)) continue;
+      const Wide share = Share(*lanes_[l].each, shortage, deficit_, n_);
+      if (best != lanes_.size()) {
+        const uint32_t kl = lanes_[l].kinds[heads[l].at];
+        const uint32_t kb = lanes_[best].kinds[heads[best].at];
+        const Cost& cost_l = pool_.kinds[kl].cost;
+        const Cost& cost_b = pool_.kinds[kb].cost;
+        if (CheaperPerShare(cost_b, best_share, cost_l, share)) continue;
+        const bool better = CheaperPerShare(cost_l, share, cost_b, best_share);
+        if (!better && PositionOf(kl, heads[l].used) >= PositionOf(kb, heads[best].used)) continue;
+      }
+      best = l;
+      best_share = share;
+    }
+    return best;
+  }
+
+  // Drops what is redundant, the last in the pool first.
+  void Prune(Counts& counts, Totals& taken) const {
+    if (!pool_.mixed) {
+      for (size_t i = counts.size(); i-- > 0;) {
+        const Amounts& each = *pool_.kinds[counts[i].first].each;
+        const int64_t drop = Redundant(taken, each, deficit_, counts[i].second, n_);
+        counts[i].second -= drop;
+        Add(taken, each, -drop, n_);
+      }
+    } else {
+      for (size_t s = pool_.stretches.size(); s-- > 0;) {
+        const Stretch& stretch = pool_.stretches[s];
+        const int64_t here = std::clamp(CountOf(counts, stretch.kind) - stretch.ordinal, int64_t{0}, stretch.count);
+        if (here == 0) continue;
+        const Amounts& each = *pool_.kinds[stretch.kind].each;
+        const int64_t drop = Redundant(taken, each, deficit_, here, n_);
+        AddTo(counts, stretch.kind, -drop);
+        Add(taken, each, -drop, n_);
+      }
+    }
+    std::erase_if(counts, [](const auto& entry) { return entry.second == 0; });
+  }
+
+  void Consider(Counts counts) {
+    Totals taken{};
+    for (const auto& [k, count] : counts) Add(taken, *pool_.kinds[k].each, count, n_);
+    Prune(counts, taken);
+    Cover cover{.counts = std::move(counts)};
+    for (const auto& [k, count] : cover.counts) {
+      const Cost& cost = pool_.kinds[k].cost;
+      cover.reserved += cost.reserved ? count : 0;
+      cover.pinned += cost.pinned ? count : 0;
+      cover.machines += count;
+      cover.cost += Wide{cost.micros} * count;
+    }
+    for (size_t d = 0; d < n_; ++d) {
+      if (deficit_[d] == 0) continue;
+      cover.coverage += Ratio(std::min<Wide>(taken[d], deficit_[d]), deficit_[d]);
+      if (taken[d] > deficit_[d]) cover.waste += Ratio(taken[d] - deficit_[d], deficit_[d]);
+    }
+    if (!best_ || IsBetter(cover, *best_)) best_ = std::move(cover);
+  }
+
+  bool IsBetter(const Cover& a, const Cover& b) const {
+    if (a.coverage != b.coverage) return a.coverage > b.coverage;
+    if (a.reserved != b.reserved) return a.reserved < b.reserved;
+    if (a.pinned != b.pinned) return a.pinned < b.pinned;
+    if (a.cost != b.cost) return a.cost < b.cost;
+    if (a.waste != b.waste) return a.waste < b.waste;
+    if (a.counts == b.counts) return false;
+    if (pool_.idle) return PositionsLess(a.counts, b.counts);
+    if (a.machines != b.machines) return a.machines < b.machines;
+    return LabelsOf(a.counts) < LabelsOf(b.counts);
+  }
+
+  std::vector<uint64_t> LabelsOf(const Counts& counts) const {
+    std::vector<uint64_t> labels;
+    for (const auto& [k, count] : counts) {
+      const std::vector<uint64_t> of_kind = pool_.labels(k, count);
+      labels.insert(labels.end(), of_kind.begin(), of_kind.end());
+    }
+    std::ranges::sort(labels);
+    return labels;
+  }
+
+  // Runs of positions [first, last) that the counts stand for, ascending.
+  std::vector<std::pair<int64_t, int64_t>> RunsOf(const Counts& counts) const {
+    std::vector<std::pair<int64_t, int64_t>> runs;
+    const auto add = [&](int64_t first, int64_t count) {
+      if (!runs.empty() && runs.back().second == first) {
+        runs.back().second += count;
+      } else {
+        runs.emplace_back(first, first + count);
+      }
+    };
+    if (!pool_.mixed) {
+      for (const auto& [k, count] : counts) add(pool_.stretches[k].position, count);
+    } else {
+      for (const Stretch& stretch : pool_.stretches) {
+        const int64_t here = std::clamp(CountOf(counts, stretch.kind) - stretch.ordinal, int64_t{0}, stretch.count);
+        if (here > 0) add(stretch.position, here);
+      }
+    }
+    return runs;
+  }
+
+  bool PositionsLess(const Counts& a, const Counts& b) const {
+    const auto runs_a = RunsOf(a);
+    const auto runs_b = RunsOf(b);
+    for (size_t i = 0;; ++i) {
+      if (i == runs_b.size()) return false;  // equal, or a goes on
+      if (i == runs_a.size()) return true;
+      if (runs_a[i].first != runs_b[i].first) return runs_a[i].first < runs_b[i].first;
+      if (runs_a[i].second == runs_b[i].second) continue;
+      // The shorter run jumps ahead at its end, unless nothing follows it at all.
+      const bool a_shorter = runs_a[i].second < runs_b[i].second;
+      const bool ends = a_shorter ? i + 1 == runs_a.size() : i + 1 == runs_b.size();
+      return a_shorter == ends;
+    }
+  }
+
+  const CoverPool& pool_;
+  const Amounts& deficit_;
+  const size_t n_;
+  std::vector<Lane> lanes_;
+  Amounts largest_;
+  size_t useful_ = 0;
+  bool each_covers_ = false;
+  std::optional<Cover> best_;
+};
+
+}  // namespace
+
+Counts BestCover(const CoverPool& pool, const Amounts& deficit, size_t dimensions) {
+  return CoverSearch(pool, deficit, dimensions).Best();
+}
+
+void PruneTogether(const CoverPool& idle, Counts& of_idle, const CoverPool& speculative, Counts& of_speculative,
+                   const Amounts& deficit, size_t n) {
+  if (of_idle.empty() || of_speculative.empty()) return;  // each was pruned when it was chosen
+  Totals taken{};
+  struct Part {
+    const PoolKind* kind;
+    std::pair<uint32_t, int64_t>* count;
+    int64_t here;
+  };
+  const auto parts_of = [&](const CoverPool& pool, Counts& counts) {
+    std::vector<Part> parts;
+    for (auto& entry : counts) Add(taken, *pool.kinds[entry.first].each, entry.second, n);
+    if (!pool.mixed) {
+      for (auto& entry : counts) parts.push_back({&pool.kinds[entry.first], &entry, entry.second});
+      return parts;
+    }
+    for (const Stretch& stretch : pool.stretches) {
+      for (auto& entry : counts) {
+        const int64_t here = std::clamp(entry.second - stretch.ordinal, int64_t{0}, stretch.count);
+        if (entry.first == stretch.kind && here > 0) parts.push_back({&pool.kinds[entry.first], &entry, here});
+      }
+    }
+    return parts;
+  };
+  std::vector<Part> idle_parts = parts_of(idle, of_idle);
+  std::vector<Part> speculative_parts = parts_of(speculative, of_speculative);
+  while (!idle_parts.empty() || !speculative_parts.empty()) {
+    const bool from_idle = speculative_parts.empty() ||
+                           (!idle_parts.empty() && speculative_parts.back().kind->cost < idle_parts.back().kind->cost);
+    std::vector<Part>& parts = from_idle ? idle_parts : speculative_parts;
+    const Part part = parts.back();
+    parts.pop_back();
+    const int64_t drop = Redundant(taken, *part.kind->each, deficit, part.here, n);
+    part.count->second -= drop;
+    Add(taken, *part.kind->each, -drop, n);
+  }
+  const auto none = [](const auto& entry) { return entry.second == 0; };
+  std::erase_if(of_idle, none);
+  std::erase_if(of_speculative, none);
+}
+
+}  // namespace muster::engine::fast

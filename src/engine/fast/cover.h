@@ -1,0 +1,53 @@
+// Which machines of a pool to take for a deficit, over counts. The rule is that of reference/cover.cc, machine by
+// machine there; here a pool is a row of kinds (equal allocatable and cost) and a cover says how many of each.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/fast/amounts.h"
+#include "engine/fast/ids.h"
+
+namespace muster::engine::fast {
+
+struct PoolKind {
+  ShapeId shape = kNoId;
+  const Amounts* each = nullptr;
+  Cost cost;
+  Wide size = 0;
+  int64_t available = 0;
+  std::vector<GroupId> groups;
+};
+
+// How many of each kind, kinds in pool order; kinds of which none is taken are left out. Always the first of a kind.
+using Counts = std::vector<std::pair<uint32_t, int64_t>>;
+
+// A stretch of pool positions held by machines of one kind. One per kind, but where kinds tie in cost and size: there
+// machines go by id, whatever their kind.
+struct Stretch {
+  uint32_t kind = 0;
+  int64_t ordinal = 0;   // of its first machine in the kind
+  int64_t position = 0;  // of its first machine in the pool
+  int64_t count = 0;
+};
+
+struct CoverPool {
+  std::span<const PoolKind> kinds;     // in pool order, each with machines to offer
+  std::span<const Stretch> stretches;  // in pool order
+  bool mixed = false;                  // kinds tie somewhere, so that stretches are not simply the kinds
+  bool idle = false;                   // Idle: ties go by pool order; Speculative: fewer machines, smaller ids
+  // The labels of the first `count` machines of a kind, ascending: read when two covers differ in nothing else.
+  std::function<std::vector<uint64_t>(uint32_t kind, int64_t count)> labels;
+};
+
+// The best cover of `deficit` that the pool offers; empty if nothing in it is useful.
+Counts BestCover(const CoverPool& pool, const Amounts& deficit, size_t dimensions);
+
+// Drops what the rest makes redundant from both covers together, dearest first, at equal cost Speculative before Idle.
+void PruneTogether(const CoverPool& idle, Counts& of_idle, const CoverPool& speculative, Counts& of_speculative,
+                   const Amounts& deficit, size_t dimensions);
+
+}  // namespace muster::engine::fast

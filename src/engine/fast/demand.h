@@ -1,0 +1,134 @@
+// Demand: every cluster's needs as last accepted, normalised and in the order of decision.
+//
+// A roll-up replaces what its cluster said before. Rows carry a digest made when they were decoded, so a row that did
+// not change costs a comparison. Gangs that fit one machine are folded; the folded list is kept and made anew only when
+// the cluster's rows changed, or something that folding depends on did.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/time.h"
+#include "engine/fast/inventory.h"
+#include "model/need.h"
+
+namespace muster::engine::fast {
+
+struct RollupRow {
+  model::Need need;
+  uint64_t digest = 0;  // RowDigest(need)
+};
+// Everything a row says; the cluster is not part of it.
+uint64_t RowDigest(const model::Need& need);
+
+// What is known of a profile once a need has shown it.
+struct ProfileInfo {
+  model::Profile profile;
+  uint32_t filter = kNoId;
+  bool is_gang = false;
+  bool spreads = false;
+  uint64_t precedence = 0;   // larger goes first
+  ProfileId folded = kNoId;  // gangs: the profile of the plain need it folds into
+};
+
+// A need of the normalised list.
+struct NeedRow {
+  NeedId id = kNoId;  // its place in this cycle's order
+  KeyId key = kNoId;
+  ClusterId cluster = kNoId;
+  ProfileId profile = kNoId;
+  FitId fit = kNoId;
+  StampId stamp = kNoStamp;  // what its claims are stamped with
+  bool is_gang = false;
+  bool spreads = false;
+  uint64_t precedence = 0;
+  int64_t arrival = 0;
+  Amounts aggregate;
+  Amounts min_unit;
+  std::vector<uint32_t> rows;  // positions in the cluster's roll-up
+};
+
+class Demand {
+ public:
+  explicit Demand(Inventory& inventory) : inventory_(inventory) {}
+
+  // Arrivals are stamped with `now`, or taken as the rows give them if it is not given.
+  void Replace(ClusterId cluster, std::span<const RollupRow> rows, std::optional<WallTime> now);
+
+  // Normalises what changed and puts all needs in order. After Inventory::BeginCycle.
+  void BeginCycle();
+  const std::vector<NeedRow*>& order() const { return order_; }
+  // Under which key a gang's pledge made in another cycle is decided in this one; the key itself if nothing is known.
+  KeyId NowCalled(KeyId key) const;
+  bool IsListed(KeyId key) const { return key < listed_in_.size() && listed_in_[key] == listing_; }
+
+  const std::vector<NeedRow>& NeedsOf(ClusterId cluster) const { return clusters_[cluster].needs; }
+  const ProfileInfo& info(ProfileId id) const { return infos_[id]; }
+  size_t rows() const;
+  const model::Need& row(ClusterId cluster, uint32_t position) const { return clusters_[cluster].rows[position].need; }
+
+ private:
+  struct Row {
+    model::Need need;
+    uint64_t digest = 0;
+    KeyId key = kNoId;  // as listed; gangs of equal key are told apart when normalised
+    ProfileId profile = kNoId;
+    Amounts aggregate;
+    Amounts min_unit;
+    KeyId fold_key = kNoId;  // gangs
+    FitId fit = kNoId;
+    FitId fold_fit = kNoId;  // gangs
+  };
+  struct ClusterDemand {
+    std::vector<Row> rows;
+    std::vector<NeedRow> needs;  // normalised, in order
+    std::vector<std::pair<KeyId, KeyId>> now_called;
+    bool changed = true;  // needs must be made anew
+    bool has_equal_rows = false;
+    bool has_gangs = false;
+    uint64_t seen_version = 0;  // of Cluster::version
+    uint64_t seen_folding = 0;
+  };
+  struct Listing {
+    uint32_t rows = 0;
+    int64_t arrival = 0;
+  };
+
+  ProfileId Learn(const model::Profile& profile);
+  Row Read(ClusterId cluster, const RollupRow& from);
+  void Patch(ClusterDemand& demand, ClusterId cluster, uint32_t position, Row fresh);
+  void Normalise(ClusterId cluster);
+  NeedRow Plain(ClusterId cluster, const Row& row, uint32_t position);
+  bool IsAssembled(KeyId key, FitId fit, const Amounts& aggregate);
+  bool HasHost(ClusterId cluster, FitId fit);
+  bool FreeHost(FitId fit);
+  void RefreshHosts();
+  bool OrderLess(const NeedRow& a, const NeedRow& b) const;
+  Listing& ListingOf(KeyId key);
+
+  Inventory& inventory_;
+  std::vector<ClusterDemand> clusters_;
+  std::vector<ProfileInfo> infos_;  // by ProfileId; filter == kNoId: not known yet
+  std::vector<Listing> listings_;   // by KeyId
+  std::vector<NeedRow*> order_;
+  std::vector<ClusterId> anew_;
+  std::vector<uint8_t> is_anew_;
+  struct Host {
+    uint64_t version = 0;  // Inventory::supply_version it holds for; 0: never asked
+    bool exists = false;
+  };
+  std::vector<Host> hosts_;  // by FitId: whether a free machine could host the fold
+  std::vector<FitId> asked_;
+  uint64_t folding_ = 1;  // counts changes of hosts_
+  uint64_t hosts_version_ = 0;
+  std::vector<uint64_t> listed_in_;  // by KeyId: the listing it was last part of
+  uint64_t listing_ = 0;
+  std::unordered_map<KeyId, uint32_t> seen_;       // scratch of Normalise, never iterated
+  std::unordered_map<KeyId, uint32_t> fold_slot_;  // the same
+  int64_t latest_ = 0;
+};
+
+}  // namespace muster::engine::fast

@@ -1,0 +1,74 @@
+// The fast engine: the reference engine's answers, from state that is kept up to date instead of read anew.
+//
+//   Engine engine(policy);
+//   engine.SetCluster("a", {...});  engine.Upsert(machine);  engine.ReplaceNeeds("a", rows, now);   // as things change
+//   engine.Decide(now);                                                                             // once a cycle
+//
+// Decisions depend on what the engine was told, never on the order in which it was told or on how often it decided.
+// Not thread-safe.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/fast/demand.h"
+#include "engine/types.h"
+
+namespace muster::engine::fast {
+
+class Cycle;
+struct FastAction;
+
+class Engine {
+ public:
+  explicit Engine(Policy policy);
+  ~Engine();
+
+  void Upsert(const model::Machine& machine);
+  void Remove(std::string_view id);
+  void SetCluster(const std::string& cluster, const ClusterState& state);
+  // Replaces the cluster's demand. Arrivals are stamped with `now`, or taken as given without it.
+  void ReplaceNeeds(const std::string& cluster, std::span<const RollupRow> rows, std::optional<WallTime> now);
+  // What an earlier life remembered; before the first Decide.
+  void Restore(const Memory& memory);
+
+  void Decide(MonoTime now, bool explain = false);
+
+  // Of the last decision. Indexes are good until the next call that changes something.
+  const std::vector<FastAction>& actions() const;
+  size_t unsatisfied() const;
+  const Inventory& inventory() const { return inventory_; }
+  const Demand& demand() const { return demand_; }
+  const Cycle& cycle() const { return *cycle_; }
+  Decision Explain();  // after Decide(now, true)
+  Memory ExportMemory() const;
+
+ private:
+  const Policy policy_;
+  Inventory inventory_;
+  Demand demand_{inventory_};
+  std::unique_ptr<Cycle> cycle_;
+};
+
+// The reference engine's signature: a fresh engine for one decision.
+Decision Decide(const World& world, Memory& memory, MonoTime now, const Policy& policy);
+
+// Brings a long-lived engine to a world that may differ from the last one it was shown in anything.
+class Follower {
+ public:
+  explicit Follower(Policy policy) : engine_(policy) {}
+  void Show(const World& world);
+  // Rows of the decision as positions in the world last shown.
+  Decision Decide(MonoTime now);
+  Engine& engine() { return engine_; }
+
+ private:
+  Engine engine_;
+  std::map<std::string, model::Machine> machines_;
+  std::map<std::string, std::vector<size_t>> positions_;  // by cluster: where its rows are in World::needs
+  std::map<std::string, ClusterState> clusters_;
+};
+
+}  // namespace muster::engine::fast

@@ -1,0 +1,613 @@
+#include "engine/fast/inventory.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "engine/bind_stamp.h"
+
+namespace muster::engine::fast {
+namespace {
+
+using model::CapacityType;
+using model::MachineState;
+
+bool IsBound(MachineState state) {
+  return state == MachineState::kConfigured || state == MachineState::kConfiguring || state == MachineState::kDraining;
+}
+
+uint64_t GroupHash(const Group& g) {
+  Hasher hasher;
+  hasher.Add((uint64_t{g.cls} << 32) | static_cast<uint64_t>(g.state));
+  hasher.Add((uint64_t{g.cluster} << 32) | g.stamp);
+  hasher.Add(g.pledge);
+  return hasher.value();
+}
+
+uint64_t StampHash(const Stamp& stamp) {
+  Hasher hasher;
+  hasher.Add(stamp.group);
+  hasher.Add((uint64_t{stamp.profile} << 32) | static_cast<uint32_t>(stamp.priority));
+  hasher.Add(static_cast<uint64_t>(stamp.interruption.finite.micros) * 2 + (stamp.interruption.pinned ? 1 : 0));
+  hasher.Add(static_cast<uint64_t>(stamp.reclamation.finite.micros) * 2 + (stamp.reclamation.pinned ? 1 : 0));
+  return hasher.value();
+}
+
+bool SameGroup(const Group& a, const Group& b) {
+  return a.cls == b.cls && a.state == b.state && a.cluster == b.cluster && a.stamp == b.stamp && a.pledge == b.pledge;
+}
+
+}  // namespace
+
+Inventory::Inventory() { stamps_.push_back({}); }
+
+// --- names
+
+ClusterId Inventory::ClusterOf(std::string_view name) {
+  const uint64_t hash = Hash(name);
+  const ClusterId known = cluster_lookup_.Find(hash, [&](uint32_t i) { return clusters_[i].name == name; });
+  if (known != kNoId) return known;
+  const auto id = static_cast<ClusterId>(clusters_.size());
+  clusters_.push_back({.name = std::string(name)});
+  cluster_lookup_.Insert(hash, id);
+  return id;
+}
+
+const std::vector<ClusterId>& Inventory::ClustersByName() {
+  if (clusters_by_name_.size() == clusters_.size()) return clusters_by_name_;
+  for (auto id = static_cast<ClusterId>(clusters_by_name_.size()); id < clusters_.size(); ++id) {
+    clusters_by_name_.push_back(id);
+  }
+  std::ranges::sort(clusters_by_name_, {}, [&](ClusterId id) -> const std::string& { return clusters_[id].name; });
+  cluster_rank_.resize(clusters_.size());
+  for (uint32_t i = 0; i < clusters_by_name_.size(); ++i) cluster_rank_[clusters_by_name_[i]] = i;
+  return clusters_by_name_;
+}
+
+ProfileId Inventory::ProfileOf(std::string_view fingerprint) {
+  const uint64_t hash = Hash(fingerprint);
+  const ProfileId known = fingerprint_lookup_.Find(hash, [&](uint32_t i) { return fingerprints_[i] == fingerprint; });
+  if (known != kNoId) return known;
+  const auto id = static_cast<ProfileId>(fingerprints_.size());
+  fingerprints_.emplace_back(fingerprint);
+  fingerprint_lookup_.Insert(hash, id);
+  return id;
+}
+
+KeyId Inventory::KeyOf(ClusterId cluster, ProfileId profile, std::string_view group) {
+  Hasher hasher;
+  hasher.Add((uint64_t{cluster} << 32) | profile);
+  hasher.Add(group);
+  const KeyId known = key_lookup_.Find(hasher.value(), [&](uint32_t i) {
+    return keys_[i].cluster == cluster && keys_[i].profile == profile && keys_[i].group == group;
+  });
+  if (known != kNoId) return known;
+  const auto id = static_cast<KeyId>(keys_.size());
+  keys_.push_back({.cluster = cluster, .profile = profile, .group = std::string(group)});
+  key_lookup_.Insert(hasher.value(), id);
+  return id;
+}
+
+KeyId Inventory::KeyOf(const NeedKey& key) {
+  return KeyOf(ClusterOf(key.cluster), ProfileOf(key.fingerprint), key.group);
+}
+
+NeedKey Inventory::NameOf(KeyId id) const {
+  const Key& key = keys_[id];
+  return {.cluster = clusters_[key.cluster].name, .fingerprint = fingerprints_[key.profile], .group = key.group};
+}
+
+StampId Inventory::StampOf(const Stamp& stamp) {
+  const uint64_t hash = StampHash(stamp);
+  const StampId known = stamp_lookup_.Find(hash, [&](uint32_t i) { return stamps_[i] == stamp; });
+  if (known != kNoId) return known;
+  const auto id = static_cast<StampId>(stamps_.size());
+  stamps_.push_back(stamp);
+  stamp_lookup_.Insert(hash, id);
+  return id;
+}
+
+// --- machines
+
+MachineId Inventory::Find(std::string_view id) const {
+  return machine_lookup_.Find(Hash(id), [&](uint32_t m) { return ids_[m] == id; });
+}
+
+MachineId Inventory::Make(const std::string& id, uint64_t hash) {
+  MachineId m = kNoMachine;
+  if (!spare_.empty()) {
+    m = spare_.back();
+    spare_.pop_back();
+    ids_[m] = id;
+    flags_[m] = 0;
+  } else {
+    m = static_cast<MachineId>(state_.size());
+    ids_.push_back(id);
+    labels_.push_back(0);
+    state_.push_back(MachineState::kUnspecified);
+    since_state_.push_back(MachineState::kUnspecified);
+    flags_.push_back(0);
+    cls_.push_back(kNoId);
+    cluster_.push_back(kNoId);
+    group_.push_back(kNoId);
+    stamp_.push_back(kNoStamp);
+    bind_stamp_.push_back(kNoStamp);
+    pledge_.push_back(kNoId);
+    since_.push_back(0);
+  }
+  since_state_[m] = MachineState::kUnspecified;
+  cls_[m] = kNoId;
+  group_[m] = kNoId;
+  stamp_[m] = kNoStamp;
+  pledge_[m] = kNoId;
+  machine_lookup_.Insert(hash, m);
+  newcomers_.push_back(m);
+  ++alive_;
+  return m;
+}
+
+void Inventory::Upsert(const model::Machine& machine) {
+  const uint64_t hash = Hash(machine.id);
+  MachineId m = machine_lookup_.Find(hash, [&](uint32_t i) { return ids_[i] == machine.id; });
+  const bool is_new = m == kNoMachine;
+  if (is_new) m = Make(machine.id, hash);
+  const ClassId cls = !is_new && catalogue_.IsOfClass(machine, cls_[m]) ? cls_[m] : catalogue_.ClassOf(machine);
+  const bool leaving = (flags_[m] & kLeaving) != 0;
+  const bool counted = !is_new && !leaving && state_[m] != MachineState::kFailed;
+  const bool counts = machine.state != MachineState::kFailed;
+  if (counted && (!counts || cls != cls_[m])) catalogue_.CountLive(cls_[m], -1);
+  if (counts && (!counted || cls != cls_[m])) catalogue_.CountLive(cls, 1);
+  if (leaving) {
+    flags_[m] = static_cast<uint8_t>(flags_[m] & ~kLeaving);
+    ++alive_;
+  }
+  cls_[m] = cls;
+  state_[m] = machine.state;
+  cluster_[m] = machine.cluster.empty() ? kNoId : ClusterOf(machine.cluster);
+  bind_stamp_[m] = kNoStamp;
+  if (IsBound(machine.state) && !machine.shard_metadata.empty()) {
+    if (const auto decoded = DecodeBindStamp(machine.shard_metadata)) {
+      bind_stamp_[m] = StampOf({.profile = ProfileOf(decoded->fingerprint),
+                                .group = decoded->group,
+                                .priority = decoded->priority,
+                                .interruption = decoded->interruption,
+                                .reclamation = decoded->reclamation});
+    }
+  }
+  Touch(m);
+}
+
+void Inventory::Touch(MachineId m) {
+  if ((flags_[m] & kDirty) != 0) return;
+  flags_[m] |= kDirty;
+  dirty_.push_back(m);
+}
+
+void Inventory::Remove(std::string_view id) {
+  const MachineId m = Find(id);
+  if (m == kNoMachine || (flags_[m] & kLeaving) != 0) return;
+  if (state_[m] != MachineState::kFailed) catalogue_.CountLive(cls_[m], -1);
+  flags_[m] |= kLeaving;
+  --alive_;
+  Touch(m);
+}
+
+void Inventory::Restore(const Memory& memory) {
+  for (const auto& [id, row] : memory.machines) old_life_[id] = row;
+  for (const auto& [type, mean] : memory.drains) {
+    const uint32_t row = catalogue_.DrainRow(type);
+    if (drains_.size() <= row) drains_.resize(row + 1);
+    drains_[row] = mean;
+  }
+}
+
+StampId Inventory::stamp_of(MachineId m) const {
+  const GroupId g = group_[m];
+  const bool from_group = g != kNoId && groups_[g].owner != kNoId && (flags_[m] & kRestamped) == 0;
+  return from_group ? groups_[g].stamp : stamp_[m];
+}
+
+void Inventory::SetStamp(MachineId m, StampId stamp) {
+  stamp_[m] = stamp;
+  flags_[m] |= kRestamped;
+  Touch(m);
+}
+
+void Inventory::SetPledge(MachineId m, KeyId pledge) {
+  pledge_[m] = pledge;
+  Touch(m);
+}
+
+std::optional<MonoTime> Inventory::since(MachineId m) const {
+  if (since_state_[m] == MachineState::kUnspecified) return std::nullopt;
+  return MonoTime(Duration(since_[m]));
+}
+
+void Inventory::SetSince(MachineId m, std::optional<MonoTime> since) {
+  since_state_[m] = since ? state_[m] : MachineState::kUnspecified;
+  if (since) since_[m] = since->time_since_epoch().count();
+}
+
+// --- the start of a cycle
+
+// Machines that came since get a label between their neighbours'; labels order machines by id.
+void Inventory::AssignLabels() {
+  if (newcomers_.empty()) return;
+  const auto by_id = [&](MachineId a, MachineId b) { return ids_[a] < ids_[b]; };
+  std::ranges::sort(newcomers_, by_id);
+  const auto middle = static_cast<ptrdiff_t>(by_id_.size());
+  by_id_.insert(by_id_.end(), newcomers_.begin(), newcomers_.end());
+  if (middle != 0) std::inplace_merge(by_id_.begin(), by_id_.begin() + middle, by_id_.end(), by_id);
+  bool room = static_cast<size_t>(middle) > newcomers_.size();
+  for (size_t n = 0; room && n < newcomers_.size(); ++n) {
+    const auto at = std::ranges::lower_bound(by_id_, ids_[newcomers_[n]], {},
+                                             [&](MachineId m) -> const std::string& { return ids_[m]; });
+    const auto i = static_cast<size_t>(at - by_id_.begin());
+    const uint64_t before = i == 0 ? 0 : labels_[by_id_[i - 1]];
+    // Newcomers beyond this one have no label yet: the next machine that has one is the upper neighbour.
+    size_t j = i + 1;
+    while (j < by_id_.size() && n + (j - i) < newcomers_.size() && by_id_[j] == newcomers_[n + (j - i)]) ++j;
+    const uint64_t after = j < by_id_.size() ? labels_[by_id_[j]] : before + (uint64_t{1} << 33);
+    labels_[newcomers_[n]] = before + (after - before) / 2;
+    room = labels_[newcomers_[n]] != before && labels_[newcomers_[n]] != after;
+  }
+  if (!room) {
+    for (size_t i = 0; i < by_id_.size(); ++i) labels_[by_id_[i]] = (uint64_t{i} + 1) << 32;
+  }
+  newcomers_.clear();
+}
+
+void Inventory::ReadOldLife(MachineId m) {
+  const auto it = old_life_.find(ids_[m]);
+  if (it == old_life_.end()) return;
+  const MachineMemory& old = it->second;
+  if (old.attribution) {
+    stamp_[m] = StampOf({.profile = ProfileOf(old.attribution->fingerprint),
+                         .group = old.attribution->group,
+                         .priority = old.attribution->priority,
+                         .interruption = old.attribution->interruption,
+                         .reclamation = old.attribution->reclamation});
+  }
+  if (old.pledge) pledge_[m] = KeyOf(*old.pledge);
+  const auto set = [&](MachineState state, const std::optional<MonoTime>& since) {
+    if (!since) return;
+    since_state_[m] = state;
+    since_[m] = since->time_since_epoch().count();
+  };
+  // One clock is kept: that of the state it is in, or of the drain that has just ended.
+  switch (state_[m]) {
+    case MachineState::kConfigured: set(MachineState::kConfigured, old.unclaimed_since); break;
+    case MachineState::kDraining: set(MachineState::kDraining, old.draining_since); break;
+    case MachineState::kIdle:
+      set(MachineState::kIdle, old.idle_since);
+      if (old.draining_since) {
+        const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(now_ - *old.draining_since).count();
+        DrainMean& mean = drains_[catalogue_.cls(cls_[m]).drain];
+        mean.total_millis += millis;
+        ++mean.drains;
+      }
+      break;
+    default: break;
+  }
+  old_life_.erase(it);
+}
+
+// What memory still says about the machine in its present state.
+void Inventory::Refresh(MachineId m) {
+  const MachineState state = state_[m];
+  if (!old_life_.empty()) ReadOldLife(m);
+  const StampId old_stamp = stamp_of(m);
+  if (since_state_[m] == MachineState::kDraining && state == MachineState::kIdle) {
+    DrainMean& mean = drains_[catalogue_.cls(cls_[m]).drain];
+    const MonoTime began(Duration{since_[m]});
+    mean.total_millis += std::chrono::duration_cast<std::chrono::milliseconds>(now_ - began).count();
+    ++mean.drains;
+  }
+  if (since_state_[m] != state) {
+    since_state_[m] = MachineState::kUnspecified;
+    if (state == MachineState::kDraining || state == MachineState::kIdle) {
+      since_state_[m] = state;
+      since_[m] = now_.time_since_epoch().count();
+    }
+  }
+  if (state == MachineState::kIdle) {
+    const CapacityType type = catalogue_.cls(cls_[m]).capacity_type;
+    if (type == CapacityType::kOnDemand || type == CapacityType::kSpot) {
+      resting_.push_back({.since = MonoTime(Duration(since_[m])), .machine = m});
+    }
+  }
+  const bool keeps_pledge =
+      state == MachineState::kCreating || state == MachineState::kDraining || state == MachineState::kIdle;
+  if (!keeps_pledge) pledge_[m] = kNoId;
+  stamp_[m] = !IsBound(state) ? kNoStamp : old_stamp != kNoStamp ? old_stamp : bind_stamp_[m];
+}
+
+GroupId Inventory::GroupFor(MachineId m) {
+  Group like{.cls = cls_[m], .state = state_[m]};
+  switch (state_[m]) {
+    case MachineState::kConfigured:
+    case MachineState::kConfiguring:
+      if (cluster_[m] == kNoId) return kNoId;
+      like.cluster = cluster_[m];
+      like.stamp = stamp_[m];
+      break;
+    case MachineState::kIdle: like.pledge = pledge_[m]; break;
+    case MachineState::kSpeculative: break;
+    case MachineState::kCreating:
+    case MachineState::kDraining:
+      if (pledge_[m] == kNoId) return kNoId;
+      like.pledge = pledge_[m];
+      break;
+    default: return kNoId;
+  }
+  return FindOrMake(like);
+}
+
+GroupId Inventory::FindOrMake(const Group& like) {
+  const uint64_t hash = GroupHash(like);
+  const GroupId known = group_lookup_.Find(hash, [&](uint32_t i) { return SameGroup(groups_[i], like); });
+  if (known != kNoId) return known;
+  GroupId id = kNoId;
+  if (spare_groups_.empty()) {
+    id = static_cast<GroupId>(groups_.size());
+    groups_.push_back(like);
+  } else {
+    id = spare_groups_.back();
+    spare_groups_.pop_back();
+    groups_[id] = like;
+  }
+  group_lookup_.Insert(hash, id);
+  Link(id);
+  return id;
+}
+
+void Inventory::Link(GroupId id) {
+  Group& g = groups_[id];
+  switch (g.state) {
+    case MachineState::kConfigured:
+    case MachineState::kConfiguring: {
+      const Stamp& stamp = stamps_[g.stamp];
+      // A machine that nobody claimed yet is nobody's own, also where the stamp's defaults would name a need.
+      g.owner = KeyOf(g.cluster, stamp.profile, g.stamp == kNoStamp ? std::string_view("\0none", 5) : stamp.group);
+      clusters_[g.cluster].bound.push_back(id);
+      keys_[g.owner].own.push_back(id);
+      if (g.state == MachineState::kConfigured) catalogue_.cls(g.cls).bound.push_back(id);
+      break;
+    }
+    case MachineState::kIdle:
+    case MachineState::kSpeculative:
+      catalogue_.cls(g.cls).free.push_back(id);
+      if (g.pledge != kNoId) {
+        keys_[g.pledge].idle.push_back(id);
+        pledged_keys_.push_back(g.pledge);
+        pledged_idle_.push_back(id);
+      }
+      ++supply_version_;
+      break;
+    case MachineState::kCreating:
+      keys_[g.pledge].creating.push_back(id);
+      clusters_[keys_[g.pledge].cluster].in_flight.push_back(id);
+      break;
+    case MachineState::kDraining:
+      keys_[g.pledge].draining.push_back(id);
+      clusters_[keys_[g.pledge].cluster].in_flight.push_back(id);
+      pledged_keys_.push_back(g.pledge);
+      break;
+    default: break;
+  }
+  MarkDirty(g);
+}
+
+// What lists the group must be looked at again before the cycle: it is new, empty, or changed its place in an order.
+void Inventory::MarkDirty(const Group& g) {
+  const auto mark = [](auto& row, auto& list, auto id) {
+    if (row.is_dirty) return;
+    row.is_dirty = true;
+    list.push_back(id);
+  };
+  if (g.cluster != kNoId) mark(clusters_[g.cluster], dirty_clusters_, g.cluster);
+  if (g.owner != kNoId) mark(keys_[g.owner], dirty_keys_, g.owner);
+  if (g.pledge == kNoId) return;
+  mark(keys_[g.pledge], dirty_keys_, g.pledge);
+  const ClusterId pledgee = keys_[g.pledge].cluster;
+  mark(clusters_[pledgee], dirty_clusters_, pledgee);
+}
+
+// A cluster's demand is folded by what it has and what is on its way to it.
+void Inventory::CountChange(const Group& g) {
+  if (g.cluster != kNoId) ++clusters_[g.cluster].version;
+  if (g.pledge != kNoId) ++clusters_[keys_[g.pledge].cluster].version;
+}
+
+void Inventory::Move(MachineId m, GroupId to) {
+  const GroupId from = group_[m];
+  if (from == to) return;
+  group_[m] = to;
+  if (from != kNoId) {
+    Group& g = groups_[from];
+    g.members.Remove(m, labels_, [&](MachineId other) { return group_[other] == from; });
+    if (g.members.size() == 0) dirty_groups_.push_back(from);
+    CountChange(g);
+  }
+  if (to != kNoId) {
+    Group& g = groups_[to];
+    if (g.members.size() == 0 && (g.state == MachineState::kIdle || g.state == MachineState::kSpeculative)) {
+      ++supply_version_;
+    }
+    g.members.Add(m, labels_, [&](MachineId other) { return group_[other] == to; });
+    if (since_state_[m] == MachineState::kConfigured) g.has_clocks = true;
+    CountChange(g);
+  }
+}
+
+bool Inventory::KeepLess(GroupId a, GroupId b) const {
+  const Group& x = groups_[a];
+  const Group& y = groups_[b];
+  if (x.state != y.state) return x.state == MachineState::kConfigured;
+  const int64_t price_x = catalogue_.cls(x.cls).price;
+  const int64_t price_y = catalogue_.cls(y.cls).price;
+  if (price_x != price_y) return price_x < price_y;
+  const auto& reclamation_x = stamps_[x.stamp].reclamation;
+  const auto& reclamation_y = stamps_[y.stamp].reclamation;
+  if (reclamation_x != reclamation_y) return reclamation_x > reclamation_y;
+  return a < b;  // equal: whoever walks them merges by id
+}
+
+// Drops empty groups and puts the lists that changed in order.
+void Inventory::Tidy() {
+  std::vector<GroupId> gone;
+  for (const GroupId id : dirty_groups_) {
+    Group& g = groups_[id];
+    if (g.members.size() > 0 || g.cls == kNoId) continue;
+    MarkDirty(g);
+    if (g.state == MachineState::kIdle || g.state == MachineState::kSpeculative) ++supply_version_;
+    group_lookup_.Erase(GroupHash(g), id);
+    const auto is_it = [&](GroupId other) { return other == id; };
+    Class& c = catalogue_.cls(g.cls);
+    if (g.state == MachineState::kConfigured) std::erase_if(c.bound, is_it);
+    if (g.state == MachineState::kIdle || g.state == MachineState::kSpeculative) std::erase_if(c.free, is_it);
+    if (g.state == MachineState::kIdle && g.pledge != kNoId) std::erase_if(pledged_idle_, is_it);
+    g.cls = kNoId;
+    gone.push_back(id);
+  }
+  dirty_groups_.clear();
+  const auto is_gone = [&](GroupId id) { return groups_[id].cls == kNoId; };
+  const auto keep_less = [&](GroupId a, GroupId b) { return KeepLess(a, b); };
+  for (const ClusterId id : dirty_clusters_) {
+    std::erase_if(clusters_[id].bound, is_gone);
+    std::erase_if(clusters_[id].in_flight, is_gone);
+    std::ranges::sort(clusters_[id].bound, keep_less);
+    clusters_[id].is_dirty = false;
+  }
+  for (const KeyId id : dirty_keys_) {
+    Key& key = keys_[id];
+    for (auto* list : {&key.own, &key.creating, &key.idle, &key.draining}) std::erase_if(*list, is_gone);
+    std::ranges::sort(key.own, keep_less);
+    std::ranges::sort(key.creating, {}, [&](GroupId g) { return std::tuple(catalogue_.cls(groups_[g].cls).price, g); });
+    key.is_dirty = false;
+  }
+  dirty_clusters_.clear();
+  dirty_keys_.clear();
+  std::ranges::sort(pledged_keys_);
+  const auto again = std::ranges::unique(pledged_keys_);
+  pledged_keys_.erase(again.begin(), again.end());
+  std::erase_if(pledged_keys_, [&](KeyId id) { return !keys_[id].has_pledges(); });
+  for (const GroupId id : gone) {
+    groups_[id] = {};
+    spare_groups_.push_back(id);
+  }
+}
+
+// Rows of machines that went may be used again once no group has a gap where they were.
+void Inventory::CompactSlots() {
+  if (retired_.size() < 1024 + state_.size() / 8) return;
+  for (GroupId id = 0; id < groups_.size(); ++id) {
+    if (groups_[id].cls == kNoId) continue;
+    groups_[id].members.DropGaps(labels_, [&](MachineId m) { return group_[m] == id; });
+  }
+  spare_.insert(spare_.end(), retired_.begin(), retired_.end());
+  retired_.clear();
+}
+
+void Inventory::BeginCycle(MonoTime now) {
+  now_ = now;
+  ++cycle_;
+  drains_.resize(catalogue_.drain_types().size());
+  AssignLabels();
+  Settle();
+  old_life_.clear();
+  ClustersByName();
+}
+
+void Inventory::Settle() {
+  // In the order of ids, machines that come in bulk are appended to their groups.
+  std::ranges::sort(dirty_, {}, [&](MachineId m) { return labels_[m]; });
+  bool some_left = false;
+  for (const MachineId m : dirty_) {
+    if ((flags_[m] & kLeaving) != 0) {
+      Move(m, kNoId);
+      machine_lookup_.Erase(Hash(ids_[m]), m);
+      state_[m] = MachineState::kUnspecified;
+      retired_.push_back(m);
+      some_left = true;
+      continue;
+    }
+    Refresh(m);
+    flags_[m] = 0;
+    Move(m, GroupFor(m));
+  }
+  dirty_.clear();
+  if (some_left) std::erase_if(by_id_, [&](MachineId m) { return (flags_[m] & kLeaving) != 0; });
+  CompactSlots();
+  Tidy();
+  if (catalogue_.RefreshSizes()) ++supply_version_;
+}
+
+// --- groups
+
+void Inventory::Reset(Group& g) const {
+  g.cycle = cycle_;
+  g.claimed = 0;
+  g.first_claim = kNoId;
+  g.last_claim = kNoId;
+  g.held_for = kNoId;
+  g.held = 0;
+  g.pledge_ended = false;
+  g.cursor = g.members.Begin();
+  g.cursor_at = 0;
+}
+
+MachineId Inventory::Next(GroupId id, IdSet::Cursor& cursor) const {
+  return groups_[id].members.Next(cursor, labels_, [&](MachineId m) { return group_[m] == id; });
+}
+
+IdSet::Cursor Inventory::FirstUnclaimed(GroupId id) {
+  Group& g = Open(id);
+  for (; g.cursor_at < g.claimed; ++g.cursor_at) Next(id, g.cursor);
+  return g.cursor;
+}
+
+bool Inventory::IsClaimed(MachineId m) {
+  const GroupId id = group_[m];
+  if (id == kNoId) return false;
+  if (Remaining(id) == 0) return true;
+  IdSet::Cursor cursor = FirstUnclaimed(id);
+  const MachineId first = Next(id, cursor);
+  return labels_[m] < labels_[first];
+}
+
+void Inventory::Restamp(GroupId id, StampId stamp) {
+  Group& g = groups_[id];
+  Group like{.cls = g.cls, .state = g.state, .cluster = g.cluster, .stamp = stamp};
+  const GroupId there = group_lookup_.Find(GroupHash(like), [&](uint32_t i) { return SameGroup(groups_[i], like); });
+  if (there != kNoId) {
+    g.members.Walk(
+        labels_, [&](MachineId m) { return group_[m] == id; },
+        [&](MachineId m) {
+          SetStamp(m, stamp);
+          return true;
+        });
+    return;
+  }
+  MarkDirty(g);
+  group_lookup_.Erase(GroupHash(g), id);
+  std::erase(keys_[g.owner].own, id);
+  g.stamp = stamp;
+  group_lookup_.Insert(GroupHash(g), id);
+  g.owner = KeyOf(g.cluster, stamps_[stamp].profile, stamps_[stamp].group);
+  keys_[g.owner].own.push_back(id);
+  MarkDirty(g);
+  CountChange(g);
+}
+
+size_t Inventory::hot_bytes() const {
+  size_t bytes = labels_.capacity() * 8 + since_.capacity() * 8 + state_.capacity() * 3 +
+                 (cls_.capacity() + cluster_.capacity() + group_.capacity() + stamp_.capacity() +
+                  bind_stamp_.capacity() + pledge_.capacity() + by_id_.capacity()) *
+                     4;
+  for (const Group& g : groups_) bytes += sizeof(Group) + g.members.bytes();
+  return bytes;
+}
+
+}  // namespace muster::engine::fast

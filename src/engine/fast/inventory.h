@@ -1,0 +1,252 @@
+// Inventory: the machines, counted in groups, kept up to date on every change.
+//
+// A group is the machines of one class in one state that a decision need not tell apart: unbound ones by whom they are
+// pledged to, bound ones by cluster and by the need that claimed them last. The engine decides over groups; a machine
+// is named when an action needs its id. Inside a group machines are taken in the order of their ids, so what is claimed
+// of a group in a cycle is always its first `claimed` machines.
+//
+// Changes are noted at once and take effect in BeginCycle: several between two cycles count as one.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/fast/catalogue.h"
+#include "engine/fast/id_set.h"
+#include "engine/fast/ids.h"
+#include "engine/fast/lookup.h"
+#include "engine/types.h"
+
+namespace muster::engine::fast {
+
+struct Stamp {  // an attribution
+  ProfileId profile = kNoId;
+  std::string group;
+  int32_t priority = 0;
+  model::Penalty interruption;
+  model::Penalty reclamation;
+
+  bool operator==(const Stamp&) const = default;
+};
+inline constexpr StampId kNoStamp = 0;  // row 0: nobody, with the defaults that stand for it
+
+struct Key {  // (cluster, fingerprint, group): whom machines, pledges and parking belong to
+  ClusterId cluster = kNoId;
+  ProfileId profile = kNoId;
+  std::string group;
+  std::vector<GroupId> own;       // bound groups that are its own, in keep order
+  std::vector<GroupId> creating;  // being made for it, cheapest first
+  std::vector<GroupId> idle;      // pledged to it
+  std::vector<GroupId> draining;  // pledged to it
+  bool is_dirty = false;
+
+  bool has_pledges() const { return !idle.empty() || !draining.empty(); }
+};
+
+struct Cluster {
+  std::string name;
+  ClusterState state{.session = false, .gate_open = false};
+  std::vector<GroupId> bound;      // Configured and Configuring, in keep order
+  std::vector<GroupId> in_flight;  // Creating and Draining, pledged to a need of the cluster
+  uint64_t version = 0;            // counts changes to the two
+  bool is_dirty = false;
+};
+
+struct Group {
+  ClassId cls = kNoId;
+  model::MachineState state = model::MachineState::kUnspecified;
+  ClusterId cluster = kNoId;
+  StampId stamp = kNoStamp;  // bound: whose they are
+  KeyId owner = kNoId;       // bound: the key of the stamp
+  KeyId pledge = kNoId;      // Idle, Creating, Draining
+  IdSet members;
+  bool has_clocks = false;  // Configured: the unclaimed clock of some member may run
+
+  // This cycle's; reset on first touch (Inventory::Open).
+  uint32_t cycle = 0;
+  uint32_t claimed = 0;
+  uint32_t first_claim = kNoId;  // list of this cycle's claims on it
+  uint32_t last_claim = kNoId;
+  NeedId held_for = kNoId;    // pledged: the gang that counts on all of it
+  uint32_t held = 0;          // pledged: machines that single needs count on (phase 2)
+  bool pledge_ended = false;  // the pledge was ended in this cycle
+  IdSet::Cursor cursor;       // at or before the first unclaimed machine
+  uint32_t cursor_at = 0;     // its ordinal
+};
+
+class Inventory {
+ public:
+  Inventory();
+
+  Catalogue& catalogue() { return catalogue_; }
+  const Catalogue& catalogue() const { return catalogue_; }
+
+  // --- names
+  ClusterId ClusterOf(std::string_view name);
+  Cluster& cluster(ClusterId id) { return clusters_[id]; }
+  const Cluster& cluster(ClusterId id) const { return clusters_[id]; }
+  size_t clusters() const { return clusters_.size(); }
+  // Clusters by name; the order is made anew when one came.
+  const std::vector<ClusterId>& ClustersByName();
+  uint32_t cluster_rank(ClusterId id) const { return cluster_rank_[id]; }
+
+  ProfileId ProfileOf(std::string_view fingerprint);
+  const std::string& fingerprint(ProfileId id) const { return fingerprints_[id]; }
+  KeyId KeyOf(ClusterId cluster, ProfileId profile, std::string_view group);
+  KeyId KeyOf(const NeedKey& key);
+  Key& key(KeyId id) { return keys_[id]; }
+  const Key& key(KeyId id) const { return keys_[id]; }
+  NeedKey NameOf(KeyId id) const;
+  size_t keys() const { return keys_.size(); }
+  StampId StampOf(const Stamp& stamp);
+  const Stamp& stamp(StampId id) const { return stamps_[id]; }
+
+  // --- changes
+  void Upsert(const model::Machine& machine);
+  void Remove(std::string_view id);
+  // Memory of an earlier life. A machine's row is read when the machine comes.
+  void Restore(const Memory& memory);
+  // Between cycles: marks a machine whose memory says something that ends with the next cycle.
+  void Touch(MachineId machine);
+
+  // Brings groups and memory up to date with what changed.
+  void BeginCycle(MonoTime now);
+  // Brings groups up to date with what changed since, inside a cycle that has claimed nothing yet.
+  void Settle();
+  uint32_t cycle() const { return cycle_; }
+
+  // --- machines
+  size_t machines() const { return alive_; }
+  size_t rows() const { return state_.size(); }
+  MachineId Find(std::string_view id) const;
+  const std::string& id(MachineId m) const { return ids_[m]; }
+  model::MachineState state(MachineId m) const { return state_[m]; }
+  ClassId cls(MachineId m) const { return cls_[m]; }
+  ClusterId cluster_of(MachineId m) const { return cluster_[m]; }
+  GroupId group_of(MachineId m) const { return group_[m]; }
+  uint64_t label(MachineId m) const { return labels_[m]; }
+  StampId stamp_of(MachineId m) const;
+  KeyId pledge_of(MachineId m) const { return pledge_[m]; }
+  void SetStamp(MachineId m, StampId stamp);
+  void SetPledge(MachineId m, KeyId pledge);
+  // The clock of the machine's state: unclaimed, idle or draining since.
+  std::optional<MonoTime> since(MachineId m) const;
+  void SetSince(MachineId m, std::optional<MonoTime> since);
+  const std::vector<MachineId>& by_id() const { return by_id_; }  // as of BeginCycle
+
+  // --- groups
+  Group& group(GroupId id) { return groups_[id]; }
+  const Group& group(GroupId id) const { return groups_[id]; }
+  size_t groups() const { return groups_.size(); }
+  const Amounts& each(const Group& group) const { return catalogue_.each(group.cls); }
+  // The group with its per-cycle fields valid.
+  Group& Open(GroupId id) {
+    Group& g = groups_[id];
+    if (g.cycle != cycle_) Reset(g);
+    return g;
+  }
+  uint32_t Remaining(GroupId id) const {
+    const Group& g = groups_[id];
+    return g.members.size() - (g.cycle == cycle_ ? g.claimed : 0);
+  }
+  // Walks a group's members by id, from the first unclaimed or from the first at all.
+  IdSet::Cursor FirstUnclaimed(GroupId id);
+  MachineId Next(GroupId id, IdSet::Cursor& cursor) const;
+  bool IsClaimed(MachineId m);
+  // All of a bound group was claimed by one need: the stamp changes, the machines stay together.
+  void Restamp(GroupId id, StampId stamp);
+
+  // Counts changes to which free groups exist, and to the sizes that order them.
+  uint64_t supply_version() const { return supply_version_; }
+  // Keys that have, or lately had, Idle or Draining machines pledged to them.
+  const std::vector<KeyId>& pledged_keys() const { return pledged_keys_; }
+  // Idle groups that are pledged.
+  const std::vector<GroupId>& pledged_idle() const { return pledged_idle_; }
+
+  std::vector<DrainMean>& drains() { return drains_; }
+  const std::vector<DrainMean>& drains() const { return drains_; }
+  MonoTime now() const { return now_; }
+  // Idle machines that may be released one day and have been idle since: pushed as they become Idle.
+  struct Resting {
+    MonoTime since;
+    MachineId machine;
+  };
+  std::vector<Resting>& resting() { return resting_; }
+
+  size_t hot_bytes() const;
+
+ private:
+  static constexpr uint8_t kDirty = 1;
+  static constexpr uint8_t kRestamped = 2;  // stamp_ is newer than the group's
+  static constexpr uint8_t kLeaving = 4;    // removed: gone with the next cycle
+
+  void Reset(Group& group) const;
+  MachineId Make(const std::string& id, uint64_t hash);
+  void AssignLabels();
+  void Refresh(MachineId m);
+  void ReadOldLife(MachineId m);
+  void Place(MachineId m);
+  void Move(MachineId m, GroupId to);
+  GroupId GroupFor(MachineId m);
+  GroupId FindOrMake(const Group& like);
+  void Link(GroupId id);
+  void MarkDirty(const Group& group);
+  void CountChange(const Group& group);
+  void Tidy();
+  bool KeepLess(GroupId a, GroupId b) const;
+  void CompactSlots();
+
+  Catalogue catalogue_;
+  std::vector<Cluster> clusters_;
+  std::vector<ClusterId> clusters_by_name_;
+  std::vector<uint32_t> cluster_rank_;
+  Lookup cluster_lookup_;
+  std::vector<std::string> fingerprints_;
+  Lookup fingerprint_lookup_;
+  std::vector<Key> keys_;
+  Lookup key_lookup_;
+  std::vector<Stamp> stamps_;
+  Lookup stamp_lookup_;
+
+  // Machines, by row.
+  std::vector<std::string> ids_;
+  std::vector<uint64_t> labels_;
+  std::vector<model::MachineState> state_;
+  std::vector<model::MachineState> since_state_;  // the state whose clock `since_` is; kUnspecified: none runs
+  std::vector<uint8_t> flags_;                    // kDirty, kRestamped, kLeaving
+  std::vector<ClassId> cls_;
+  std::vector<ClusterId> cluster_;
+  std::vector<GroupId> group_;
+  std::vector<StampId> stamp_;       // of machines that are in no bound group
+  std::vector<StampId> bind_stamp_;  // what the provider's record says
+  std::vector<KeyId> pledge_;
+  std::vector<int64_t> since_;
+  Lookup machine_lookup_;
+  size_t alive_ = 0;
+  std::vector<MachineId> by_id_;
+  std::vector<MachineId> newcomers_;
+  std::vector<MachineId> dirty_;
+  std::vector<MachineId> retired_;  // rows whose gaps may still lie in some group
+  std::vector<MachineId> spare_;
+  std::map<std::string, MachineMemory, std::less<>> old_life_;
+
+  std::vector<Group> groups_;
+  Lookup group_lookup_;
+  std::vector<GroupId> spare_groups_;
+  std::vector<ClusterId> dirty_clusters_;
+  std::vector<KeyId> dirty_keys_;
+  std::vector<GroupId> dirty_groups_;  // may have become empty
+  std::vector<KeyId> pledged_keys_;
+  std::vector<GroupId> pledged_idle_;
+
+  std::vector<DrainMean> drains_;  // by Catalogue::DrainRow
+  std::vector<Resting> resting_;
+  MonoTime now_{};
+  uint32_t cycle_ = 0;
+  uint64_t supply_version_ = 1;
+};
+
+}  // namespace muster::engine::fast

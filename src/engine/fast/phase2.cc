@@ -1,0 +1,263 @@
+// Phase 2: capacity for needs that are still short, from surplus and from victims.
+#include <algorithm>
+#include <tuple>
+
+#include "engine/fast/cycle.h"
+#include "engine/fast/id_merge.h"
+
+namespace muster::engine::fast {
+
+using model::MachineState;
+using model::Reason;
+
+void Cycle::MarkTaken(MachineId m) {
+  if (taken_.size() <= m) taken_.resize(inventory_.rows(), 0);
+  taken_[m] = inventory_.cycle();
+}
+
+// What the need still lacks once everything under way has arrived.
+Amounts Cycle::Residual(NeedId n, SpreadCounts* counts) {
+  const NeedRow& row = need(n);
+  const Fit& fit = row.is_gang || counts != nullptr ? catalogue().FitWithDomains(row.fit) : catalogue().fit(row.fit);
+  const Outcome& outcome = outcomes_[n];
+  Amounts residual = outcome.shortage;
+  if (row.is_gang) {
+    residual = gangs_[outcome.gang].rest;
+    for (uint32_t c = outcome.first_claim; c != kNoId; c = claims_[c].next_of_need) {
+      const Group& group = inventory_.group(claims_[c].group);
+      const bool acquired = group.state == MachineState::kIdle || group.state == MachineState::kSpeculative;
+      if (acquired) Subtract(residual, inventory_.each(group), claims_[c].count, dims());
+    }
+    for (const MachineState state : {MachineState::kIdle, MachineState::kSpeculative}) {
+      Offerers(n, state, outcome.domain, offerers_);
+      for (const Offerer& offerer : offerers_) {
+        const Group& group = inventory_.Open(offerer.group);
+        Subtract(residual, inventory_.each(group), inventory_.Remaining(offerer.group) - group.held, dims());
+      }
+    }
+  }
+  const Key& key = inventory_.key(row.key);
+  if (!key.has_pledges()) return residual;
+  IdMerge merge(inventory_);
+  std::vector<GroupId> groups;
+  for (const auto* list : {&key.idle, &key.draining}) {
+    for (const GroupId g : *list) {
+      const Group& group = inventory_.Open(g);
+      if (group.pledge_ended || !fit.Has(group.cls) || (group.held_for != kNoId && group.held_for != n)) continue;
+      if (row.is_gang && DomainOf(fit, group.cls) != outcome.domain) continue;
+      merge.Add(g);
+      groups.push_back(g);
+    }
+  }
+  for (; !merge.empty(); merge.Step()) {
+    Group& group = inventory_.group(groups[merge.source()]);
+    const auto held = held_.find(merge.machine());
+    if (held != held_.end() && held->second != n) continue;
+    if (!IsUseful(inventory_.each(group), residual, dims())) continue;
+    if (counts != nullptr && !counts->Allows(DomainOf(fit, group.cls))) continue;
+    if (held_.emplace(merge.machine(), n).second) ++group.held;
+    if (counts != nullptr) counts->Add(DomainOf(fit, group.cls), 1);
+    Subtract(residual, inventory_.each(group), 1, dims());
+  }
+  return residual;
+}
+
+uint32_t Cycle::OffersFor(NeedId n) {
+  const auto priority = static_cast<uint32_t>(demand_.info(need(n).profile).profile.priority());
+  const auto [it, is_new] =
+      offers_of_.emplace(uint64_t{need(n).fit} << 32 | priority, static_cast<uint32_t>(offers_.size()));
+  if (is_new) offers_.emplace_back();
+  if (!offers_[it->second].valid) FillOffers(n, offers_[it->second]);
+  return it->second;
+}
+
+void Cycle::FillOffers(NeedId n, Offers& offers) {
+  offers.valid = true;
+  offers.runs.clear();
+  const Fit& fit = catalogue().fit(need(n).fit);
+  const int64_t priority = demand_.info(need(n).profile).profile.priority();
+  const auto add = [&](GroupId g, const ClaimRow& claim, const Stamp& stamp, bool surplus) {
+    const Class& c = catalogue().cls(inventory_.group(g).cls);
+    OfferRun run{.group = g, .claim = claim, .gap = priority - stamp.priority, .left = claim.count};
+    if (!surplus && run.gap <= 0) return;
+    if (surplus) {
+      run.kind = run.gap > 0 ? ActionKind::kPreempt : ActionKind::kReclaim;
+      run.reason = run.gap > 0 ? Reason::kPreemptSurplus : Reason::kReclaimForNeed;
+    }
+    run.score = VictimScore(policy_.victim_weights, run.gap, MeanDrainMillis(inventory_.drains()[c.drain]),
+                            stamp.interruption, stamp.reclamation);
+    offers.runs.push_back(run);
+  };
+  for (const ClassId c : fit.classes) {
+    for (const GroupId g : catalogue().cls(c).bound) {
+      const Group& group = inventory_.Open(g);
+      const ClusterState& cluster = inventory_.cluster(group.cluster).state;
+      if (!cluster.session) continue;
+      for (uint32_t at = group.first_claim; at != kNoId; at = claims_[at].next_of_group) {
+        add(g, claims_[at], inventory_.stamp(need(claims_[at].need).stamp), false);
+      }
+      const uint32_t rest = inventory_.Remaining(g);
+      if (rest == 0) continue;
+      add(g, {.need = kNoId, .group = g, .first = group.claimed, .count = rest}, inventory_.stamp(group.stamp),
+          cluster.gate_open);
+    }
+  }
+  const auto tier = [](const OfferRun& run) {
+    return run.reason == Reason::kPreemptSurplus ? 0 : run.reason == Reason::kReclaimForNeed ? 1 : 2;
+  };
+  // Reclaims go by cluster and keep order, all else by score.
+  const auto compare = [&](const OfferRun& a, const OfferRun& b) {
+    if (tier(a) != tier(b)) return tier(a) <=> tier(b);
+    if (tier(a) != 1)
+      return b.score < a.score   ? std::strong_ordering::less
+             : b.score > a.score ? std::strong_ordering::greater
+                                 : std::strong_ordering::equal;
+    const Group& x = inventory_.group(a.group);
+    const Group& y = inventory_.group(b.group);
+    const auto by_cluster = inventory_.cluster_rank(x.cluster) <=> inventory_.cluster_rank(y.cluster);
+    if (by_cluster != 0) return by_cluster;
+    const auto by_price = catalogue().cls(x.cls).price <=> catalogue().cls(y.cls).price;
+    if (by_price != 0) return by_price;
+    return inventory_.stamp(y.stamp).reclamation <=> inventory_.stamp(x.stamp).reclamation;
+  };
+  std::ranges::stable_sort(offers.runs, [&](const OfferRun& a, const OfferRun& b) { return compare(a, b) < 0; });
+  for (size_t i = 1; i < offers.runs.size(); ++i) {
+    offers.runs[i].tie = offers.runs[i - 1].tie + (compare(offers.runs[i - 1], offers.runs[i]) == 0 ? 0 : 1);
+  }
+}
+
+// The run's next machine that nobody took yet.
+MachineId Cycle::HeadOf(OfferRun& run) {
+  if (run.head == kNoMachine && run.left == run.claim.count) {
+    run.cursor = inventory_.group(run.group).members.Begin();
+    for (uint32_t i = 0; i < run.claim.first; ++i) inventory_.Next(run.group, run.cursor);
+  }
+  while (run.left > 0) {
+    if (run.head == kNoMachine) run.head = inventory_.Next(run.group, run.cursor);
+    if (!IsTaken(run.head)) return run.head;
+    run.head = kNoMachine;
+    --run.left;
+  }
+  return kNoMachine;
+}
+
+std::vector<Cycle::Offer> Cycle::Choose(NeedId n, Offers& offers, Amounts& residual, SpreadCounts* counts) {
+  const Amounts wanted = residual;
+  const NeedRow& row = need(n);
+  const Fit& fit = row.is_gang || counts != nullptr ? catalogue().FitWithDomains(row.fit) : catalogue().fit(row.fit);
+  std::vector<Offer> chosen;
+  std::vector<std::pair<ClusterId, int64_t>> reclaimed;  // by this need
+  const auto may_take = [&](OfferRun& run) {
+    const Group& group = inventory_.group(run.group);
+    if (run.left == 0 || group.cluster == row.cluster || !IsUseful(inventory_.each(group), residual, dims()))
+      return false;
+    if (row.is_gang && DomainOf(fit, group.cls) != outcomes_[n].domain) return false;
+    if (counts != nullptr && !counts->Allows(DomainOf(fit, group.cls))) return false;
+    if (run.kind == ActionKind::kReclaim) {
+      const auto used = std::ranges::find(reclaimed, group.cluster, &std::pair<ClusterId, int64_t>::first);
+      if (reclaims_left_[group.cluster] - (used == reclaimed.end() ? 0 : used->second) <= 0) return false;
+    }
+    return HeadOf(run) != kNoMachine;
+  };
+  size_t at = 0;
+  while (at < offers.runs.size() && !IsZero(residual, dims())) {
+    // The first run that will do, and among those that tie with it the smallest id.
+    OfferRun* best = nullptr;
+    size_t i = at;
+    for (; i < offers.runs.size(); ++i) {
+      OfferRun& run = offers.runs[i];
+      if (best != nullptr && run.tie != best->tie) break;
+      if (!may_take(run)) continue;
+      if (best == nullptr || inventory_.label(run.head) < inventory_.label(best->head)) best = &run;
+    }
+    if (best == nullptr) break;
+    // What was passed over stays out of reach, but for a skew that may ease.
+    if (counts == nullptr) {
+      while (offers.runs[at].tie != best->tie) ++at;
+    }
+    const Group& group = inventory_.group(best->group);
+    MarkTaken(best->head);
+    chosen.push_back({.run = static_cast<uint32_t>(best - offers.runs.data()), .machine = best->head});
+    if (best->kind == ActionKind::kReclaim) {
+      const auto used = std::ranges::find(reclaimed, group.cluster, &std::pair<ClusterId, int64_t>::first);
+      if (used == reclaimed.end()) {
+        reclaimed.emplace_back(group.cluster, 1);
+      } else {
+        ++used->second;
+      }
+    }
+    Subtract(residual, inventory_.each(group), 1, dims());
+    if (counts != nullptr) counts->Add(DomainOf(fit, group.cls), 1);
+  }
+  return PruneOffers(n, offers, std::move(chosen), wanted, counts);
+}
+
+// Leaves out what the rest makes redundant, the last taken first.
+std::vector<Cycle::Offer> Cycle::PruneOffers(NeedId n, const Offers& offers, std::vector<Offer> chosen,
+                                             const Amounts& wanted, SpreadCounts* counts) {
+  const auto group_of = [&](const Offer& offer) -> const Group& {
+    return inventory_.group(offers.runs[offer.run].group);
+  };
+  Totals taken{};
+  for (const Offer& offer : chosen) {
+    for (size_t d = 0; d < dims(); ++d) taken[d] += inventory_.each(group_of(offer))[d];
+  }
+  for (size_t i = chosen.size(); i-- > 0;) {
+    const Group& group = group_of(chosen[i]);
+    const Amounts& each = inventory_.each(group);
+    bool redundant = true;
+    for (size_t d = 0; d < dims() && redundant; ++d) {
+      redundant = std::min<Wide>(taken[d] - each[d], wanted[d]) == std::min<Wide>(taken[d], wanted[d]);
+    }
+    if (!redundant) continue;
+    if (counts != nullptr && !counts->Remove(DomainOf(catalogue().FitWithDomains(need(n).fit), group.cls))) continue;
+    for (size_t d = 0; d < dims(); ++d) taken[d] -= each[d];
+    taken_[chosen[i].machine] = 0;
+    chosen.erase(chosen.begin() + static_cast<ptrdiff_t>(i));
+    for (Offers& other : offers_) other.valid = false;  // their cursors have passed it
+  }
+  return chosen;
+}
+
+void Cycle::Phase2() {
+  offers_.clear();
+  offers_of_.clear();
+  for (NeedId n = 0; n < outcomes_.size(); ++n) {
+    Outcome& outcome = outcomes_[n];
+    if (IsZero(outcome.shortage, dims()) || outcome.parked || !HasSession(n)) continue;
+    const NeedRow& row = need(n);
+    if (row.is_gang && outcome.domain == kNoId) continue;
+    std::optional<SpreadCounts> counts;
+    if (row.spreads) counts.emplace(CountClaims(n));
+    SpreadCounts* skew = counts ? &*counts : nullptr;
+    Amounts residual = Residual(n, skew);
+    if (IsZero(residual, dims())) {
+      outcome.on_its_way = true;
+      continue;
+    }
+    Offers& offers = offers_[OffersFor(n)];
+    const std::vector<Offer> chosen = Choose(n, offers, residual, skew);
+    if (row.is_gang && !IsZero(residual, dims())) {
+      for (const Offer& offer : chosen) taken_[offer.machine] = 0;
+      if (!chosen.empty()) {
+        for (Offers& other : offers_) other.valid = false;
+      }
+      continue;
+    }
+    outcome.on_its_way = IsZero(residual, dims());
+    for (const Offer& offer : chosen) {
+      const OfferRun& run = offers.runs[offer.run];
+      if (run.claim.need != kNoId) ++outcomes_[run.claim.need].lost;
+      if (run.kind == ActionKind::kReclaim) --reclaims_left_[inventory_.group(run.group).cluster];
+      ++outcome.victims;
+      const auto grace = run.kind == ActionKind::kReclaim ? kReclaimGrace : PreemptGrace(run.gap);
+      actions_.push_back({.kind = run.kind,
+                          .reason = run.reason,
+                          .grace_seconds = static_cast<int32_t>(grace.count()),
+                          .machine = offer.machine,
+                          .need = n});
+    }
+  }
+}
+
+}  // namespace muster::engine::fast

@@ -1,0 +1,90 @@
+// Phase 3: what nobody claims is given back, after a while.
+#include <algorithm>
+
+#include "engine/fast/cycle.h"
+#include "engine/fast/id_merge.h"
+#include "engine/fast/lanes.h"
+
+namespace muster::engine::fast {
+
+using model::CapacityType;
+using model::MachineState;
+using model::Reason;
+
+void Cycle::Reclaim() {
+  for (const ClusterId c : inventory_.ClustersByName()) {
+    const Cluster& cluster = inventory_.cluster(c);
+    if (!cluster.state.session || !cluster.state.gate_open) continue;
+    for (size_t i = 0; i < cluster.bound.size() && reclaims_left_[c] > 0;) {
+      size_t end = i;
+      IdMerge merge(inventory_);
+      for (; end < cluster.bound.size(); ++end) {
+        const GroupId g = cluster.bound[end];
+        if (end > i && !TiesInKeepOrder(inventory_, cluster.bound[i], g)) break;
+        if (inventory_.group(g).state == MachineState::kConfigured && inventory_.Remaining(g) > 0) merge.Add(g);
+      }
+      i = end;
+      for (; !merge.empty() && reclaims_left_[c] > 0; merge.Step()) {
+        const MachineId m = merge.machine();
+        if (IsTaken(m) || now_ - inventory_.since(m).value_or(now_) < policy_.surplus_hold) continue;
+        --reclaims_left_[c];
+        actions_.push_back({.kind = ActionKind::kReclaim,
+                            .reason = Reason::kReclaimSurplus,
+                            .grace_seconds = static_cast<int32_t>(kReclaimGrace.count()),
+                            .machine = m,
+                            .need = kNoId});
+      }
+    }
+  }
+}
+
+// Idle machines wait in a queue until their hold has passed. One that is then claimed or pledged is looked at again in
+// every cycle until it leaves Idle.
+void Cycle::Release() {
+  const auto hold = [&](MachineId m) {
+    return catalogue().cls(inventory_.cls(m)).capacity_type == CapacityType::kSpot ? policy_.release_hold_spot
+                                                                                   : policy_.release_hold_on_demand;
+  };
+  const auto later = [&](const Inventory::Resting& a, const Inventory::Resting& b) {
+    return a.since + hold(a.machine) > b.since + hold(b.machine);
+  };
+  const auto is_current = [&](const Inventory::Resting& resting) {
+    const MachineId m = resting.machine;
+    const CapacityType type = catalogue().cls(inventory_.cls(m)).capacity_type;
+    return inventory_.state(m) == MachineState::kIdle && inventory_.since(m) == resting.since &&
+           (type == CapacityType::kOnDemand || type == CapacityType::kSpot);
+  };
+  std::vector<Inventory::Resting>& fresh = inventory_.resting();
+  for (const Inventory::Resting& resting : fresh) {
+    if (!is_current(resting)) continue;
+    waiting_.push_back(resting);
+    std::ranges::push_heap(waiting_, later);
+  }
+  fresh.clear();
+  while (!waiting_.empty()) {
+    const Inventory::Resting first = waiting_.front();
+    if (is_current(first) && now_ - first.since < hold(first.machine)) break;
+    std::ranges::pop_heap(waiting_, later);
+    waiting_.pop_back();
+    if (is_current(first)) due_.push_back(first);
+  }
+  std::erase_if(due_, [&](const Inventory::Resting& resting) { return !is_current(resting); });
+  std::ranges::sort(due_, {}, [&](const Inventory::Resting& r) { return inventory_.label(r.machine); });
+  const auto again = std::ranges::unique(due_, {}, &Inventory::Resting::machine);
+  due_.erase(again.begin(), again.end());
+  for (const Inventory::Resting& resting : due_) {
+    const MachineId m = resting.machine;
+    if (inventory_.IsClaimed(m) || IsHeld(m)) continue;
+    actions_.push_back(
+        {.kind = ActionKind::kDelete, .reason = Reason::kReleaseIdle, .grace_seconds = 0, .machine = m, .need = kNoId});
+  }
+}
+
+// Pledged to a need whose cluster has a session.
+bool Cycle::IsHeld(MachineId m) const {
+  const Group& group = inventory_.group(inventory_.group_of(m));
+  const bool ended = group.cycle == inventory_.cycle() && group.pledge_ended;
+  return group.pledge != kNoId && !ended && inventory_.cluster(inventory_.key(group.pledge).cluster).state.session;
+}
+
+}  // namespace muster::engine::fast

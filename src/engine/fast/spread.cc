@@ -1,0 +1,269 @@
+// Needs that spread over domains: one pick at a time, from the cheapest domain that the skew allows.
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "engine/fast/cycle.h"
+#include "engine/fast/lanes.h"
+
+namespace muster::engine::fast {
+
+using model::MachineState;
+
+SpreadCounts::SpreadCounts(const Fit& fit, const Filter& filter) : fit_(fit) {
+  for (size_t c = 0; c < filter.spread.size(); ++c) {
+    skew_.push_back(std::max(1, filter.spread[c].max_skew));
+    count_.emplace_back(fit.values[c], 0);
+  }
+}
+
+int64_t SpreadCounts::Min(size_t c) const {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (size_t v = 0; v < count_[c].size(); ++v) {
+    if (fit_.value_lives[c][v]) least = std::min(least, count_[c][v]);
+  }
+  return least;
+}
+
+bool SpreadCounts::Allows(uint32_t domain) const {
+  for (size_t c = 0; c < count_.size(); ++c) {
+    if (count_[c][fit_.value_of[c][domain]] > Min(c) + skew_[c] - 1) return false;
+  }
+  return true;
+}
+
+void SpreadCounts::Add(uint32_t domain, int64_t count) {
+  for (size_t c = 0; c < count_.size(); ++c) count_[c][fit_.value_of[c][domain]] += count;
+}
+
+bool SpreadCounts::Remove(uint32_t domain) {
+  for (size_t c = 0; c < count_.size(); ++c) {
+    const int64_t before = Min(c);
+    --count_[c][fit_.value_of[c][domain]];
+    const int64_t after = Min(c);
+    bool holds = true;
+    for (size_t v = 0; after != before && v < count_[c].size(); ++v) {
+      holds = holds && (!fit_.value_lives[c][v] || count_[c][v] <= after + skew_[c]);
+    }
+    ++count_[c][fit_.value_of[c][domain]];
+    if (!holds) return false;
+  }
+  Add(domain, -1);
+  return true;
+}
+
+// The candidates of one domain, in lane order.
+struct Cycle::SpreadLane {
+  struct Entry {
+    GroupId group = kNoId;
+    Cost cost;
+    Wide size = 0;
+    uint32_t tie = 0;
+    uint32_t left = 0;
+    IdSet::Cursor cursor;
+    MachineId head = kNoMachine;
+  };
+  uint32_t domain = 0;
+  std::vector<Entry> entries;
+  size_t at = 0;  // entries before it are used up or of no use any more
+};
+
+struct Cycle::SpreadPick {
+  MachineId machine = kNoMachine;
+  GroupId group = kNoId;
+  uint32_t domain = 0;
+  Cost cost;
+  Wide size = 0;
+};
+
+std::vector<Cycle::SpreadLane> Cycle::MakeLanes(const Fit& fit, std::span<const Offerer> offerers,
+                                                bool (*ties)(const Inventory&, const Offerer&, const Offerer&)) {
+  std::vector<SpreadLane> lanes(fit.domains.size());
+  for (uint32_t d = 0; d < lanes.size(); ++d) lanes[d].domain = d;
+  uint32_t tie = 0;
+  for (size_t i = 0; i < offerers.size(); ++i) {
+    if (i > 0 && !ties(inventory_, offerers[i - 1], offerers[i])) ++tie;
+    const GroupId g = offerers[i].group;
+    if (inventory_.Remaining(g) == 0) continue;
+    SpreadLane::Entry entry{.group = g, .cost = offerers[i].cost, .size = offerers[i].size, .tie = tie};
+    entry.left = inventory_.Remaining(g);
+    entry.cursor = inventory_.FirstUnclaimed(g);
+    entry.head = inventory_.Next(g, entry.cursor);
+    lanes[DomainOf(fit, inventory_.group(g).cls)].entries.push_back(entry);
+  }
+  return lanes;
+}
+
+std::vector<Cycle::SpreadPick> Cycle::TakeSpread(std::vector<SpreadLane>& lanes, Amounts& shortage,
+                                                 SpreadCounts& counts) {
+  std::vector<SpreadPick> picks;
+  const auto useful = [&](const SpreadLane::Entry& entry) {
+    return entry.left > 0 && IsUseful(inventory_.each(inventory_.group(entry.group)), shortage, dims());
+  };
+  for (;;) {
+    SpreadLane* best = nullptr;
+    for (SpreadLane& lane : lanes) {
+      while (lane.at < lane.entries.size() && !useful(lane.entries[lane.at])) ++lane.at;
+      if (lane.at == lane.entries.size() || !counts.Allows(lane.domain)) continue;
+      if (best == nullptr || lane.entries[lane.at].cost < best->entries[best->at].cost) best = &lane;
+    }
+    if (best == nullptr) return picks;
+    SpreadLane::Entry* head = nullptr;
+    for (size_t i = best->at; i < best->entries.size() && best->entries[i].tie == best->entries[best->at].tie; ++i) {
+      SpreadLane::Entry& entry = best->entries[i];
+      if (!useful(entry)) continue;
+      if (head == nullptr || inventory_.label(entry.head) < inventory_.label(head->head)) head = &entry;
+    }
+    picks.push_back(
+        {.machine = head->head, .group = head->group, .domain = best->domain, .cost = head->cost, .size = head->size});
+    counts.Add(best->domain, 1);
+    Subtract(shortage, inventory_.each(inventory_.group(head->group)), 1, dims());
+    --head->left;
+    if (head->left > 0) head->head = inventory_.Next(head->group, head->cursor);
+  }
+}
+
+void Cycle::CountTakes(const Fit& fit, std::span<const Take> takes, SpreadCounts& counts) const {
+  for (const Take& take : takes) counts.Add(DomainOf(fit, inventory_.group(take.group).cls), take.count);
+}
+
+namespace {
+
+// Picks of one group are its first machines, whatever the order they were picked in.
+template <class Picks>
+void AddTakes(const Picks& picks, std::vector<Take>& takes) {
+  for (const auto& pick : picks) {
+    const auto known = std::ranges::find(takes, pick.group, &Take::group);
+    if (known != takes.end()) {
+      ++known->count;
+    } else {
+      takes.push_back({.group = pick.group, .count = 1});
+    }
+  }
+}
+
+}  // namespace
+
+void Cycle::ServeSpread(NeedId n) {
+  Amounts& shortage = outcomes_[n].shortage;
+  if (IsZero(shortage, dims())) return;
+  const Fit& fit = catalogue().FitWithDomains(need(n).fit);
+  takes_.clear();
+  OwnLane(n, fit, kNoId, lane_);
+  TakeLane(lane_, TiesInKeepOrder, shortage, takes_, nullptr);
+  CreatingLane(n, fit, kNoId, lane_);
+  TakeLane(lane_, TiesInPrice, shortage, takes_, nullptr);
+  if (IsZero(shortage, dims())) {
+    Credit(n, takes_);
+    return;
+  }
+  SpreadCounts counts(fit, catalogue().filter(fit.filter));
+  CountTakes(fit, takes_, counts);
+  RestLane(n, fit, kNoId, lane_);
+  offerers_.clear();
+  for (const GroupId g : lane_) {
+    offerers_.push_back({.group = g, .cost = {.micros = catalogue().cls(inventory_.group(g).cls).price}, .size = 0});
+  }
+  std::vector<SpreadLane> lanes =
+      MakeLanes(fit, offerers_, [](const Inventory& inventory, const Offerer& a, const Offerer& b) {
+        return TiesInKeepOrder(inventory, a.group, b.group);
+      });
+  AddTakes(TakeSpread(lanes, shortage, counts), takes_);
+  Credit(n, takes_);
+  if (HasSession(n) && !IsZero(shortage, dims())) AcquireSpread(n, fit, counts);
+}
+
+void Cycle::AcquireSpread(NeedId n, const Fit& fit, SpreadCounts& counts) {
+  Amounts& shortage = outcomes_[n].shortage;
+  const auto ties = [](const Inventory&, const Offerer& a, const Offerer& b) {
+    return a.cost == b.cost && a.size == b.size;
+  };
+  const auto less = [](const Offerer& a, const Offerer& b) {
+    return std::tuple(a.cost, a.size, a.group) < std::tuple(b.cost, b.size, b.group);
+  };
+  if (!inventory_.key(need(n).key).idle.empty()) {
+    PledgedLane(n, fit, kNoId, lane_);
+    offerers_.clear();
+    for (const GroupId g : lane_) {
+      const ClassId c = inventory_.group(g).cls;
+      offerers_.push_back(
+          {.group = g, .cost = {.micros = catalogue().cls(c).price}, .size = catalogue().shape_of(c).size});
+    }
+    std::vector<SpreadLane> lanes = MakeLanes(fit, offerers_, ties);
+    const std::vector<SpreadPick> picks = TakeSpread(lanes, shortage, counts);
+    Acquisition plan;
+    for (const SpreadPick& pick : picks) plan.machines.push_back(pick.machine);
+    AddTakes(picks, plan.takes);
+    Acquire(n, plan);
+  }
+  if (IsZero(shortage, dims())) return;
+  const Amounts deficit = shortage;
+  std::vector<SpreadLane> pools[2];
+  for (const size_t pool : {0, 1}) {
+    Offerers(n, pool == 0 ? MachineState::kIdle : MachineState::kSpeculative, kNoId, offerers_);
+    std::ranges::sort(offerers_, less);
+    pools[pool] = MakeLanes(fit, offerers_, ties);
+  }
+  std::vector<SpreadPick> picks;
+  for (bool added = true; added;) {
+    added = false;
+    for (std::vector<SpreadLane>& pool : pools) {
+      for (const SpreadPick& pick : TakeSpread(pool, shortage, counts)) {
+        added = true;
+        picks.push_back(pick);
+      }
+    }
+  }
+  std::ranges::sort(picks, {}, [&](const SpreadPick& pick) {
+    return std::tuple(inventory_.state(pick.machine) != MachineState::kIdle, pick.cost, pick.size,
+                      inventory_.label(pick.machine));
+  });
+  // Pruning, dearest first, the later in pool order first; after each drop from the start, as a skew may have eased.
+  Totals taken{};
+  const auto each = [&](const SpreadPick& pick) -> const Amounts& {
+    return inventory_.each(inventory_.group(pick.group));
+  };
+  for (const SpreadPick& pick : picks) {
+    for (size_t d = 0; d < dims(); ++d) taken[d] += each(pick)[d];
+  }
+  std::vector<size_t> order(picks.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return picks[b].cost < picks[a].cost; });
+  std::vector<bool> dropped(picks.size(), false);
+  for (size_t at = 0; at < order.size();) {
+    const SpreadPick& pick = picks[order[at]];
+    bool redundant = !dropped[order[at]];
+    for (size_t d = 0; d < dims() && redundant; ++d) {
+      redundant = std::min<Wide>(taken[d] - each(pick)[d], deficit[d]) == std::min<Wide>(taken[d], deficit[d]);
+    }
+    if (!redundant || !counts.Remove(pick.domain)) {
+      ++at;
+      continue;
+    }
+    dropped[order[at]] = true;
+    for (size_t d = 0; d < dims(); ++d) taken[d] -= each(pick)[d];
+    at = 0;
+  }
+  Acquisition plan;
+  std::vector<SpreadPick> kept;
+  for (size_t i = 0; i < picks.size(); ++i) {
+    if (dropped[i]) continue;
+    kept.push_back(picks[i]);
+    plan.machines.push_back(picks[i].machine);
+  }
+  AddTakes(kept, plan.takes);
+  shortage = deficit;
+  for (const SpreadPick& pick : kept) Subtract(shortage, each(pick), 1, dims());
+  Acquire(n, plan);
+}
+
+SpreadCounts Cycle::CountClaims(NeedId n) {
+  const Fit& fit = catalogue().FitWithDomains(need(n).fit);
+  SpreadCounts counts(fit, catalogue().filter(fit.filter));
+  for (uint32_t c = outcomes_[n].first_claim; c != kNoId; c = claims_[c].next_of_need) {
+    counts.Add(DomainOf(fit, inventory_.group(claims_[c].group).cls), claims_[c].count);
+  }
+  return counts;
+}
+
+}  // namespace muster::engine::fast

@@ -1,0 +1,103 @@
+#include "engine/compare.h"
+
+#include <fmt/format.h>
+
+#include "base/codec.h"
+#include "engine/fast/cycle.h"
+#include "engine/reference/decide.h"
+
+namespace muster::engine {
+namespace {
+
+std::string Text(const Action& action) { return codec::Describe(action); }
+std::string Text(const Claim& claim) { return codec::Describe(claim); }
+std::string Text(const NeedVerdict& v) {
+  std::string text = fmt::format(
+      "{}/{} group '{}' rows {} satisfied {} residual {} c{} cr{} b{} p{} domain {} supply {}/{}/{} victims {} pledged "
+      "{} "
+      "lost {} parked {} age {} reason {}",
+      v.need.cluster, v.need.profile.fingerprint(), v.need.group, v.rows.size(), v.satisfied, v.residual.ToString(),
+      v.credited, v.creating, v.bootstraps, v.provisions, v.domain.value_or("-"), v.supply.idle, v.supply.speculative,
+      v.supply.configured, v.victims, v.pledged, v.lost, v.parked, v.age, model::ReasonName(v.reason));
+  for (const DomainScore& d : v.domains)
+    text += fmt::format(" {}:{}:{}", d.domain, d.coverage_per_mille, d.satisfiable);
+  return text;
+}
+std::string Text(const MachineVerdict& v) {
+  return fmt::format("{} need {} {}", v.machine, v.need ? static_cast<int64_t>(*v.need) : -1,
+                     model::ReasonName(v.reason));
+}
+
+template <class T>
+std::string FirstDifference(const char* what, const std::vector<T>& expected, const std::vector<T>& got) {
+  for (size_t i = 0; i < std::max(expected.size(), got.size()); ++i) {
+    if (i < expected.size() && i < got.size() && expected[i] == got[i]) continue;
+    return fmt::format("{} {}\n  reference: {}\n  fast:      {}", what, i,
+                       i < expected.size() ? Text(expected[i]) : "none", i < got.size() ? Text(got[i]) : "none");
+  }
+  return "";
+}
+
+template <class K, class V>
+std::string FirstDifference(const char* what, const std::map<K, V>& expected, const std::map<K, V>& got) {
+  for (const auto& [key, value] : expected) {
+    const auto it = got.find(key);
+    if (it == got.end())
+      return fmt::format("{}: fast lacks {} = {}", what, codec::Describe(key), codec::Describe(value));
+    if (it->second != value) {
+      return fmt::format("{} {}\n  reference: {}\n  fast:      {}", what, codec::Describe(key), codec::Describe(value),
+                         codec::Describe(it->second));
+    }
+  }
+  for (const auto& [key, value] : got) {
+    if (!expected.contains(key))
+      return fmt::format("{}: fast has {} = {}", what, codec::Describe(key), codec::Describe(value));
+  }
+  return "";
+}
+
+}  // namespace
+
+void Comparison::Note(const std::string& who, const Decision& expected, const Memory& expected_memory,
+                      const Decision& got, const Memory& got_memory) {
+  if (!difference_.empty()) return;
+  for (const std::string& difference :
+       {FirstDifference("action", expected.actions, got.actions), FirstDifference("claim", expected.claims, got.claims),
+        FirstDifference("need", expected.needs, got.needs), FirstDifference("machine", expected.machines, got.machines),
+        FirstDifference("memory of machine", expected_memory.machines, got_memory.machines),
+        FirstDifference("memory of need", expected_memory.needs, got_memory.needs),
+        FirstDifference("drains", expected_memory.drains, got_memory.drains)}) {
+    if (difference.empty()) continue;
+    difference_ = fmt::format("cycle {}, {}: {}", cycle_, who, difference);
+    return;
+  }
+}
+
+Decision Comparison::Decide(const World& world, Memory& memory, MonoTime now) {
+  ++cycle_;
+  const Memory before = memory;
+  const Decision expected = reference::Decide(world, memory, now, policy_);
+  if (!difference_.empty()) return expected;
+
+  Memory fresh_memory = before;
+  const Decision fresh = fast::Decide(world, fresh_memory, now, policy_);
+  Note("afresh", expected, memory, fresh, fresh_memory);
+
+  if (std::exchange(first_, false)) {
+    long_lived_.engine().Restore(before);
+    unexplained_.engine().Restore(before);
+  }
+  long_lived_.Show(world);
+  const Decision lasting = long_lived_.Decide(now);
+  Note("long-lived", expected, memory, lasting, long_lived_.engine().ExportMemory());
+
+  unexplained_.Show(world);
+  unexplained_.engine().Decide(now);
+  Decision named = unexplained_.engine().Explain();
+  named.needs = expected.needs;  // verdicts are made on demand only
+  named.machines = expected.machines;
+  Note("without verdicts", expected, memory, named, unexplained_.engine().ExportMemory());
+  return expected;
+}
+
+}  // namespace muster::engine

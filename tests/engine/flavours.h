@@ -1,0 +1,36 @@
+// The mixtures of worlds that the searches draw from.
+#pragma once
+
+#include <cstdlib>
+#include <vector>
+
+#include "engine/random_world.h"
+
+namespace muster::engine {
+
+inline uint64_t SearchScale() {
+  const char* scale = std::getenv("MUSTER_SEARCH_SCALE");
+  return scale == nullptr ? 1 : std::strtoull(scale, nullptr, 10);
+}
+
+inline Choices ChoicesFor(uint64_t seed) {
+  Rng rng(seed);
+  return Choices::Random(rng, 500);
+}
+
+inline Scene SceneFor(uint64_t seed, const SceneOptions& options = {}) {
+  Choices choices = ChoicesFor(seed);
+  return RandomScene(choices, options);
+}
+
+inline const std::vector<SceneOptions> kFlavours = {
+    {},
+    {.clusters = 2, .tight = true, .slow = true},
+    {.max_machines = 8, .max_needs = 4, .clusters = 1, .with_memory = false, .tight = true, .gangs = 7, .spreads = 0},
+    {.max_machines = 10, .max_needs = 5, .clusters = 1, .slow = true, .gangs = 4, .spreads = 2},
+    {.max_machines = 8, .max_needs = 4, .clusters = 1, .with_memory = false, .tight = true, .gangs = 0, .spreads = 7},
+    {.max_machines = 9, .max_needs = 5, .clusters = 1, .with_memory = false, .tight = true, .max_count = 2, .gangs = 8},
+    {.max_machines = 10, .max_needs = 6, .clusters = 2, .tight = true, .slow = true, .gangs = 5, .spreads = 1},
+};
+
+}  // namespace muster::engine
