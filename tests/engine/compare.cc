@@ -73,30 +73,30 @@ void Comparison::Note(const std::string& who, const Decision& expected, const Me
   }
 }
 
-Decision Comparison::Decide(const World& world, Memory& memory, MonoTime now) {
+Decision Comparison::Decide(const World& world, Memory& memory, MonoTime now, const Policy& policy) {
   ++cycle_;
   const Memory before = memory;
-  const Decision expected = reference::Decide(world, memory, now, policy_);
+  const Decision expected = reference::Decide(world, memory, now, policy);
   if (!difference_.empty()) return expected;
 
   Memory fresh_memory = before;
-  const Decision fresh = fast::Decide(world, fresh_memory, now, policy_);
+  const Decision fresh = fast::Decide(world, fresh_memory, now, policy);
   Note("afresh", expected, memory, fresh, fresh_memory);
 
-  if (std::exchange(first_, false)) {
-    long_lived_.engine().Restore(before);
-    unexplained_.engine().Restore(before);
+  if (!long_lived_ || before != left_behind_) {
+    for (auto* engine : {&long_lived_, &unexplained_}) engine->emplace(policy).engine().Restore(before);
   }
-  long_lived_.Show(world);
-  const Decision lasting = long_lived_.Decide(now);
-  Note("long-lived", expected, memory, lasting, long_lived_.engine().ExportMemory());
+  left_behind_ = memory;
+  long_lived_->Show(world);
+  const Decision lasting = long_lived_->Decide(now);
+  Note("long-lived", expected, memory, lasting, long_lived_->engine().ExportMemory());
 
-  unexplained_.Show(world);
-  unexplained_.engine().Decide(now);
-  Decision named = unexplained_.engine().Explain();
+  unexplained_->Show(world);
+  unexplained_->engine().Decide(now);
+  Decision named = unexplained_->engine().Explain();
   named.needs = expected.needs;  // verdicts are made on demand only
   named.machines = expected.machines;
-  Note("without verdicts", expected, memory, named, unexplained_.engine().ExportMemory());
+  Note("without verdicts", expected, memory, named, unexplained_->engine().ExportMemory());
   return expected;
 }
 

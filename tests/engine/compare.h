@@ -2,6 +2,7 @@
 // their answers differ first.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "engine/fast/engine.h"
@@ -11,21 +12,20 @@ namespace muster::engine {
 
 class Comparison {
  public:
-  explicit Comparison(const Policy& policy) : policy_(policy), long_lived_(policy), unexplained_(policy) {}
-
-  // The reference's decision; `memory` becomes its memory. The first call must be the first cycle of the history.
-  Decision Decide(const World& world, Memory& memory, MonoTime now);
+  // The reference's decision; `memory` becomes its memory. Memory that is not what the last call left behind is a
+  // restart: the long-lived engines begin anew from it.
+  Decision Decide(const World& world, Memory& memory, MonoTime now, const Policy& policy);
   // Empty while all agreed.
   const std::string& difference() const { return difference_; }
+  int cycles() const { return cycle_; }
 
  private:
   void Note(const std::string& who, const Decision& expected, const Memory& expected_memory, const Decision& got,
             const Memory& got_memory);
 
-  Policy policy_;
-  fast::Follower long_lived_;
-  fast::Follower unexplained_;  // decides without verdicts, as production does
-  bool first_ = true;
+  std::optional<fast::Follower> long_lived_;
+  std::optional<fast::Follower> unexplained_;  // decides without verdicts, as production does
+  Memory left_behind_;
   int cycle_ = 0;
   std::string difference_;
 };

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "engine/crowd.h"
 #include "engine/random_world.h"
 
 namespace muster::engine {
@@ -32,5 +33,19 @@ inline const std::vector<SceneOptions> kFlavours = {
     {.max_machines = 9, .max_needs = 5, .clusters = 1, .with_memory = false, .tight = true, .max_count = 2, .gangs = 8},
     {.max_machines = 10, .max_needs = 6, .clusters = 2, .tight = true, .slow = true, .gangs = 5, .spreads = 1},
 };
+
+// Few classes and many of each; gangs; spreads; small ones, in which a search is quick.
+inline const std::vector<CrowdOptions> kCrowds = {
+    {.max_needs = 20, .classes = 3},
+    {.min_machines = 20, .max_machines = 60, .max_needs = 12, .clusters = 2},
+    {.min_machines = 30, .max_machines = 120, .clusters = 3, .classes = 12, .gangs = 4, .spreads = 2},
+    {.min_machines = 10, .max_machines = 40, .max_needs = 8, .clusters = 2, .classes = 4, .gangs = 3, .spreads = 3},
+    {.max_machines = 200, .max_needs = 30, .classes = 4, .gangs = 0, .spreads = 0},
+};
+
+inline Choices CrowdChoicesFor(uint64_t seed) {
+  Rng rng(seed);
+  return Choices::Random(rng, 3000);
+}
 
 }  // namespace muster::engine
