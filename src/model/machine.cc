@@ -72,32 +72,6 @@ std::string CheckPresence(std::string_view field, Presence rule, bool empty, Mac
   return "";
 }
 
-std::string FirstProblem(const Machine& machine) {
-  if (machine.id.empty()) return "id: missing";
-  const auto rule = std::ranges::find(kRules, machine.state, &StateRule::state);
-  if (rule == kRules.end()) {
-    return fmt::format("state: {} is not a state; use 1 (Speculative) to 8 (Failed)", static_cast<int>(machine.state));
-  }
-  if (std::string problem = CheckPresence("host", rule->host, machine.host.empty(), machine.state); !problem.empty()) {
-    return problem;
-  }
-  if (std::string problem = CheckPresence("cluster", rule->cluster, machine.cluster.empty(), machine.state);
-      !problem.empty()) {
-    return problem;
-  }
-  if (machine.host.empty() && !machine.cluster.empty()) return "cluster: a machine without a host must have none";
-  if (machine.state == kFailed && machine.last_error.empty())
-    return "last_error: a machine that is Failed must say why";
-  if (machine.price_per_hour.micros < 0) {
-    return fmt::format("price_per_hour: {} is negative", FormatMoney(machine.price_per_hour));
-  }
-  if (const int32_t millionths = machine.interruption_probability.millionths;
-      millionths < 0 || millionths > 1'000'000) {
-    return fmt::format("interruption_probability: {} millionths is not from 0 to 1000000", millionths);
-  }
-  return "";
-}
-
 }  // namespace
 
 std::string_view StateName(MachineState state) {
@@ -129,8 +103,34 @@ std::optional<std::string_view> Machine::Attribute(std::string_view key) const {
   return label->second;
 }
 
+std::string StructureProblem(const Machine& machine) {
+  if (machine.id.empty()) return "id: missing";
+  const auto rule = std::ranges::find(kRules, machine.state, &StateRule::state);
+  if (rule == kRules.end()) {
+    return fmt::format("state: {} is not a state; use 1 (Speculative) to 8 (Failed)", static_cast<int>(machine.state));
+  }
+  if (std::string problem = CheckPresence("host", rule->host, machine.host.empty(), machine.state); !problem.empty()) {
+    return problem;
+  }
+  if (std::string problem = CheckPresence("cluster", rule->cluster, machine.cluster.empty(), machine.state);
+      !problem.empty()) {
+    return problem;
+  }
+  if (machine.host.empty() && !machine.cluster.empty()) return "cluster: a machine without a host must have none";
+  if (machine.state == kFailed && machine.last_error.empty())
+    return "last_error: a machine that is Failed must say why";
+  if (machine.price_per_hour.micros < 0) {
+    return fmt::format("price_per_hour: {} is negative", FormatMoney(machine.price_per_hour));
+  }
+  if (const int32_t millionths = machine.interruption_probability.millionths;
+      millionths < 0 || millionths > 1'000'000) {
+    return fmt::format("interruption_probability: {} millionths is not from 0 to 1000000", millionths);
+  }
+  return "";
+}
+
 Status CheckStructure(const Machine& machine) {
-  const std::string problem = FirstProblem(machine);
+  const std::string problem = StructureProblem(machine);
   if (problem.empty()) return {};
   return {Code::kInvalidArgument, fmt::format("machine {}: {}", Quoted(machine.id), problem)};
 }

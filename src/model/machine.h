@@ -121,5 +121,7 @@ struct Machine {
 // only, Configured and Draining both, Configuring a host and perhaps a cluster; (3) no cluster without a host in any
 // state; (4) Failed has last_error; (5) the price is not negative and the probability in [0, 1].
 Status CheckStructure(const Machine& machine);
+// The same without the machine's name, "host: a machine that is Idle must have one"; empty when all hold.
+std::string StructureProblem(const Machine& machine);
 
 }  // namespace muster::model

@@ -1,6 +1,9 @@
 #include "rpc/grpc_log.h"
 
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
+
+#include <string>
 
 #include "base/log.h"
 
@@ -13,6 +16,10 @@ void RouteGrpcLog() {
                         {"file", line->file},
                         {"line", line->line}});
   });
+  google::protobuf::SetLogHandler(
+      [](google::protobuf::LogLevel level, const char* file, int line, const std::string& text) {
+        log::Debug("protobuf", {{"level", static_cast<int>(level)}, {"text", text}, {"file", file}, {"line", line}});
+      });
 }
 
 }  // namespace muster::rpc

@@ -1,0 +1,114 @@
+#include "rpc/provider_service.h"
+
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+#include "bigfleet/v1alpha1/provider.grpc.pb.h"
+#include "model/names.h"
+#include "rpc/channel.h"
+#include "rpc/provider_conversion.h"
+#include "rpc/server_credentials.h"
+#include "rpc/worker.h"
+
+namespace muster::rpc {
+namespace {
+
+namespace pb = bigfleet::v1alpha1;
+
+constexpr size_t kShortList = 256;  // takes less than a millisecond to encode
+constexpr size_t kEncoders = 2;
+
+template <class Reply>
+constexpr Duration kTimeout = contract::kProviderCallTimeout;
+template <>
+constexpr Duration kTimeout<contract::ListReply> = contract::kProviderListTimeout;
+
+Status CheckShard(const grpc::CallbackServerContext& context, const contract::FenceToken& token) {
+  const std::optional<Identity> caller = CallerOf(context);
+  if (!caller || token.shard_id.empty() || token.shard_id == caller->id) return {};
+  return {Code::kPermissionDenied,
+          fmt::format("shard_id: {} may not act for shard {}", caller->ToString(), model::Quoted(token.shard_id))};
+}
+
+class ProviderService final : public pb::CapacityProvider::CallbackService {
+ public:
+  explicit ProviderService(contract::ProviderPort& provider) : provider_(provider), encoders_(kEncoders) {}
+
+ private:
+  using Context = grpc::CallbackServerContext;
+  using Reactor = grpc::ServerUnaryReactor;
+  using Ack = contract::TransitionAck;
+
+  Reactor* Create(Context* context, const pb::CreateRequest* request, pb::TransitionAck* reply) override {
+    return Serve<Ack>(*context, *request, *reply);
+  }
+  Reactor* Configure(Context* context, const pb::ConfigureRequest* request, pb::TransitionAck* reply) override {
+    return Serve<Ack>(*context, *request, *reply);
+  }
+  Reactor* Drain(Context* context, const pb::DrainRequest* request, pb::TransitionAck* reply) override {
+    return Serve<Ack>(*context, *request, *reply);
+  }
+  Reactor* Delete(Context* context, const pb::DeleteRequest* request, pb::TransitionAck* reply) override {
+    return Serve<Ack>(*context, *request, *reply);
+  }
+  Reactor* Get(Context* context, const pb::MachineRef* request, pb::Machine* reply) override {
+    return Serve<contract::GetReply>(*context, *request, *reply);
+  }
+  Reactor* List(Context* context, const pb::ListFilter* request, pb::MachineList* reply) override {
+    return Serve<contract::ListReply>(*context, *request, *reply);
+  }
+
+  // gRPC keeps the context and the reply until Finish, which happens in the port's answer.
+  template <class Reply, class WireRequest, class WireReply>
+  Reactor* Serve(Context& context, const WireRequest& wire, WireReply& wire_reply) {
+    Reactor* reactor = context.DefaultReactor();
+    auto request = FromWire(wire);
+    Status refused = request ? Status() : request.error();
+    if constexpr (requires { request->fence; }) {
+      if (refused.ok()) refused = CheckShard(context, request->fence);
+    }
+    if (!refused.ok()) {
+      reactor->Finish(ToGrpc(refused));
+      return reactor;
+    }
+    provider_.Ask(*std::move(request), kTimeout<Reply>,
+                  [this, reactor, &wire_reply](Result<contract::ProviderReply> answer) {
+                    if (!answer) return reactor->Finish(ToGrpc(answer.error()));
+                    auto* reply = std::get_if<Reply>(&*answer);
+                    MUSTER_CHECK(reply != nullptr, "the port answered with the reply of another request");
+                    Answer(reactor, std::move(*reply), wire_reply);
+                  });
+    return reactor;
+  }
+
+  template <class Reply, class WireReply>
+  void Answer(Reactor* reactor, Reply reply, WireReply& wire_reply) {
+    if constexpr (requires { reply.machines; }) {
+      if (reply.machines.size() > kShortList) {
+        encoders_.Post([reactor, &wire_reply, reply = std::move(reply)] {
+          ToWire(reply, wire_reply);
+          reactor->Finish(grpc::Status::OK);
+        });
+        return;
+      }
+    }
+    ToWire(reply, wire_reply);
+    reactor->Finish(grpc::Status::OK);
+  }
+
+  contract::ProviderPort& provider_;
+  Worker encoders_;
+};
+
+}  // namespace
+
+std::shared_ptr<grpc::Service> MakeProviderService(contract::ProviderPort& provider) {
+  return std::make_shared<ProviderService>(provider);
+}
+
+}  // namespace muster::rpc
