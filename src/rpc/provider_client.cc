@@ -35,7 +35,7 @@ class ProviderClient final : public contract::ProviderPort {
   ~ProviderClient() override {
     std::unique_lock lock(mu_);
     for (grpc::ClientContext* context : open_) context->TryCancel();
-    closed_.wait(lock, [this] { return open_.empty(); });
+    closed_.wait(lock, [this] { return unfinished_ == 0; });
   }
   ProviderClient(const ProviderClient&) = delete;
   ProviderClient& operator=(const ProviderClient&) = delete;
@@ -72,24 +72,37 @@ class ProviderClient final : public contract::ProviderPort {
 
   template <class WireRequest, class WireReply, class Request, class Call>
   void Start(const Request& request, Duration timeout, Done done, const Call& call) {
-    const auto open = std::make_shared<Open<WireRequest, WireReply>>();
+    auto* open = new Open<WireRequest, WireReply>;  // until Finished
     ToWire(request, open->request);
     open->done = std::move(done);
     SetDeadline(open->context, timeout);
     {
       const std::lock_guard lock(mu_);
       open_.insert(&open->context);
+      ++unfinished_;
     }
     grpc::ClientContext* context = &open->context;
     const WireRequest* wire_request = &open->request;
     WireReply* wire_reply = &open->reply;
-    std::function<void(grpc::Status)> finished = [this, open](const grpc::Status& status) {
-      open->done(status.ok() ? Read(open->reply) : std::unexpected(Explain(status)));
-      const std::lock_guard lock(mu_);
-      open_.erase(&open->context);
-      closed_.notify_all();  // under the lock: after it, the client may be gone
+    const std::function<void(grpc::Status)> finished = [this, open](const grpc::Status& status) {
+      Finished(std::unique_ptr<Open<WireRequest, WireReply>>(open), status);
     };
     call(context, wire_request, wire_reply, finished);
+  }
+
+  template <class WireRequest, class WireReply>
+  void Finished(std::unique_ptr<Open<WireRequest, WireReply>> open, const grpc::Status& status) {
+    open->done(status.ok() ? Read(open->reply) : std::unexpected(Explain(status)));
+    {
+      const std::lock_guard lock(mu_);
+      open_.erase(&open->context);
+    }
+    // The context holds the channel, and whoever lets go of a channel last waits for gRPC's threads, of which this is
+    // one. So it goes before the client can.
+    open.reset();
+    const std::lock_guard lock(mu_);
+    --unfinished_;
+    closed_.notify_all();  // under the lock: after it, the client may be gone
   }
 
   template <class WireReply>
@@ -114,6 +127,7 @@ class ProviderClient final : public contract::ProviderPort {
   std::mutex mu_;
   std::condition_variable closed_;
   std::set<grpc::ClientContext*> open_;  // guarded by mu_: calls whose answer was not given yet
+  size_t unfinished_ = 0;                // guarded by mu_: these, and those that are being cleared away
 };
 
 }  // namespace

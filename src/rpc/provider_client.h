@@ -5,7 +5,7 @@
 // the provider come through as they are; UNAVAILABLE and DEADLINE_EXCEEDED say in their message who did not answer.
 //
 // Thread-safety: any thread may ask. Answers run on gRPC's threads, also while the client is destroyed, which cancels
-// what is open and waits for it; so no answer may destroy the client.
+// what is open and waits for it; so no answer, of this or any other client, may destroy the client.
 #pragma once
 
 #include <memory>

@@ -39,12 +39,12 @@ class ToldProvider final : public contract::ProviderPort {
     std::unique_lock lock(mu_);
     requests_.push_back(std::move(request));
     asked_.notify_all();
-    if (answers_.empty()) {
+    if (answers_.empty() && !last_word_) {
       waiting_.push_back(std::move(done));
       return;
     }
-    Result<ProviderReply> answer = std::move(answers_.front());
-    answers_.pop_front();
+    Result<ProviderReply> answer = last_word_ ? std::unexpected(*last_word_) : std::move(answers_.front());
+    if (!last_word_) answers_.pop_front();
     lock.unlock();
     done(std::move(answer));
   }
@@ -61,13 +61,15 @@ class ToldProvider final : public contract::ProviderPort {
     std::unique_lock lock(mu_);
     asked_.wait(lock, [&] { return requests_.size() >= count; });
   }
-  void AnswerAllWaiting(const Result<ProviderReply>& answer) {
+  // To everybody who waits, and to whoever still comes.
+  void AnswerAll(const Status& status) {
     std::vector<Done> waiting;
     {
       const std::lock_guard lock(mu_);
       waiting = std::move(waiting_);
+      last_word_ = status;
     }
-    for (const Done& done : waiting) done(answer);
+    for (const Done& done : waiting) done(std::unexpected(status));
   }
 
  private:
@@ -76,6 +78,7 @@ class ToldProvider final : public contract::ProviderPort {
   std::vector<ProviderRequest> requests_;
   std::deque<Result<ProviderReply>> answers_;
   std::vector<Done> waiting_;
+  std::optional<Status> last_word_;
 };
 
 Result<ProviderReply> AskAndWait(contract::ProviderPort& port, ProviderRequest request, Duration timeout = kPatience) {
@@ -181,8 +184,7 @@ TEST_F(ProviderRpc, ASilentProviderCostsNoMoreThanTheTimeout) {
   const Status status = AskAndWait(*client, contract::GetRequest{.machine_id = "m"}, 50ms).error();
   EXPECT_EQ(status.code(), Code::kDeadlineExceeded);
   EXPECT_TRUE(status.message().starts_with("provider " + server_->address().ToString() + " does not answer: "));
-  provider_.WaitForRequests(1);
-  provider_.AnswerAllWaiting(Error(Code::kUnavailable, "too late"));
+  provider_.AnswerAll({Code::kUnavailable, "too late"});
 }
 
 TEST_F(ProviderRpc, NobodyThereIsUnavailable) {
@@ -204,7 +206,7 @@ TEST_F(ProviderRpc, ADestroyedClientHasAnsweredEveryCall) {
   provider_.WaitForRequests(5);
   client.reset();
   EXPECT_EQ(codes, std::vector<Code>(5, Code::kCancelled));
-  provider_.AnswerAllWaiting(Error(Code::kUnavailable, "too late"));
+  provider_.AnswerAll({Code::kUnavailable, "too late"});
 }
 
 TEST_F(ProviderRpc, ATextThatIsNoUtf8IsRefusedBeforeAnyHandler) {

@@ -185,8 +185,8 @@ TEST_F(Tls, AClientTakesNewFilesWithoutANewChannel) {
     SetDeadline(context, kPatience);
     context.set_wait_for_ready(true);
     pb::Machine machine;
-    EXPECT_TRUE(stub->Get(&context, {}, &machine).ok());
-    return machine.id();
+    // A call that goes out on the connection of a server that has just gone fails, however patient.
+    return stub->Get(&context, {}, &machine).ok() ? machine.id() : "no answer";
   };
   EXPECT_EQ(ask(), "bigfleet://readonly");
   ca_.Write(dir_.path(), "client", ca_.Sign("URI:bigfleet://admin"));
