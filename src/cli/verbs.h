@@ -11,10 +11,16 @@ void AddSelfcheck(CommandLine& app);
 void AddServe(CommandLine& app);
 void AddSim(CommandLine& app);
 void AddReplay(CommandLine& app);
+void AddProvider(CommandLine& app);
+void AddConformance(CommandLine& app);
+void AddFleet(CommandLine& app);
 
 inline void AddVerbs(CommandLine& app) {
   AddDecide(app);
   AddServe(app);
+  AddProvider(app);
+  AddFleet(app);
+  AddConformance(app);
   AddSim(app);
   AddReplay(app);
   AddSelfcheck(app);

@@ -26,6 +26,7 @@ using Host = SimHost<provider::Core>;
 
 constexpr Duration kFaultyTime = 40s;
 constexpr Duration kCalmTime = 40s;
+constexpr Duration kStillTime = 15s;
 constexpr Duration kTakeover = 8s;  // when the successor of the zombie begins
 constexpr uint64_t kMachines = 9;
 constexpr size_t kZombie = 0;
@@ -152,6 +153,7 @@ class ProviderWorld {
 
   void CalmDown() {
     calm_ = true;
+    kernel_.After(kCalmTime - kStillTime, [this] { still_ = true; });
     network_.SetFaults({});
     disk_.SetFaults({});
     if (!host_.alive()) host_.Start();
@@ -209,6 +211,8 @@ class ProviderWorld {
     });
   }
   void OnCloud(const provider::Report& report) {
+    // In the last seconds nothing is taken away any more, so that the last lists can have seen everything.
+    if (still_ && std::holds_alternative<contract::Observation>(report)) return;
     judge_.CloudDid(report);
     if (const auto* observed = std::get_if<contract::Observation>(&report)) {
       host_.Post(provider::Observed{*observed});
@@ -323,9 +327,7 @@ class ProviderWorld {
     for (const Shard& shard : shards_) {
       for (const contract::MachineRecord& machine : machines) {
         const auto seen = shard.view.find(machine->id);
-        // A price may have moved since the last list.
-        judge_.Check(seen != shard.view.end() && seen->second.state == machine->state &&
-                         seen->second.cluster == machine->cluster && seen->second.host == machine->host,
+        judge_.Check(seen != shard.view.end() && seen->second == *machine,
                      [&] { return fmt::format("the lists of {} never showed {} as it is", shard.id, machine->id); });
       }
     }
@@ -350,7 +352,8 @@ class ProviderWorld {
   Duration mean_life_{};
   Duration pause_{};
   uint64_t stamps_ = 0;
-  bool calm_ = false;
+  bool calm_ = false;   // no faults
+  bool still_ = false;  // and nothing happens
   RunResult result_;
 };
 

@@ -86,8 +86,10 @@ void Core::OnList(contract::RequestId request, const contract::ListRequest& list
   if (!cursor) {
     if (!list.since_revision.empty()) PROBE("provider.unknown_cursor");
     cursor = Cursor{.lineage = numbering_.lineage};
+    if (MUTANT("provider.unknown_cursor_is_empty") && !list.since_revision.empty()) cursor->open_after = log_.newest();
     // Those who ask for a few machines without a cursor begin where the last one ended, or they would all get the same.
-    if (const auto last = rotation_.find(mask); rotates && last != rotation_.end() && last->second < log_.newest()) {
+    if (const auto last = rotation_.find(mask);
+        rotates && last != rotation_.end() && last->second < log_.newest() && !MUTANT("provider.no_rotation")) {
       PROBE("provider.rotated");
       cursor->ranges = {{.after = last->second, .upto = log_.newest()}, {.after = 0, .upto = last->second}};
       cursor->open_after = log_.newest();

@@ -75,12 +75,14 @@ void Core::OnTransition(const Asked& asked, OperationKind kind, const std::strin
                         .grace = GraceOf(asked.body)};
   const auto found = index_.find(machine_id);
   const bool look_first = MUTANT("provider.existence_before_fence") && found == index_.end();
-  Status status = look_first ? Status() : PassFence(fence, machine_id, transition.persist);
+  if (found != index_.end()) transition.machine = found->second;
+  const bool repeats_first =
+      MUTANT("provider.repetition_before_fence") && found != index_.end() && IsRepetition(transition);
+  Status status = look_first || repeats_first ? Status() : PassFence(fence, machine_id, transition.persist);
   if (status.ok() && found == index_.end()) {
     status = Status(Code::kNotFound, fmt::format("{} has no machine {}", config_.name, machine_id));
   }
   if (status.ok()) {
-    transition.machine = found->second;
     if (IsRepetition(transition)) {
       PROBE("provider.repeated");
       if (!transition.persist.writes.empty()) out.push_back(std::move(transition.persist));
@@ -91,8 +93,11 @@ void Core::OnTransition(const Asked& asked, OperationKind kind, const std::strin
   }
   if (!status.ok()) {
     // A token that passed is spent, also when the call then fails.
+    if (MUTANT("provider.failed_call_keeps_its_token") && found != index_.end()) {
+      marks_.erase({fence.shard_id, machine_id});
+    }
     if (!transition.persist.writes.empty()) {
-      if (status.code() != Code::kFailedPrecondition) PROBE("provider.mark_of_a_failed_call");
+      PROBE("provider.mark_of_a_failed_call");
       out.push_back(std::move(transition.persist));
     }
     return Refuse(asked.request, std::move(status), out);

@@ -1,0 +1,81 @@
+// LocalProvider: a provider in this process: the core on its threads, its state in a directory, a backend behind it. To
+// whoever asks, a contract::ProviderPort; the role puts a gRPC server in front of it, tests and benchmarks ask
+// directly.
+//
+// While state cannot be stored (a full disk), everything is refused with UNAVAILABLE and the reason; what was accepted
+// before waits, and goes on when there is room again.
+//
+// Thread-safety: Ask may be called from any thread once Start came back; Start and Stop from one.
+#pragma once
+
+#include <condition_variable>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "contract/provider.h"
+#include "core/provider/provider.h"
+#include "host/journal.h"
+#include "host/persist.h"
+#include "host/thread_host.h"
+#include "provider/backend.h"
+
+namespace muster::provider {
+
+struct LocalOptions {
+  std::filesystem::path data_dir;  // owned by the caller
+  std::filesystem::path journal;   // empty: none
+  Config config;
+};
+
+class LocalProvider final : public contract::ProviderPort, private host::ThreadHost<Core>::Shell {
+ public:
+  // The clock outlives the provider.
+  LocalProvider(LocalOptions options, std::unique_ptr<Backend> backend, const Clock& clock);
+  ~LocalProvider() override;  // stops
+
+  // Reads the state, asks the backend again for what was under way, and serves. The error says what is wrong with the
+  // directory, the state or the machines.
+  Status Start();
+  // Idempotent; what nobody has answered yet is refused.
+  void Stop();
+
+  void Ask(contract::ProviderRequest request, Duration timeout, Done done) override;
+
+  std::shared_ptr<const Snapshot> View() const { return host_->View(); }
+  // OK, or why state cannot be stored.
+  Status status() const { return host_->persist_status(); }
+
+ private:
+  // On the loop thread.
+  void StartCall(const Core::Call& call) override;
+  void Emit(const Core::Effect& effect) override;
+
+  // The backend's thread.
+  void RunBackend();
+  void Tell(const Report& report);
+
+  const LocalOptions options_;
+  const Clock& clock_;
+  std::unique_ptr<host::SqlitePersist> persist_;
+  std::unique_ptr<host::JournalWriter> journal_;
+  std::unique_ptr<Backend> backend_;  // of its thread once started
+
+  std::mutex mu_;
+  std::condition_variable backend_wakes_;
+  std::vector<std::pair<contract::CallId, contract::Operation>> to_start_;  // guarded by mu_
+  bool stopping_ = false;                                                   // guarded by mu_
+  std::unordered_map<contract::RequestId, Done> waiting_;                   // guarded by mu_
+  contract::RequestId last_request_ = 0;                                    // guarded by mu_
+
+  std::unique_ptr<host::ThreadHost<Core>> host_;
+  std::thread backend_thread_;
+};
+
+}  // namespace muster::provider
