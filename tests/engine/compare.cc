@@ -85,6 +85,7 @@ Decision Comparison::Decide(const World& world, Memory& memory, MonoTime now, co
 
   if (!long_lived_ || before != left_behind_) {
     for (auto* engine : {&long_lived_, &unexplained_}) engine->emplace(policy).engine().Restore(before);
+    side_by_side_.emplace(policy, &shuffled_).engine().Restore(before);
   }
   left_behind_ = memory;
   long_lived_->Show(world);
@@ -97,6 +98,10 @@ Decision Comparison::Decide(const World& world, Memory& memory, MonoTime now, co
   named.needs = expected.needs;  // verdicts are made on demand only
   named.machines = expected.machines;
   Note("without verdicts", expected, memory, named, unexplained_->engine().ExportMemory());
+
+  side_by_side_->Show(world);
+  const Decision parallel = side_by_side_->Decide(now);
+  Note("eight workers", expected, memory, parallel, side_by_side_->engine().ExportMemory());
   return expected;
 }
 

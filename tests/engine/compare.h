@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/parallel.h"
 #include "engine/fast/engine.h"
 #include "engine/types.h"
 
@@ -25,6 +26,8 @@ class Comparison {
 
   std::optional<fast::Follower> long_lived_;
   std::optional<fast::Follower> unexplained_;  // decides without verdicts, as production does
+  ShuffledParallel shuffled_{7, 8};
+  std::optional<fast::Follower> side_by_side_;  // eight workers, in any order
   Memory left_behind_;
   int cycle_ = 0;
   std::string difference_;

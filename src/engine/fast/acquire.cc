@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "engine/fast/cycle.h"
-#include "engine/fast/id_merge.h"
+#include "engine/fast/planner.h"
 
 namespace muster::engine::fast {
 namespace {
@@ -27,13 +26,16 @@ Cost CostOf(const Class& c, MachineState state, model::PenaltyBucket bucket) {
 
 }  // namespace
 
-void Cycle::PledgedLane(NeedId n, const Fit& fit, uint32_t domain, std::vector<GroupId>& lane) {
+bool Planner::IsPledgedTo(NeedId n, GroupId g) const {
+  if (sight_.Remaining(g) == 0 || sight_.pledge_ended(g) || !fit(n).Has(inventory_.group(g).cls)) return false;
+  return sight_.held_for(g) == kNoId || sight_.held_for(g) == n;
+}
+
+void Planner::PledgedLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const {
   lane.clear();
   for (const GroupId g : inventory_.key(need(n).key).idle) {
-    const Group& group = inventory_.Open(g);
-    if (inventory_.Remaining(g) == 0 || group.pledge_ended || !fit.Has(group.cls)) continue;
-    if (group.held_for != kNoId && group.held_for != n) continue;
-    if (domain == kNoId || DomainOf(fit, group.cls) == domain) lane.push_back(g);
+    if (!IsPledgedTo(n, g)) continue;
+    if (domain == kNoId || DomainOf(fit(n), inventory_.group(g).cls) == domain) lane.push_back(g);
   }
   std::ranges::sort(lane, {}, [&](GroupId g) {
     const ClassId c = inventory_.group(g).cls;
@@ -41,12 +43,11 @@ void Cycle::PledgedLane(NeedId n, const Fit& fit, uint32_t domain, std::vector<G
   });
 }
 
-Cycle::Acquisition Cycle::PlanAcquisition(NeedId n, Amounts& shortage, uint32_t domain) {
-  Acquisition plan;
+void Planner::PlanAcquisition(NeedId n, Amounts& shortage, uint32_t domain, Acquisition& plan) {
   if (!inventory_.key(need(n).key).idle.empty()) {
-    PledgedLane(n, catalogue().fit(need(n).fit), domain, lane_);
+    PledgedLane(n, domain, lane_);
     TakeLane(lane_, TiesInPool, shortage, plan.takes, &plan.machines);
-    if (IsZero(shortage, dims())) return plan;
+    if (IsZero(shortage, dims())) return;
   }
   const Amounts deficit = shortage;
   Pool idle_scratch;
@@ -56,7 +57,7 @@ Cycle::Acquisition Cycle::PlanAcquisition(NeedId n, Amounts& shortage, uint32_t 
   for (const auto& [k, count] : of_idle) Subtract(shortage, *idle.kinds[k].each, count, dims());
   if (IsZero(shortage, dims())) {
     NamePicks(idle, of_idle, plan);
-    return plan;
+    return;
   }
   Pool speculative_scratch;
   const Pool& speculative = PoolFor(n, MachineState::kSpeculative, domain, speculative_scratch);
@@ -68,23 +69,10 @@ Cycle::Acquisition Cycle::PlanAcquisition(NeedId n, Amounts& shortage, uint32_t 
   for (const auto& [k, count] : of_speculative) Subtract(shortage, *speculative.kinds[k].each, count, dims());
   NamePicks(idle, of_idle, plan);
   NamePicks(speculative, of_speculative, plan);
-  return plan;
 }
 
-void Cycle::Acquire(NeedId n, const Acquisition& plan) {
-  for (const Take& take : plan.takes) ClaimGroup(n, take);
-  for (const MachineId m : plan.machines) {
-    const bool idle = inventory_.state(m) == MachineState::kIdle;
-    actions_.push_back({.kind = idle ? ActionKind::kBootstrap : ActionKind::kProvision,
-                        .reason = idle ? model::Reason::kAcquireIdle : model::Reason::kAcquireSpeculative,
-                        .machine = m,
-                        .need = n});
-  }
-}
-
-// Groups pledged to others that the need may take as a last resort, or freely where the pledge has just ended.
-void Cycle::Offerers(NeedId n, MachineState state, uint32_t domain, std::vector<Offerer>& out) {
-  const Fit& fit = catalogue().fit(need(n).fit);
+void Planner::Offerers(NeedId n, MachineState state, uint32_t domain, std::vector<Offerer>& out) const {
+  const Fit& classes = fit(n);
   const model::PenaltyBucket bucket = demand_.info(need(n).profile).profile.interruption();
   const auto add = [&](GroupId g, ClassId c, bool reserved) {
     Cost cost = CostOf(catalogue().cls(c), state, bucket);
@@ -99,21 +87,22 @@ void Cycle::Offerers(NeedId n, MachineState state, uint32_t domain, std::vector<
     }
   };
   out.clear();
-  for (const ClassId c : domain == kNoId ? fit.classes : fit.in_domain[domain]) consider(c);
+  for (const ClassId c : domain == kNoId ? classes.classes : classes.in_domain[domain]) consider(c);
   if (state != MachineState::kIdle) return;
+  // Pledged to others: a last resort, or free like any other where the pledge has just ended.
   for (const GroupId g : inventory_.pledged_idle()) {
-    const Group& group = inventory_.Open(g);
-    if (group.members.size() == 0 || !fit.Has(group.cls)) continue;
-    if (domain != kNoId && DomainOf(fit, group.cls) != domain) continue;
-    if (group.pledge_ended) {
+    const Group& group = inventory_.group(g);
+    if (group.members.size() == 0 || !classes.Has(group.cls)) continue;
+    if (domain != kNoId && DomainOf(classes, group.cls) != domain) continue;
+    if (sight_.pledge_ended(g)) {
       add(g, group.cls, false);
-    } else if (group.pledge != need(n).key && (group.held_for == kNoId || group.held_for == n)) {
+    } else if (group.pledge != need(n).key && (sight_.held_for(g) == kNoId || sight_.held_for(g) == n)) {
       add(g, group.cls, true);
     }
   }
 }
 
-void Cycle::FillPool(std::vector<Offerer>& offerers, Pool& pool) {
+void Planner::FillPool(std::vector<Offerer>& offerers, Pool& pool) const {
   const auto shape = [&](const Offerer& o) { return catalogue().cls(inventory_.group(o.group).cls).shape; };
   std::ranges::sort(offerers, [&](const Offerer& a, const Offerer& b) {
     if (a.cost != b.cost) return a.cost < b.cost;
@@ -144,7 +133,7 @@ void Cycle::FillPool(std::vector<Offerer>& offerers, Pool& pool) {
 }
 
 // The pool with what is left of it now. Without pledges around it is kept from need to need and cycle to cycle.
-const Cycle::Pool& Cycle::PoolFor(NeedId n, MachineState state, uint32_t domain, Pool& scratch) {
+const Planner::Pool& Planner::PoolFor(NeedId n, MachineState state, uint32_t domain, Pool& scratch) {
   Pool* pool = &scratch;
   const bool pledges = state == MachineState::kIdle && !inventory_.pledged_idle().empty();
   if (domain != kNoId || pledges) {
@@ -164,46 +153,50 @@ const Cycle::Pool& Cycle::PoolFor(NeedId n, MachineState state, uint32_t domain,
   }
   for (PoolKind& kind : pool->kinds) {
     kind.available = 0;
-    for (const GroupId g : kind.groups) kind.available += inventory_.Remaining(g);
+    for (const GroupId g : kind.groups) kind.available += sight_.Remaining(g);
   }
-  pool->stretches.clear();
+  FillStretches(*pool);
+  return *pool;
+}
+
+void Planner::FillStretches(Pool& pool) {
+  pool.stretches.clear();
   int64_t position = 0;
-  for (uint32_t k = 0; k < pool->kinds.size();) {
+  for (uint32_t k = 0; k < pool.kinds.size();) {
     uint32_t end = k + 1;
-    while (pool->mixed && end < pool->kinds.size() && pool->kinds[end].cost == pool->kinds[k].cost &&
-           pool->kinds[end].size == pool->kinds[k].size) {
+    while (pool.mixed && end < pool.kinds.size() && pool.kinds[end].cost == pool.kinds[k].cost &&
+           pool.kinds[end].size == pool.kinds[k].size) {
       ++end;
     }
     if (end == k + 1) {
-      pool->stretches.push_back({.kind = k, .ordinal = 0, .position = position, .count = pool->kinds[k].available});
-      position += pool->kinds[k].available;
+      pool.stretches.push_back({.kind = k, .ordinal = 0, .position = position, .count = pool.kinds[k].available});
+      position += pool.kinds[k].available;
       k = end;
       continue;
     }
-    IdMerge merge(inventory_);
+    merge_.Clear();
     std::vector<uint32_t> kind_of;
     std::vector<int64_t> ordinals(end - k, 0);
     for (uint32_t t = k; t < end; ++t) {
-      for (const GroupId g : pool->kinds[t].groups) {
-        merge.Add(g);
+      for (const GroupId g : pool.kinds[t].groups) {
+        merge_.Add(g);
         kind_of.push_back(t);
       }
     }
-    for (; !merge.empty(); merge.Step(), ++position) {
-      const uint32_t kind = kind_of[merge.source()];
-      if (!pool->stretches.empty() && pool->stretches.back().kind == kind) {
-        ++pool->stretches.back().count;
+    for (; !merge_.empty(); merge_.Step(), ++position) {
+      const uint32_t kind = kind_of[merge_.source()];
+      if (!pool.stretches.empty() && pool.stretches.back().kind == kind) {
+        ++pool.stretches.back().count;
       } else {
-        pool->stretches.push_back({.kind = kind, .ordinal = ordinals[kind - k], .position = position, .count = 1});
+        pool.stretches.push_back({.kind = kind, .ordinal = ordinals[kind - k], .position = position, .count = 1});
       }
       ++ordinals[kind - k];
     }
     k = end;
   }
-  return *pool;
 }
 
-CoverPool Cycle::View(const Pool& pool, bool idle) {
+CoverPool Planner::View(const Pool& pool, bool idle) {
   return {.kinds = pool.kinds,
           .stretches = pool.stretches,
           .mixed = pool.mixed,
@@ -217,11 +210,11 @@ CoverPool Cycle::View(const Pool& pool, bool idle) {
           }};
 }
 
-void Cycle::NameKind(const PoolKind& kind, int64_t count, std::vector<MachineId>& names, std::vector<Take>* takes) {
+void Planner::NameKind(const PoolKind& kind, int64_t count, std::vector<MachineId>& names, std::vector<Take>* takes) {
   if (kind.groups.size() == 1) {
     const GroupId g = kind.groups[0];
-    IdSet::Cursor cursor = inventory_.FirstUnclaimed(g);
-    for (int64_t i = 0; i < count; ++i) names.push_back(inventory_.Next(g, cursor));
+    IdSet::Cursor cursor = sight_.FirstUnclaimed(g);
+    for (int64_t i = 0; i < count; ++i) names.push_back(sight_.Next(g, cursor));
     if (takes != nullptr) takes->push_back({.group = g, .count = static_cast<uint32_t>(count)});
     return;
   }
@@ -229,9 +222,9 @@ void Cycle::NameKind(const PoolKind& kind, int64_t count, std::vector<MachineId>
     MachineId best = kNoMachine;
     GroupId of = kNoId;
     for (const GroupId g : kind.groups) {
-      if (inventory_.Remaining(g) == 0) continue;
-      IdSet::Cursor cursor = inventory_.FirstUnclaimed(g);
-      const MachineId m = inventory_.Next(g, cursor);
+      if (sight_.Remaining(g) == 0) continue;
+      IdSet::Cursor cursor = sight_.FirstUnclaimed(g);
+      const MachineId m = sight_.Next(g, cursor);
       if (best != kNoMachine && inventory_.label(m) > inventory_.label(best)) continue;
       best = m;
       of = g;
@@ -240,21 +233,21 @@ void Cycle::NameKind(const PoolKind& kind, int64_t count, std::vector<MachineId>
     if (takes != nullptr) takes->push_back({.group = of, .count = 1});
     return;
   }
-  IdMerge merge(inventory_);
-  for (const GroupId g : kind.groups) merge.Add(g);
+  merge_.Clear();
+  for (const GroupId g : kind.groups) merge_.Add(g);
   const size_t first = takes == nullptr ? 0 : takes->size();
   if (takes != nullptr) {
     for (const GroupId g : kind.groups) takes->push_back({.group = g, .count = 0});
   }
   for (int64_t i = 0; i < count; ++i) {
-    names.push_back(merge.machine());
-    if (takes != nullptr) ++(*takes)[first + merge.source()].count;
-    merge.Step();
+    names.push_back(merge_.machine());
+    if (takes != nullptr) ++(*takes)[first + merge_.source()].count;
+    merge_.Step();
   }
   if (takes != nullptr) std::erase_if(*takes, [](const Take& take) { return take.count == 0; });
 }
 
-void Cycle::NamePicks(const Pool& pool, const Counts& counts, Acquisition& plan) {
+void Planner::NamePicks(const Pool& pool, const Counts& counts, Acquisition& plan) {
   for (size_t i = 0; i < counts.size();) {
     const size_t first = plan.machines.size();
     const PoolKind& kind = pool.kinds[counts[i].first];

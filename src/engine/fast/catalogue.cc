@@ -272,6 +272,8 @@ const Fit& Catalogue::fit(FitId id) {
     fit.domains_version = 0;
     if (fit.bits.size() <= c / 64) fit.bits.resize(c / 64 + 1, 0);
     fit.bits[c / 64] |= uint64_t{1} << (c % 64);
+    const auto at = std::ranges::lower_bound(fit.types, classes_[c].drain);
+    if (at == fit.types.end() || *at != classes_[c].drain) fit.types.insert(at, classes_[c].drain);
   }
   return fit;
 }

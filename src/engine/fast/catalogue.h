@@ -62,6 +62,7 @@ struct Fit {
   std::vector<ClassId> classes;  // ascending
   std::vector<uint64_t> bits;    // the same, by class
   uint32_t seen = 0;             // of the filter's classes
+  std::vector<uint32_t> types;   // their instance types (drain rows), ascending: the buckets of the broker
   // Of a filter with topology keys: domains by name, and each class's.
   std::vector<std::vector<std::string>> domains;  // sorted
   std::vector<uint32_t> domain_of;                // parallel to `classes`

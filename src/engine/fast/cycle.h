@@ -1,28 +1,24 @@
-// One decision cycle of the fast engine: the rules of reference/, over groups instead of machines.
+// One decision cycle of the fast engine: plans (planner.h) committed in the order of needs, then phases 2 and 3, over
+// groups instead of machines; phase2.cc and phase3.cc go by the names of the reference's files, finish.cc makes the
+// next cycle's memory.
 //
-// Read beside the reference: serve.cc is its phase1.cc, acquire.cc its acquire.cc, gang.cc, spread.cc, phase2.cc and
-// phase3.cc go by their names, finish.cc makes the next cycle's memory. A rule is explained there, and only there; the
-// comments here say how counting machines comes to the same.
+// With one worker a need is planned and committed in its turn. With more, clusters are credited side by side, and needs
+// that are short speculate (broker.cc): their plans are made out of turn against what is committed, and in its turn a
+// plan counts only if nothing it read has moved since. So workers change how fast, never what.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
-#include "engine/fast/cover.h"
-#include "engine/fast/demand.h"
-#include "engine/fast/inventory.h"
-#include "engine/types.h"
+#include "base/parallel.h"
+#include "engine/fast/planner.h"
 
 namespace muster::engine::fast {
-
-// What a need takes of a group: the first `count` unclaimed machines.
-struct Take {
-  GroupId group = kNoId;
-  uint32_t count = 0;
-};
 
 struct ClaimRow {
   NeedId need = kNoId;
@@ -31,6 +27,31 @@ struct ClaimRow {
   uint32_t count = 0;
   uint32_t next_of_group = kNoId;
   uint32_t next_of_need = kNoId;
+};
+
+// The cycle's claims, on shelves so that several workers may write, each to its own.
+class ClaimLog {
+ public:
+  static constexpr uint32_t kShelves = 64;
+
+  void Clear() {
+    for (auto& shelf : shelves_) shelf.clear();
+  }
+  uint32_t Add(uint32_t shelf, const ClaimRow& row) {
+    shelves_[shelf].push_back(row);
+    return shelf << 26 | static_cast<uint32_t>(shelves_[shelf].size() - 1);
+  }
+  ClaimRow& operator[](uint32_t id) { return shelves_[id >> 26][id & 0x3ffffff]; }
+  const ClaimRow& operator[](uint32_t id) const { return shelves_[id >> 26][id & 0x3ffffff]; }
+  template <class Visit>
+  void ForEach(const Visit& visit) const {
+    for (const auto& shelf : shelves_) {
+      for (const ClaimRow& row : shelf) visit(row);
+    }
+  }
+
+ private:
+  std::vector<ClaimRow> shelves_[kShelves];
 };
 
 struct FastAction {
@@ -51,135 +72,88 @@ struct Outcome {
   uint32_t provisions = 0;
   uint32_t victims = 0;
   uint32_t lost = 0;
-  uint32_t domain = kNoId;  // gangs
-  uint32_t gang = kNoId;    // gangs: row in Cycle::gangs
+  uint32_t gang = kNoId;  // row in Cycle::gangs_
+  bool credit_done = false;
   bool parked = false;
   bool satisfiable = false;
   bool on_its_way = false;
 };
 
-struct GangRow {
-  Amounts rest;            // the aggregate less everything it could credit in its domain
-  int64_t supply_now = 0;  // machines it could credit or acquire, over all domains
-  std::vector<DomainScore> domains;
-};
+// How the speculation went. Claims are machines.
+struct BrokerStats {
+  uint64_t proposals_basic = 0;   // plans of plain needs, speculated or made in turn
+  uint64_t proposals_gang = 0;    // all-or-nothing plans
+  uint64_t conflicts = 0;         // proposals whose buckets had moved
+  uint64_t retries = 0;           // plans made again in turn
+  uint64_t displacements = 0;     // accepted proposals that a need of higher precedence took machines from
+  uint64_t accepted_claims = 0;   // tentative claims the broker accepted
+  uint64_t displaced_claims = 0;  // and took back
+  uint64_t claimed = 0;           // acquisitions that stand
 
-// How many machines of a need lie in each value of each of its spread keys.
-class SpreadCounts {
- public:
-  SpreadCounts(const Fit& fit, const Filter& filter);
-  bool Allows(uint32_t domain) const;
-  void Add(uint32_t domain, int64_t count);
-  // Whether the skew still holds, or is no worse, with one machine less; if so it is taken out.
-  bool Remove(uint32_t domain);
-
- private:
-  int64_t Min(size_t constraint) const;
-  const Fit& fit_;
-  std::vector<int64_t> skew_;
-  std::vector<std::vector<int64_t>> count_;  // [constraint][value]
+  double conflict_fraction() const {
+    const uint64_t proposals = proposals_basic + proposals_gang;
+    return proposals == 0 ? 0 : static_cast<double>(conflicts) / static_cast<double>(proposals);
+  }
 };
 
 class Cycle {
  public:
-  Cycle(Inventory& inventory, Demand& demand, const Policy& policy)
-      : inventory_(inventory), demand_(demand), policy_(policy) {}
+  Cycle(Inventory& inventory, Demand& demand, const Policy& policy);
 
   // Decides. With `explain`, domains of gangs are ranked also where nothing depends on it.
-  void Run(MonoTime now, bool explain);
+  void Run(MonoTime now, bool explain, Parallel& parallel);
 
   const std::vector<FastAction>& actions() const { return actions_; }
-  const std::vector<ClaimRow>& claims() const { return claims_; }
+  const ClaimLog& claims() const { return claims_; }
   const std::vector<Outcome>& outcomes() const { return outcomes_; }
+  const BrokerStats& broker() const { return stats_; }
   size_t unsatisfied() const;
-  bool explained() const { return explain_; }
 
   void RestoreNeed(KeyId key, const NeedMemory& memory);
-  const std::vector<std::pair<KeyId, NeedMemory>>& need_memory() const { return remembered_; }
-  // Verdicts and names; only after a run with `explain`.
+  const std::vector<KeyId>& remembered() const { return remembered_; }
+  const NeedMemory& need_memory(KeyId key) const { return need_memory_[key]; }
+  // Names and verdicts; what only a run with `explain` knows is left out after one without.
   Decision Explain();
 
  private:
-  using Tie = bool (*)(const Inventory&, GroupId, GroupId);
-
   const NeedRow& need(NeedId n) const { return *demand_.order()[n]; }
   size_t dims() const { return inventory_.catalogue().dimensions(); }
   Catalogue& catalogue() { return inventory_.catalogue(); }
+  const Fit& fit(NeedId n) const { return inventory_.catalogue().fit_as_is(need(n).fit); }
+  const Amounts& each(GroupId g) const { return inventory_.catalogue().each(inventory_.group(g).cls); }
   bool HasSession(NeedId n) const { return inventory_.cluster(need(n).cluster).state.session; }
-  NeedMemory MemoryOf(KeyId key) const;
 
   // serve.cc
+  void Begin(MonoTime now, bool explain);
   void RefreshPledges();
-  void Serve(NeedId n);
-  void ServePlain(NeedId n);
+  void PrepareFits();
+  void ServeInTurn();
+  void CreditSideBySide(Parallel& parallel);
+  void CreditCluster(ClusterId cluster, Planner& planner, Plan& plan, uint32_t shelf);
+  void CommitCredit(NeedId n, const Plan& plan, uint32_t shelf);
+  void CommitAcquisition(NeedId n, const Plan& plan);
+  void Claim(NeedId n, const Take& take, uint32_t shelf);
+  void EndTurn(NeedId n);
   void EndPledges(NeedId n);
-  void Credit(NeedId n, std::span<const Take> takes);
-  void ClaimGroup(NeedId n, const Take& take);
-  // Takes machines of groups in lane order, as long as each is useful. `lane_` holds the groups; neighbours for which
-  // `ties` holds go by id together. With `names`, the machines in the order taken.
-  void TakeLane(std::span<const GroupId> lane, Tie ties, Amounts& shortage, std::vector<Take>& takes,
-                std::vector<MachineId>* names);
-  void TakeTied(std::span<const GroupId> tied, Amounts& shortage, std::vector<Take>& takes,
-                std::vector<MachineId>* names);
-  void OwnLane(NeedId n, const Fit& fit, uint32_t domain, std::vector<GroupId>& lane) const;
-  void RestLane(NeedId n, const Fit& fit, uint32_t domain, std::vector<GroupId>& lane) const;
-  void CreatingLane(NeedId n, const Fit& fit, uint32_t domain, std::vector<GroupId>& lane) const;
 
-  // acquire.cc
-  struct Acquisition {
-    std::vector<MachineId> machines;  // in the order acquired
-    std::vector<Take> takes;
+  // broker.cc
+  struct Proposal {
+    NeedId need = kNoId;
+    Plan plan;
+    std::vector<uint64_t> read;  // Bucket sequence numbers, parallel to the fit's types
+    bool rejected = false;
+    bool displaced = false;
   };
-  struct Pool {
-    std::vector<PoolKind> kinds;
-    std::vector<Stretch> stretches;
-    bool mixed = false;
-  };
-  Acquisition PlanAcquisition(NeedId n, Amounts& shortage, uint32_t domain);
-  void Acquire(NeedId n, const Acquisition& plan);
-  void PledgedLane(NeedId n, const Fit& fit, uint32_t domain, std::vector<GroupId>& lane);
-  // Unbound groups the need may acquire from, those pledged to it left out; `reserved` for those pledged to others.
-  struct Offerer {
-    GroupId group;
-    Cost cost;
-    Wide size;
-  };
-  void Offerers(NeedId n, model::MachineState state, uint32_t domain, std::vector<Offerer>& out);
-  const Pool& PoolFor(NeedId n, model::MachineState state, uint32_t domain, Pool& scratch);
-  void FillPool(std::vector<Offerer>& offerers, Pool& pool);
-  CoverPool View(const Pool& pool, bool idle);
-  void NameKind(const PoolKind& kind, int64_t count, std::vector<MachineId>& names, std::vector<Take>* takes);
-  void NamePicks(const Pool& pool, const Counts& counts, Acquisition& plan);
-
-  // gang.cc
-  struct DomainSupply {  // what one domain has for a gang
-    uint32_t domain = kNoId;
-    Totals own{};         // its own bound and Creating machines
-    Totals creditable{};  // and other needs' machines of the cluster
-    Totals total{};       // and what it may acquire
-    Totals later{};       // and what drains for it
-    int64_t creditable_count = 0;
-    int64_t count = 0;
-    int64_t pledged = 0;
-  };
-  struct Rank;
-  void ServeGang(NeedId n);
-  bool ServeSettledGang(NeedId n, const Fit& fit);
-  bool IsParked(NeedId n, int64_t supply_now) const;
-  void CollectSupply(NeedId n, const Fit& fit, bool with_free, std::vector<DomainSupply>& supply);
-  void ChooseDomain(NeedId n, const Fit& fit, const std::vector<DomainSupply>& supply, bool looks);
-
-  // spread.cc
-  struct SpreadLane;
-  struct SpreadPick;
-  void ServeSpread(NeedId n);
-  void CountTakes(const Fit& fit, std::span<const Take> takes, SpreadCounts& counts) const;
-  // `offerers` in lane order; neighbours for which `ties` holds go by id together.
-  std::vector<SpreadLane> MakeLanes(const Fit& fit, std::span<const Offerer> offerers,
-                                    bool (*ties)(const Inventory&, const Offerer&, const Offerer&));
-  std::vector<SpreadPick> TakeSpread(std::vector<SpreadLane>& lanes, Amounts& shortage, SpreadCounts& counts);
-  void AcquireSpread(NeedId n, const Fit& fit, SpreadCounts& counts);
-  SpreadCounts CountClaims(NeedId n);
+  static constexpr uint64_t kPoison = uint64_t{1} << 32;  // a move of a bucket that no speculation can have seen
+  void ServeBySpeculation(Parallel& parallel);
+  bool MaySpeculate(NeedId n) const;
+  void Speculate(std::span<const NeedId> window, Parallel& parallel);
+  void SpeculateChain(size_t worker, std::span<Proposal* const> chain);
+  void Submit(Proposal& proposal);
+  bool StillHolds(const Proposal& proposal) const;
+  void SettleProposal(Proposal& proposal);
+  void PlanInTurn(NeedId n, Plan& plan);
+  void Bump(const Fit& fit, uint64_t by);
 
   // phase2.cc
   struct OfferRun {  // machines of one group that are worth the same to a priority
@@ -205,6 +179,7 @@ class Cycle {
   };
   void Phase2();
   Amounts Residual(NeedId n, SpreadCounts* counts);
+  SpreadCounts CountClaims(NeedId n);
   uint32_t OffersFor(NeedId n);
   void FillOffers(NeedId n, Offers& offers);
   MachineId HeadOf(OfferRun& run);
@@ -238,8 +213,8 @@ class Cycle {
   bool explain_ = false;
 
   std::vector<Outcome> outcomes_;
-  std::vector<GangRow> gangs_;
-  std::vector<ClaimRow> claims_;
+  std::vector<GangPlan> gangs_;
+  ClaimLog claims_;
   std::vector<FastAction> actions_;
   std::vector<int64_t> reclaims_left_;          // by cluster
   std::vector<GroupId> ended_;                  // pledged groups whose pledge ended in this cycle
@@ -248,25 +223,24 @@ class Cycle {
   std::vector<Inventory::Resting> waiting_;     // Idle machines by the end of their hold, a heap
   std::vector<Inventory::Resting> due_;         // past their hold and still Idle
   std::vector<int32_t> age_before_;             // by need, with `explain`: how long it was short
-
-  // Pools without pledged groups, kept while free groups and sizes stay as they are.
-  struct CachedPool {
-    uint64_t version = 0;
-    Pool pool;
-  };
-  std::unordered_map<uint64_t, CachedPool> pools_;  // by (fit, state, bucket); never iterated
   std::vector<Offers> offers_;
   std::unordered_map<uint64_t, uint32_t> offers_of_;  // by (fit, priority); never iterated
 
-  std::vector<std::pair<KeyId, NeedMemory>> remembered_;
-  std::vector<uint32_t> memory_row_;  // by key: row in remembered_, kNoId for none
+  std::vector<NeedMemory> need_memory_;  // by key
+  std::vector<KeyId> remembered_;        // keys whose memory says something
+  std::vector<std::pair<KeyId, NeedMemory>> next_memory_;
 
-  // Scratch.
-  std::vector<GroupId> lane_;
-  std::vector<Take> takes_;
+  std::vector<std::unique_ptr<Planner>> planners_;  // the first one works in turn, all of them side by side
+  std::vector<Plan> plans_;                         // one for each planner
+  IdMerge merge_;
   std::vector<Offerer> offerers_;
-  std::vector<uint32_t> slot_of_domain_;
-  std::vector<DomainSupply> supply_;
+
+  // Speculation.
+  BrokerStats stats_;
+  std::mutex broker_;
+  std::vector<Proposal> proposals_;
+  std::vector<uint64_t> sequence_;  // by bucket (instance type): how often it has moved
+  std::vector<NeedId> tentative_;   // by machine: the need whose accepted proposal holds it
 };
 
 }  // namespace muster::engine::fast

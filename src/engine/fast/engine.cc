@@ -7,7 +7,8 @@
 
 namespace muster::engine::fast {
 
-Engine::Engine(Policy policy) : policy_(policy), cycle_(std::make_unique<Cycle>(inventory_, demand_, policy_)) {}
+Engine::Engine(Policy policy, Parallel* parallel)
+    : policy_(policy), parallel_(parallel), cycle_(std::make_unique<Cycle>(inventory_, demand_, policy_)) {}
 Engine::~Engine() = default;
 
 void Engine::Upsert(const model::Machine& machine) { inventory_.Upsert(machine); }
@@ -26,7 +27,10 @@ void Engine::Restore(const Memory& memory) {
   for (const auto& [key, row] : memory.needs) cycle_->RestoreNeed(inventory_.KeyOf(key), row);
 }
 
-void Engine::Decide(MonoTime now, bool explain) { cycle_->Run(now, explain); }
+void Engine::Decide(MonoTime now, bool explain) {
+  InlineParallel in_turn;
+  cycle_->Run(now, explain, parallel_ != nullptr ? *parallel_ : in_turn);
+}
 const std::vector<FastAction>& Engine::actions() const { return cycle_->actions(); }
 size_t Engine::unsatisfied() const { return cycle_->unsatisfied(); }
 Decision Engine::Explain() { return cycle_->Explain(); }
@@ -54,7 +58,7 @@ Memory Engine::ExportMemory() const {
     }
     if (row != MachineMemory{}) memory.machines.emplace_hint(memory.machines.end(), inventory_.id(m), std::move(row));
   }
-  for (const auto& [key, row] : cycle_->need_memory()) memory.needs.emplace(inventory_.NameOf(key), row);
+  for (const KeyId key : cycle_->remembered()) memory.needs.emplace(inventory_.NameOf(key), cycle_->need_memory(key));
   for (size_t i = 0; i < inventory_.drains().size(); ++i) {
     if (inventory_.drains()[i].drains > 0)
       memory.drains.emplace(inventory_.catalogue().drain_types()[i], inventory_.drains()[i]);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/parallel.h"
 #include "engine/fast/demand.h"
 #include "engine/types.h"
 
@@ -23,7 +24,8 @@ struct FastAction;
 
 class Engine {
  public:
-  explicit Engine(Policy policy);
+  // `parallel`, which must outlive the engine, decides on how many workers; none: one, in this thread.
+  explicit Engine(Policy policy, Parallel* parallel = nullptr);
   ~Engine();
 
   void Upsert(const model::Machine& machine);
@@ -47,6 +49,7 @@ class Engine {
 
  private:
   const Policy policy_;
+  Parallel* parallel_;
   Inventory inventory_;
   Demand demand_{inventory_};
   std::unique_ptr<Cycle> cycle_;
@@ -58,7 +61,7 @@ Decision Decide(const World& world, Memory& memory, MonoTime now, const Policy& 
 // Brings a long-lived engine to a world that may differ from the last one it was shown in anything.
 class Follower {
  public:
-  explicit Follower(Policy policy) : engine_(policy) {}
+  explicit Follower(Policy policy, Parallel* parallel = nullptr) : engine_(policy, parallel) {}
   void Show(const World& world);
   // Rows of the decision as positions in the world last shown.
   Decision Decide(MonoTime now);

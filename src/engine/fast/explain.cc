@@ -19,11 +19,11 @@ NeedId Cycle::FirstOfKey(KeyId key) const {
 // By machine: the need that claimed it.
 std::vector<NeedId> Cycle::Claimers() {
   std::vector<NeedId> claimers(inventory_.rows(), kNoId);
-  for (const ClaimRow& claim : claims_) {
+  claims_.ForEach([&](const ClaimRow& claim) {
     IdSet::Cursor cursor = inventory_.group(claim.group).members.Begin();
     for (uint32_t i = 0; i < claim.first; ++i) inventory_.Next(claim.group, cursor);
     for (uint32_t i = 0; i < claim.count; ++i) claimers[inventory_.Next(claim.group, cursor)] = claim.need;
-  }
+  });
   return claimers;
 }
 
@@ -44,16 +44,15 @@ NeedVerdict Cycle::VerdictOf(NeedId n) {
   verdict.creating = outcome.creating;
   verdict.bootstraps = outcome.bootstraps;
   verdict.provisions = outcome.provisions;
-  if (outcome.domain != kNoId) {
+  if (row.is_gang && gangs_[outcome.gang].domain != kNoId) {
     std::string text;
-    for (const std::string& value : catalogue().FitWithDomains(row.fit).domains[outcome.domain]) {
+    for (const std::string& value : fit(n).domains[gangs_[outcome.gang].domain]) {
       text += (text.empty() ? "" : "/") + value;
     }
     verdict.domain = text;
   }
   if (outcome.gang != kNoId) verdict.domains = gangs_[outcome.gang].domains;
-  const Fit& fit = catalogue().fit(row.fit);
-  for (const ClassId c : fit.classes) {
+  for (const ClassId c : fit(n).classes) {
     for (const GroupId g : catalogue().cls(c).free) {
       const Group& group = inventory_.group(g);
       (group.state == MachineState::kIdle ? verdict.supply.idle : verdict.supply.speculative) += group.members.size();
@@ -83,7 +82,8 @@ NeedVerdict Cycle::VerdictOf(NeedId n) {
     verdict.reason = Reason::kNoSession;
   } else if (outcome.on_its_way) {
     verdict.reason = Reason::kDraining;
-  } else if (row.is_gang && (!outcome.satisfiable || outcome.parked || outcome.domain == kNoId)) {
+  } else if (row.is_gang && (!outcome.satisfiable || outcome.parked || outcome.gang == kNoId ||
+                             gangs_[outcome.gang].domain == kNoId)) {
     verdict.reason = Reason::kTopologyUnsatisfiable;
   } else if (verdict.supply == SupplyCount{}) {
     verdict.reason = Reason::kNoMatchingSupply;

@@ -52,48 +52,53 @@ void Cycle::KeepClocks() {
 
 // A machine belongs to the need that claimed it last.
 void Cycle::KeepStamps() {
-  for (const ClaimRow& claim : claims_) {
+  claims_.ForEach([&](const ClaimRow& claim) {
     const Group& group = inventory_.group(claim.group);
     const StampId stamp = need(claim.need).stamp;
     const bool bound = group.owner != kNoId;
-    if (!bound || group.stamp == stamp) continue;
+    if (!bound || group.stamp == stamp) return;
     if (claim.count == group.members.size()) {
       inventory_.Restamp(claim.group, stamp);
-      continue;
+      return;
     }
     IdSet::Cursor cursor = group.members.Begin();
     for (uint32_t i = 0; i < claim.first; ++i) inventory_.Next(claim.group, cursor);
     for (uint32_t i = 0; i < claim.count; ++i) inventory_.SetStamp(inventory_.Next(claim.group, cursor), stamp);
-  }
+  });
 }
 
 void Cycle::Remember() {
-  std::vector<std::pair<KeyId, NeedMemory>> next;
+  if (need_memory_.size() < inventory_.keys()) need_memory_.resize(inventory_.keys());
+  next_memory_.clear();
   for (NeedId n = 0; n < outcomes_.size(); ++n) {
     const Outcome& outcome = outcomes_[n];
     if (IsZero(outcome.shortage, dims())) continue;
-    const KeyId key = need(n).key;
-    const NeedMemory old = MemoryOf(key);
-    auto at = std::ranges::find(next.rbegin(), next.rend(), key, &std::pair<KeyId, NeedMemory>::first);
-    NeedMemory& memory = at == next.rend() ? next.emplace_back(key, NeedMemory{}).second : at->second;
-    memory.age_unmet = std::max(memory.age_unmet, old.age_unmet + 1);
-    if (!need(n).is_gang || !HasSession(n)) continue;
-    if (outcome.bootstraps > 0 || outcome.provisions > 0 || outcome.satisfiable) continue;
-    const int64_t supply_now = outcome.gang == kNoId ? 0 : gangs_[outcome.gang].supply_now;
-    const bool more_supply = !outcome.parked && old.hopeless >= policy_.park_after && supply_now > old.supply_seen;
-    memory.hopeless = std::max(memory.hopeless, (more_supply ? 0 : old.hopeless) + 1);
-    memory.supply_seen = std::max(memory.supply_seen, outcome.parked ? old.supply_seen : supply_now);
+    const NeedMemory& old = need_memory_[need(n).key];
+    NeedMemory memory{.age_unmet = old.age_unmet + 1};
+    const bool in_vain = outcome.bootstraps == 0 && outcome.provisions == 0 && !outcome.satisfiable;
+    if (need(n).is_gang && HasSession(n) && in_vain) {
+      const int64_t supply_now = outcome.gang == kNoId ? 0 : gangs_[outcome.gang].supply_now;
+      const bool more_supply = !outcome.parked && old.hopeless >= policy_.park_after && supply_now > old.supply_seen;
+      memory.hopeless = (more_supply ? 0 : old.hopeless) + 1;
+      memory.supply_seen = outcome.parked ? old.supply_seen : supply_now;
+    }
+    next_memory_.emplace_back(need(n).key, memory);
   }
-  for (const auto& [key, memory] : remembered_) memory_row_[key] = kNoId;
-  remembered_ = std::move(next);
-  memory_row_.resize(inventory_.keys(), kNoId);
-  for (uint32_t i = 0; i < remembered_.size(); ++i) memory_row_[remembered_[i].first] = i;
+  for (const KeyId key : remembered_) need_memory_[key] = {};
+  remembered_.clear();
+  for (const auto& [key, memory] : next_memory_) {  // equal rows share one: it remembers the worse of them
+    NeedMemory& kept = need_memory_[key];
+    if (kept.age_unmet == 0) remembered_.push_back(key);
+    kept.age_unmet = std::max(kept.age_unmet, memory.age_unmet);
+    kept.hopeless = std::max(kept.hopeless, memory.hopeless);
+    kept.supply_seen = std::max(kept.supply_seen, memory.supply_seen);
+  }
 }
 
 void Cycle::RestoreNeed(KeyId key, const NeedMemory& memory) {
-  memory_row_.resize(std::max<size_t>(inventory_.keys(), memory_row_.size()), kNoId);
-  memory_row_[key] = static_cast<uint32_t>(remembered_.size());
-  remembered_.emplace_back(key, memory);
+  if (need_memory_.size() <= key) need_memory_.resize(key + 1);
+  need_memory_[key] = memory;
+  remembered_.push_back(key);
 }
 
 }  // namespace muster::engine::fast

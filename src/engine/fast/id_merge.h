@@ -4,18 +4,21 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/fast/inventory.h"
+#include "engine/fast/sight.h"
 
 namespace muster::engine::fast {
 
 class IdMerge {
  public:
-  explicit IdMerge(Inventory& inventory) : inventory_(inventory) {}
+  explicit IdMerge(Sight& sight) : sight_(sight) {}
 
-  // Groups are numbered in the order they are added. The first `skip` unclaimed machines are passed over.
-  void Add(GroupId group, uint32_t skip = 0) {
-    Head head{.cursor = inventory_.FirstUnclaimed(group), .group = group, .source = sources_++};
-    for (uint32_t i = 0; i < skip; ++i) inventory_.Next(group, head.cursor);
+  void Clear() {
+    heads_.clear();
+    sources_ = 0;
+  }
+  // Groups are numbered in the order they are added.
+  void Add(GroupId group) {
+    Head head{.cursor = sight_.FirstUnclaimed(group), .group = group, .source = sources_++};
     Load(head);
   }
 
@@ -45,14 +48,14 @@ class IdMerge {
   static bool After(const Head& a, const Head& b) { return a.label > b.label; }
 
   void Load(Head& head) {
-    head.machine = inventory_.Next(head.group, head.cursor);
+    head.machine = sight_.Next(head.group, head.cursor);
     if (head.machine == kNoMachine) return;
-    head.label = inventory_.label(head.machine);
+    head.label = sight_.inventory().label(head.machine);
     heads_.push_back(head);
     std::ranges::push_heap(heads_, After);
   }
 
-  Inventory& inventory_;
+  Sight& sight_;
   std::vector<Head> heads_;
   uint32_t sources_ = 0;
 };

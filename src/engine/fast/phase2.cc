@@ -3,7 +3,6 @@
 #include <tuple>
 
 #include "engine/fast/cycle.h"
-#include "engine/fast/id_merge.h"
 
 namespace muster::engine::fast {
 
@@ -15,48 +14,56 @@ void Cycle::MarkTaken(MachineId m) {
   taken_[m] = inventory_.cycle();
 }
 
+SpreadCounts Cycle::CountClaims(NeedId n) {
+  SpreadCounts counts(fit(n), catalogue().filter(fit(n).filter));
+  for (uint32_t c = outcomes_[n].first_claim; c != kNoId; c = claims_[c].next_of_need) {
+    counts.Add(DomainOf(fit(n), inventory_.group(claims_[c].group).cls), claims_[c].count);
+  }
+  return counts;
+}
+
 // What the need still lacks once everything under way has arrived.
 Amounts Cycle::Residual(NeedId n, SpreadCounts* counts) {
   const NeedRow& row = need(n);
-  const Fit& fit = row.is_gang || counts != nullptr ? catalogue().FitWithDomains(row.fit) : catalogue().fit(row.fit);
+  const Fit& classes = fit(n);
   const Outcome& outcome = outcomes_[n];
   Amounts residual = outcome.shortage;
   if (row.is_gang) {
     residual = gangs_[outcome.gang].rest;
     for (uint32_t c = outcome.first_claim; c != kNoId; c = claims_[c].next_of_need) {
-      const Group& group = inventory_.group(claims_[c].group);
-      const bool acquired = group.state == MachineState::kIdle || group.state == MachineState::kSpeculative;
-      if (acquired) Subtract(residual, inventory_.each(group), claims_[c].count, dims());
+      const MachineState state = inventory_.group(claims_[c].group).state;
+      const bool acquired = state == MachineState::kIdle || state == MachineState::kSpeculative;
+      if (acquired) Subtract(residual, each(claims_[c].group), claims_[c].count, dims());
     }
     for (const MachineState state : {MachineState::kIdle, MachineState::kSpeculative}) {
-      Offerers(n, state, outcome.domain, offerers_);
+      planners_[0]->Offerers(n, state, gangs_[outcome.gang].domain, offerers_);
       for (const Offerer& offerer : offerers_) {
-        const Group& group = inventory_.Open(offerer.group);
-        Subtract(residual, inventory_.each(group), inventory_.Remaining(offerer.group) - group.held, dims());
+        const uint32_t held = inventory_.Open(offerer.group).held;
+        Subtract(residual, each(offerer.group), inventory_.Remaining(offerer.group) - held, dims());
       }
     }
   }
   const Key& key = inventory_.key(row.key);
   if (!key.has_pledges()) return residual;
-  IdMerge merge(inventory_);
+  merge_.Clear();
   std::vector<GroupId> groups;
   for (const auto* list : {&key.idle, &key.draining}) {
     for (const GroupId g : *list) {
       const Group& group = inventory_.Open(g);
-      if (group.pledge_ended || !fit.Has(group.cls) || (group.held_for != kNoId && group.held_for != n)) continue;
-      if (row.is_gang && DomainOf(fit, group.cls) != outcome.domain) continue;
-      merge.Add(g);
+      if (group.pledge_ended || !classes.Has(group.cls) || (group.held_for != kNoId && group.held_for != n)) continue;
+      if (row.is_gang && DomainOf(classes, group.cls) != gangs_[outcome.gang].domain) continue;
+      merge_.Add(g);
       groups.push_back(g);
     }
   }
-  for (; !merge.empty(); merge.Step()) {
-    Group& group = inventory_.group(groups[merge.source()]);
-    const auto held = held_.find(merge.machine());
+  for (; !merge_.empty(); merge_.Step()) {
+    Group& group = inventory_.group(groups[merge_.source()]);
+    const auto held = held_.find(merge_.machine());
     if (held != held_.end() && held->second != n) continue;
     if (!IsUseful(inventory_.each(group), residual, dims())) continue;
-    if (counts != nullptr && !counts->Allows(DomainOf(fit, group.cls))) continue;
-    if (held_.emplace(merge.machine(), n).second) ++group.held;
-    if (counts != nullptr) counts->Add(DomainOf(fit, group.cls), 1);
+    if (counts != nullptr && !counts->Allows(DomainOf(classes, group.cls))) continue;
+    if (held_.emplace(merge_.machine(), n).second) ++group.held;
+    if (counts != nullptr) counts->Add(DomainOf(classes, group.cls), 1);
     Subtract(residual, inventory_.each(group), 1, dims());
   }
   return residual;
@@ -74,7 +81,6 @@ uint32_t Cycle::OffersFor(NeedId n) {
 void Cycle::FillOffers(NeedId n, Offers& offers) {
   offers.valid = true;
   offers.runs.clear();
-  const Fit& fit = catalogue().fit(need(n).fit);
   const int64_t priority = demand_.info(need(n).profile).profile.priority();
   const auto add = [&](GroupId g, const ClaimRow& claim, const Stamp& stamp, bool surplus) {
     const Class& c = catalogue().cls(inventory_.group(g).cls);
@@ -88,7 +94,7 @@ void Cycle::FillOffers(NeedId n, Offers& offers) {
                             stamp.interruption, stamp.reclamation);
     offers.runs.push_back(run);
   };
-  for (const ClassId c : fit.classes) {
+  for (const ClassId c : fit(n).classes) {
     for (const GroupId g : catalogue().cls(c).bound) {
       const Group& group = inventory_.Open(g);
       const ClusterState& cluster = inventory_.cluster(group.cluster).state;
@@ -144,15 +150,15 @@ MachineId Cycle::HeadOf(OfferRun& run) {
 std::vector<Cycle::Offer> Cycle::Choose(NeedId n, Offers& offers, Amounts& residual, SpreadCounts* counts) {
   const Amounts wanted = residual;
   const NeedRow& row = need(n);
-  const Fit& fit = row.is_gang || counts != nullptr ? catalogue().FitWithDomains(row.fit) : catalogue().fit(row.fit);
+  const Fit& classes = fit(n);
   std::vector<Offer> chosen;
   std::vector<std::pair<ClusterId, int64_t>> reclaimed;  // by this need
   const auto may_take = [&](OfferRun& run) {
     const Group& group = inventory_.group(run.group);
     if (run.left == 0 || group.cluster == row.cluster || !IsUseful(inventory_.each(group), residual, dims()))
       return false;
-    if (row.is_gang && DomainOf(fit, group.cls) != outcomes_[n].domain) return false;
-    if (counts != nullptr && !counts->Allows(DomainOf(fit, group.cls))) return false;
+    if (row.is_gang && DomainOf(classes, group.cls) != gangs_[outcomes_[n].gang].domain) return false;
+    if (counts != nullptr && !counts->Allows(DomainOf(classes, group.cls))) return false;
     if (run.kind == ActionKind::kReclaim) {
       const auto used = std::ranges::find(reclaimed, group.cluster, &std::pair<ClusterId, int64_t>::first);
       if (reclaims_left_[group.cluster] - (used == reclaimed.end() ? 0 : used->second) <= 0) return false;
@@ -187,7 +193,7 @@ std::vector<Cycle::Offer> Cycle::Choose(NeedId n, Offers& offers, Amounts& resid
       }
     }
     Subtract(residual, inventory_.each(group), 1, dims());
-    if (counts != nullptr) counts->Add(DomainOf(fit, group.cls), 1);
+    if (counts != nullptr) counts->Add(DomainOf(classes, group.cls), 1);
   }
   return PruneOffers(n, offers, std::move(chosen), wanted, counts);
 }
@@ -210,7 +216,7 @@ std::vector<Cycle::Offer> Cycle::PruneOffers(NeedId n, const Offers& offers, std
       redundant = std::min<Wide>(taken[d] - each[d], wanted[d]) == std::min<Wide>(taken[d], wanted[d]);
     }
     if (!redundant) continue;
-    if (counts != nullptr && !counts->Remove(DomainOf(catalogue().FitWithDomains(need(n).fit), group.cls))) continue;
+    if (counts != nullptr && !counts->Remove(DomainOf(fit(n), group.cls))) continue;
     for (size_t d = 0; d < dims(); ++d) taken[d] -= each[d];
     taken_[chosen[i].machine] = 0;
     chosen.erase(chosen.begin() + static_cast<ptrdiff_t>(i));
@@ -226,7 +232,7 @@ void Cycle::Phase2() {
     Outcome& outcome = outcomes_[n];
     if (IsZero(outcome.shortage, dims()) || outcome.parked || !HasSession(n)) continue;
     const NeedRow& row = need(n);
-    if (row.is_gang && outcome.domain == kNoId) continue;
+    if (row.is_gang && gangs_[outcome.gang].domain == kNoId) continue;
     std::optional<SpreadCounts> counts;
     if (row.spreads) counts.emplace(CountClaims(n));
     SpreadCounts* skew = counts ? &*counts : nullptr;

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "engine/fast/cycle.h"
-#include "engine/fast/id_merge.h"
 #include "engine/fast/lanes.h"
 
 namespace muster::engine::fast {
@@ -17,15 +16,15 @@ void Cycle::Reclaim() {
     if (!cluster.state.session || !cluster.state.gate_open) continue;
     for (size_t i = 0; i < cluster.bound.size() && reclaims_left_[c] > 0;) {
       size_t end = i;
-      IdMerge merge(inventory_);
+      merge_.Clear();
       for (; end < cluster.bound.size(); ++end) {
         const GroupId g = cluster.bound[end];
         if (end > i && !TiesInKeepOrder(inventory_, cluster.bound[i], g)) break;
-        if (inventory_.group(g).state == MachineState::kConfigured && inventory_.Remaining(g) > 0) merge.Add(g);
+        if (inventory_.group(g).state == MachineState::kConfigured && inventory_.Remaining(g) > 0) merge_.Add(g);
       }
       i = end;
-      for (; !merge.empty() && reclaims_left_[c] > 0; merge.Step()) {
-        const MachineId m = merge.machine();
+      for (; !merge_.empty() && reclaims_left_[c] > 0; merge_.Step()) {
+        const MachineId m = merge_.machine();
         if (IsTaken(m) || now_ - inventory_.since(m).value_or(now_) < policy_.surplus_hold) continue;
         --reclaims_left_[c];
         actions_.push_back({.kind = ActionKind::kReclaim,

@@ -1,46 +1,62 @@
 // Phase 1: needs in order, each from what its cluster has and then from what is free.
 #include <algorithm>
 
-#include "base/probe.h"
 #include "engine/fast/cycle.h"
-#include "engine/fast/id_merge.h"
-#include "engine/fast/lanes.h"
 
 namespace muster::engine::fast {
 
 using model::MachineState;
 
-void Cycle::Run(MonoTime now, bool explain) {
-  now_ = now;
-  explain_ = explain;
-  inventory_.BeginCycle(now);
-  demand_.BeginCycle();
-  RefreshPledges();
-  const auto& order = demand_.order();
-  outcomes_.assign(order.size(), {});
-  gangs_.clear();
-  claims_.clear();
-  actions_.clear();
-  ended_.clear();
-  held_.clear();
-  reclaims_left_.resize(inventory_.clusters());
-  for (ClusterId c = 0; c < reclaims_left_.size(); ++c)
-    reclaims_left_[c] = inventory_.cluster(c).state.reclaims_allowed;
-  for (NeedId n = 0; n < order.size(); ++n) {
-    order[n]->id = n;
-    outcomes_[n].shortage = order[n]->aggregate;
-  }
-  age_before_.clear();
-  for (NeedId n = 0; explain && n < order.size(); ++n) age_before_.push_back(MemoryOf(order[n]->key).age_unmet);
-  for (NeedId n = 0; n < order.size(); ++n) {
-    Serve(n);
-    const bool last_of_key = n + 1 == order.size() || order[n + 1]->key != order[n]->key;
-    if (last_of_key && inventory_.key(order[n]->key).has_pledges()) EndPledges(n);
+Cycle::Cycle(Inventory& inventory, Demand& demand, const Policy& policy)
+    : inventory_(inventory),
+      demand_(demand),
+      policy_(policy),
+      merge_(planners_.emplace_back(std::make_unique<Planner>(inventory, demand, policy, need_memory_))->sight()) {
+  plans_.resize(1);
+}
+
+void Cycle::Run(MonoTime now, bool explain, Parallel& parallel) {
+  Begin(now, explain);
+  if (parallel.width() == 1) {
+    ServeInTurn();
+  } else {
+    CreditSideBySide(parallel);
+    ServeBySpeculation(parallel);
   }
   Phase2();
   Reclaim();
   Release();
   Finish();
+}
+
+void Cycle::Begin(MonoTime now, bool explain) {
+  now_ = now;
+  explain_ = explain;
+  inventory_.BeginCycle(now);
+  demand_.BeginCycle();
+  RefreshPledges();
+  PrepareFits();
+  const auto& order = demand_.order();
+  outcomes_.resize(order.size());
+  uint32_t gangs = 0;
+  claims_.Clear();
+  actions_.clear();
+  ended_.clear();
+  held_.clear();
+  stats_ = {};
+  reclaims_left_.resize(inventory_.clusters());
+  for (ClusterId c = 0; c < reclaims_left_.size(); ++c) {
+    reclaims_left_[c] = inventory_.cluster(c).state.reclaims_allowed;
+  }
+  age_before_.clear();
+  for (NeedId n = 0; n < order.size(); ++n) {
+    order[n]->id = n;
+    outcomes_[n] = {.shortage = order[n]->aggregate};
+    if (order[n]->is_gang) outcomes_[n].gang = gangs++;
+    if (explain) age_before_.push_back(planners_[0]->MemoryOf(order[n]->key).age_unmet);
+  }
+  if (gangs_.size() < gangs) gangs_.resize(gangs);
+  for (auto& planner : planners_) planner->set_explain(explain);
 }
 
 void Cycle::RefreshPledges() {
@@ -63,131 +79,86 @@ void Cycle::RefreshPledges() {
   if (changed) inventory_.Settle();
 }
 
-void Cycle::Serve(NeedId n) {
-  if (need(n).is_gang) {
-    ServeGang(n);
-  } else if (need(n).spreads) {
-    ServeSpread(n);
-  } else {
-    ServePlain(n);
-  }
-}
-
-void Cycle::OwnLane(NeedId n, const Fit& fit, uint32_t domain, std::vector<GroupId>& lane) const {
-  lane.clear();
-  for (const GroupId g : inventory_.key(need(n).key).own) {
-    const ClassId c = inventory_.group(g).cls;
-    if (inventory_.Remaining(g) > 0 && fit.Has(c) && (domain == kNoId || DomainOf(fit, c) == domain)) lane.push_back(g);
-  }
-}
-
-void Cycle::RestLane(NeedId n, const Fit& fit, uint32_t domain, std::vector<GroupId>& lane) const {
-  lane.clear();
-  for (const GroupId g : inventory_.cluster(need(n).cluster).bound) {
-    const Group& group = inventory_.group(g);
-    if (group.owner == need(n).key || inventory_.Remaining(g) == 0 || !fit.Has(group.cls)) continue;
-    if (domain == kNoId || DomainOf(fit, group.cls) == domain) lane.push_back(g);
-  }
-}
-
-void Cycle::CreatingLane(NeedId n, const Fit& fit, uint32_t domain, std::vector<GroupId>& lane) const {
-  lane.clear();
-  for (const GroupId g : inventory_.key(need(n).key).creating) {
-    const ClassId c = inventory_.group(g).cls;
-    if (inventory_.Remaining(g) > 0 && fit.Has(c) && (domain == kNoId || DomainOf(fit, c) == domain)) lane.push_back(g);
-  }
-}
-
-void Cycle::ServePlain(NeedId n) {
-  Amounts& shortage = outcomes_[n].shortage;
-  if (IsZero(shortage, dims())) return;
-  const Fit& fit = catalogue().fit(need(n).fit);
-  takes_.clear();
-  OwnLane(n, fit, kNoId, lane_);
-  TakeLane(lane_, TiesInKeepOrder, shortage, takes_, nullptr);
-  if (!IsZero(shortage, dims())) {
-    RestLane(n, fit, kNoId, lane_);
-    TakeLane(lane_, TiesInKeepOrder, shortage, takes_, nullptr);
-    CreatingLane(n, fit, kNoId, lane_);
-    TakeLane(lane_, TiesInPrice, shortage, takes_, nullptr);
-  }
-  Credit(n, takes_);
-  if (IsZero(shortage, dims()) || !HasSession(n)) return;
-  Acquire(n, PlanAcquisition(n, shortage, kNoId));
-}
-
-void Cycle::TakeLane(std::span<const GroupId> lane, Tie ties, Amounts& shortage, std::vector<Take>& takes,
-                     std::vector<MachineId>* names) {
-  for (size_t i = 0; i < lane.size() && !IsZero(shortage, dims());) {
-    size_t end = i + 1;
-    while (end < lane.size() && ties(inventory_, lane[i], lane[end])) ++end;
-    TakeTied(lane.subspan(i, end - i), shortage, takes, names);
-    i = end;
-  }
-}
-
-// Machines of tied groups go by id. Where that cannot matter, because all of them are taken or there is one group, no
-// machine is looked at.
-void Cycle::TakeTied(std::span<const GroupId> tied, Amounts& shortage, std::vector<Take>& takes,
-                     std::vector<MachineId>* names) {
-  const size_t n = dims();
-  if (names == nullptr && tied.size() == 1) {
-    const Amounts& each = inventory_.each(inventory_.group(tied[0]));
-    const int64_t count = std::min<int64_t>(inventory_.Remaining(tied[0]), UsefulCount(each, shortage, n));
-    if (count == 0) return;
-    takes.push_back({.group = tied[0], .count = static_cast<uint32_t>(count)});
-    Subtract(shortage, each, count, n);
-    return;
-  }
-  if (names == nullptr) {
-    // In some short dimension to which every machine adds, all but the smallest are not enough: whatever the order,
-    // each machine is useful when its turn comes.
-    for (size_t d = 0; d < n; ++d) {
-      if (shortage[d] == 0) continue;
-      Wide total = 0;
-      int64_t smallest = inventory_.each(inventory_.group(tied[0]))[d];
-      for (const GroupId g : tied) {
-        const int64_t each = inventory_.each(inventory_.group(g))[d];
-        smallest = std::min(smallest, each);
-        total += Wide{each} * inventory_.Remaining(g);
-      }
-      if (smallest == 0 || total - smallest >= shortage[d]) continue;
-      for (const GroupId g : tied) {
-        const uint32_t count = inventory_.Remaining(g);
-        takes.push_back({.group = g, .count = count});
-        Subtract(shortage, inventory_.each(inventory_.group(g)), count, n);
-      }
-      return;
+// Fits learn about new classes here, so that planners may share them.
+void Cycle::PrepareFits() {
+  for (const NeedRow* row : demand_.order()) {
+    if (row->is_gang || row->spreads) {
+      catalogue().FitWithDomains(row->fit);
+    } else {
+      catalogue().fit(row->fit);
     }
   }
-  IdMerge merge(inventory_);
-  for (const GroupId g : tied) merge.Add(g);
-  const size_t first = takes.size();
-  for (const GroupId g : tied) takes.push_back({.group = g, .count = 0});
-  while (!IsZero(shortage, n) && !merge.empty()) {
-    const uint32_t which = merge.source();
-    const Amounts& each = inventory_.each(inventory_.group(tied[which]));
-    if (!IsUseful(each, shortage, n)) {
-      merge.DropSource();  // nor will it be later
-      continue;
-    }
-    if (names != nullptr) names->push_back(merge.machine());
-    Subtract(shortage, each, 1, n);
-    ++takes[first + which].count;
-    merge.Step();
-  }
-  std::erase_if(takes, [](const Take& take) { return take.count == 0; });
 }
 
-void Cycle::ClaimGroup(NeedId n, const Take& take) {
+void Cycle::ServeInTurn() {
+  Plan& plan = plans_[0];
+  for (NeedId n = 0; n < outcomes_.size(); ++n) {
+    planners_[0]->Whole(n, plan);
+    CommitCredit(n, plan, 0);
+    CommitAcquisition(n, plan);
+    EndTurn(n);
+  }
+  stats_.accepted_claims = stats_.claimed;
+}
+
+// Clusters share nothing when they credit what they have. A cluster stops at its first gang that depends on free
+// machines: from there on its needs are served in turn.
+void Cycle::CreditSideBySide(Parallel& parallel) {
+  const size_t workers = std::min<size_t>(parallel.width(), ClaimLog::kShelves - 1);
+  while (planners_.size() < workers) {
+    planners_.push_back(std::make_unique<Planner>(inventory_, demand_, policy_, need_memory_));
+    planners_.back()->set_explain(explain_);
+  }
+  plans_.resize(std::max(plans_.size(), workers));
+  const size_t clusters = inventory_.clusters();
+  parallel.For(workers, [&](size_t worker) {
+    for (size_t c = worker * clusters / workers; c < (worker + 1) * clusters / workers; ++c) {
+      CreditCluster(static_cast<ClusterId>(c), *planners_[worker], plans_[worker], static_cast<uint32_t>(worker + 1));
+    }
+  });
+}
+
+void Cycle::CreditCluster(ClusterId cluster, Planner& planner, Plan& plan, uint32_t shelf) {
+  for (const NeedRow& row : demand_.NeedsOf(cluster)) {
+    if (!planner.Credit(row.id, plan)) return;
+    CommitCredit(row.id, plan, shelf);
+    outcomes_[row.id].credit_done = true;
+  }
+}
+
+void Cycle::CommitCredit(NeedId n, const Plan& plan, uint32_t shelf) {
+  Outcome& outcome = outcomes_[n];
+  outcome.shortage = plan.shortage;
+  for (const Take& take : plan.credits) Claim(n, take, shelf);
+  if (!need(n).is_gang) return;
+  gangs_[outcome.gang] = plan.gang;
+  outcome.parked = plan.gang.parked;
+  outcome.satisfiable = plan.gang.satisfiable;
+  for (const GroupId g : plan.gang.holds) inventory_.Open(g).held_for = n;
+}
+
+void Cycle::CommitAcquisition(NeedId n, const Plan& plan) {
+  outcomes_[n].shortage = plan.shortage;
+  for (const Take& take : plan.acquired.takes) Claim(n, take, 0);
+  for (const MachineId m : plan.acquired.machines) {
+    const bool idle = inventory_.state(m) == MachineState::kIdle;
+    actions_.push_back({.kind = idle ? ActionKind::kBootstrap : ActionKind::kProvision,
+                        .reason = idle ? model::Reason::kAcquireIdle : model::Reason::kAcquireSpeculative,
+                        .machine = m,
+                        .need = n});
+  }
+  stats_.claimed += plan.acquired.machines.size();
+}
+
+void Cycle::Claim(NeedId n, const Take& take, uint32_t shelf) {
   Group& group = inventory_.Open(take.group);
   Outcome& outcome = outcomes_[n];
-  const auto row = static_cast<uint32_t>(claims_.size());
-  claims_.push_back({.need = n,
-                     .group = take.group,
-                     .first = group.claimed,
-                     .count = take.count,
-                     .next_of_need = std::exchange(outcome.first_claim, row)});
+  const uint32_t row = claims_.Add(shelf, {.need = n,
+                                           .group = take.group,
+                                           .first = group.claimed,
+                                           .count = take.count,
+                                           .next_of_need = outcome.first_claim});
+  outcome.first_claim = row;
   if (group.last_claim == kNoId) {
     group.first_claim = row;
   } else {
@@ -203,8 +174,10 @@ void Cycle::ClaimGroup(NeedId n, const Take& take) {
   }
 }
 
-void Cycle::Credit(NeedId n, std::span<const Take> takes) {
-  for (const Take& take : takes) ClaimGroup(n, take);
+void Cycle::EndTurn(NeedId n) {
+  const auto& order = demand_.order();
+  const bool last_of_key = n + 1 == order.size() || order[n + 1]->key != order[n]->key;
+  if (last_of_key && inventory_.key(order[n]->key).has_pledges()) EndPledges(n);
 }
 
 // What becomes of the pledges to a key once its last row had its turn. All machines of a group share their fate.
@@ -212,31 +185,32 @@ void Cycle::EndPledges(NeedId n) {
   const KeyId id = need(n).key;
   const Key& key = inventory_.key(id);
   bool covered = true;
-  bool first = true;
-  bool is_gang = false;
-  std::vector<FitId> fits;
+  const NeedRow* first = nullptr;
   for (const NeedRow& row : demand_.NeedsOf(need(n).cluster)) {
     if (row.key != id) continue;
-    if (std::exchange(first, false)) is_gang = row.is_gang;
+    if (first == nullptr) first = &row;
     covered = covered && IsZero(outcomes_[row.id].shortage, dims());
-    fits.push_back(row.fit);
   }
+  const auto can_serve = [&](ClassId c) {
+    return std::ranges::any_of(demand_.NeedsOf(need(n).cluster),
+                               [&](const NeedRow& row) { return row.key == id && fit(row.id).Has(c); });
+  };
   const bool session = HasSession(n);
   for (const auto* list : {&key.idle, &key.draining}) {
     for (const GroupId g : *list) {
       Group& group = inventory_.Open(g);
       if (inventory_.Remaining(g) == 0 || group.pledge_ended) continue;
       bool ends = covered;
-      if (is_gang) {
+      if (first->is_gang) {
         ends = ends || (session && group.held_for == kNoId);
       } else {
-        const bool serves = std::ranges::any_of(fits, [&](FitId fit) { return catalogue().fit(fit).Has(group.cls); });
-        ends = ends || !serves || (session && group.state == MachineState::kIdle);
+        ends = ends || !can_serve(group.cls) || (session && group.state == MachineState::kIdle);
       }
       if (!ends) continue;
       group.pledge_ended = true;
       group.held_for = kNoId;
       ended_.push_back(g);
+      if (!sequence_.empty()) sequence_[catalogue().cls(group.cls).drain] += kPoison;
     }
   }
 }
@@ -244,10 +218,6 @@ void Cycle::EndPledges(NeedId n) {
 size_t Cycle::unsatisfied() const {
   return static_cast<size_t>(
       std::ranges::count_if(outcomes_, [&](const Outcome& outcome) { return !IsZero(outcome.shortage, dims()); }));
-}
-
-NeedMemory Cycle::MemoryOf(KeyId key) const {
-  return key < memory_row_.size() && memory_row_[key] != kNoId ? remembered_[memory_row_[key]].second : NeedMemory{};
 }
 
 }  // namespace muster::engine::fast

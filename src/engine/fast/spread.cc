@@ -3,8 +3,8 @@
 #include <limits>
 #include <tuple>
 
-#include "engine/fast/cycle.h"
 #include "engine/fast/lanes.h"
+#include "engine/fast/planner.h"
 
 namespace muster::engine::fast {
 
@@ -53,7 +53,7 @@ bool SpreadCounts::Remove(uint32_t domain) {
 }
 
 // The candidates of one domain, in lane order.
-struct Cycle::SpreadLane {
+struct Planner::SpreadLane {
   struct Entry {
     GroupId group = kNoId;
     Cost cost;
@@ -68,7 +68,7 @@ struct Cycle::SpreadLane {
   size_t at = 0;  // entries before it are used up or of no use any more
 };
 
-struct Cycle::SpreadPick {
+struct Planner::SpreadPick {
   MachineId machine = kNoMachine;
   GroupId group = kNoId;
   uint32_t domain = 0;
@@ -76,29 +76,29 @@ struct Cycle::SpreadPick {
   Wide size = 0;
 };
 
-std::vector<Cycle::SpreadLane> Cycle::MakeLanes(const Fit& fit, std::span<const Offerer> offerers,
-                                                bool (*ties)(const Inventory&, const Offerer&, const Offerer&)) {
+std::vector<Planner::SpreadLane> Planner::MakeLanes(const Fit& fit, std::span<const Offerer> offerers,
+                                                    bool (*ties)(const Inventory&, const Offerer&, const Offerer&)) {
   std::vector<SpreadLane> lanes(fit.domains.size());
   for (uint32_t d = 0; d < lanes.size(); ++d) lanes[d].domain = d;
   uint32_t tie = 0;
   for (size_t i = 0; i < offerers.size(); ++i) {
     if (i > 0 && !ties(inventory_, offerers[i - 1], offerers[i])) ++tie;
     const GroupId g = offerers[i].group;
-    if (inventory_.Remaining(g) == 0) continue;
+    if (sight_.Remaining(g) == 0) continue;
     SpreadLane::Entry entry{.group = g, .cost = offerers[i].cost, .size = offerers[i].size, .tie = tie};
-    entry.left = inventory_.Remaining(g);
-    entry.cursor = inventory_.FirstUnclaimed(g);
-    entry.head = inventory_.Next(g, entry.cursor);
+    entry.left = sight_.Remaining(g);
+    entry.cursor = sight_.FirstUnclaimed(g);
+    entry.head = sight_.Next(g, entry.cursor);
     lanes[DomainOf(fit, inventory_.group(g).cls)].entries.push_back(entry);
   }
   return lanes;
 }
 
-std::vector<Cycle::SpreadPick> Cycle::TakeSpread(std::vector<SpreadLane>& lanes, Amounts& shortage,
-                                                 SpreadCounts& counts) {
+std::vector<Planner::SpreadPick> Planner::TakeSpread(std::vector<SpreadLane>& lanes, Amounts& shortage,
+                                                     SpreadCounts& counts) {
   std::vector<SpreadPick> picks;
   const auto useful = [&](const SpreadLane::Entry& entry) {
-    return entry.left > 0 && IsUseful(inventory_.each(inventory_.group(entry.group)), shortage, dims());
+    return entry.left > 0 && IsUseful(each(entry.group), shortage, dims());
   };
   for (;;) {
     SpreadLane* best = nullptr;
@@ -117,13 +117,13 @@ std::vector<Cycle::SpreadPick> Cycle::TakeSpread(std::vector<SpreadLane>& lanes,
     picks.push_back(
         {.machine = head->head, .group = head->group, .domain = best->domain, .cost = head->cost, .size = head->size});
     counts.Add(best->domain, 1);
-    Subtract(shortage, inventory_.each(inventory_.group(head->group)), 1, dims());
+    Subtract(shortage, each(head->group), 1, dims());
     --head->left;
-    if (head->left > 0) head->head = inventory_.Next(head->group, head->cursor);
+    if (head->left > 0) head->head = sight_.Next(head->group, head->cursor);
   }
 }
 
-void Cycle::CountTakes(const Fit& fit, std::span<const Take> takes, SpreadCounts& counts) const {
+void Planner::CountTakes(const Fit& fit, std::span<const Take> takes, SpreadCounts& counts) const {
   for (const Take& take : takes) counts.Add(DomainOf(fit, inventory_.group(take.group).cls), take.count);
 }
 
@@ -144,65 +144,56 @@ void AddTakes(const Picks& picks, std::vector<Take>& takes) {
 
 }  // namespace
 
-void Cycle::ServeSpread(NeedId n) {
-  Amounts& shortage = outcomes_[n].shortage;
-  if (IsZero(shortage, dims())) return;
-  const Fit& fit = catalogue().FitWithDomains(need(n).fit);
-  takes_.clear();
-  OwnLane(n, fit, kNoId, lane_);
-  TakeLane(lane_, TiesInKeepOrder, shortage, takes_, nullptr);
-  CreatingLane(n, fit, kNoId, lane_);
-  TakeLane(lane_, TiesInPrice, shortage, takes_, nullptr);
-  if (IsZero(shortage, dims())) {
-    Credit(n, takes_);
-    return;
-  }
-  SpreadCounts counts(fit, catalogue().filter(fit.filter));
-  CountTakes(fit, takes_, counts);
-  RestLane(n, fit, kNoId, lane_);
+void Planner::CreditSpread(NeedId n, Plan& plan) {
+  OwnLane(n, kNoId, lane_);
+  TakeLane(lane_, TiesInKeepOrder, plan.shortage, plan.credits, nullptr);
+  CreatingLane(n, kNoId, lane_);
+  TakeLane(lane_, TiesInPrice, plan.shortage, plan.credits, nullptr);
+  if (IsZero(plan.shortage, dims())) return;
+  RestLane(n, kNoId, lane_);
+  if (lane_.empty()) return;
+  SpreadCounts counts(fit(n), catalogue().filter(fit(n).filter));
+  CountTakes(fit(n), plan.credits, counts);
   offerers_.clear();
   for (const GroupId g : lane_) {
     offerers_.push_back({.group = g, .cost = {.micros = catalogue().cls(inventory_.group(g).cls).price}, .size = 0});
   }
   std::vector<SpreadLane> lanes =
-      MakeLanes(fit, offerers_, [](const Inventory& inventory, const Offerer& a, const Offerer& b) {
+      MakeLanes(fit(n), offerers_, [](const Inventory& inventory, const Offerer& a, const Offerer& b) {
         return TiesInKeepOrder(inventory, a.group, b.group);
       });
-  AddTakes(TakeSpread(lanes, shortage, counts), takes_);
-  Credit(n, takes_);
-  if (HasSession(n) && !IsZero(shortage, dims())) AcquireSpread(n, fit, counts);
+  AddTakes(TakeSpread(lanes, plan.shortage, counts), plan.credits);
 }
 
-void Cycle::AcquireSpread(NeedId n, const Fit& fit, SpreadCounts& counts) {
-  Amounts& shortage = outcomes_[n].shortage;
+void Planner::AcquireSpread(NeedId n, Plan& plan) {
+  Amounts& shortage = plan.shortage;
+  SpreadCounts counts(fit(n), catalogue().filter(fit(n).filter));
+  CountTakes(fit(n), plan.credits, counts);
   const auto ties = [](const Inventory&, const Offerer& a, const Offerer& b) {
     return a.cost == b.cost && a.size == b.size;
   };
-  const auto less = [](const Offerer& a, const Offerer& b) {
-    return std::tuple(a.cost, a.size, a.group) < std::tuple(b.cost, b.size, b.group);
-  };
   if (!inventory_.key(need(n).key).idle.empty()) {
-    PledgedLane(n, fit, kNoId, lane_);
+    PledgedLane(n, kNoId, lane_);
     offerers_.clear();
     for (const GroupId g : lane_) {
       const ClassId c = inventory_.group(g).cls;
       offerers_.push_back(
           {.group = g, .cost = {.micros = catalogue().cls(c).price}, .size = catalogue().shape_of(c).size});
     }
-    std::vector<SpreadLane> lanes = MakeLanes(fit, offerers_, ties);
+    std::vector<SpreadLane> lanes = MakeLanes(fit(n), offerers_, ties);
     const std::vector<SpreadPick> picks = TakeSpread(lanes, shortage, counts);
-    Acquisition plan;
-    for (const SpreadPick& pick : picks) plan.machines.push_back(pick.machine);
-    AddTakes(picks, plan.takes);
-    Acquire(n, plan);
+    for (const SpreadPick& pick : picks) plan.acquired.machines.push_back(pick.machine);
+    AddTakes(picks, plan.acquired.takes);
+    if (IsZero(shortage, dims())) return;
   }
-  if (IsZero(shortage, dims())) return;
   const Amounts deficit = shortage;
   std::vector<SpreadLane> pools[2];
   for (const size_t pool : {0, 1}) {
     Offerers(n, pool == 0 ? MachineState::kIdle : MachineState::kSpeculative, kNoId, offerers_);
-    std::ranges::sort(offerers_, less);
-    pools[pool] = MakeLanes(fit, offerers_, ties);
+    std::ranges::sort(offerers_, [](const Offerer& a, const Offerer& b) {
+      return std::tuple(a.cost, a.size, a.group) < std::tuple(b.cost, b.size, b.group);
+    });
+    pools[pool] = MakeLanes(fit(n), offerers_, ties);
   }
   std::vector<SpreadPick> picks;
   for (bool added = true; added;) {
@@ -214,17 +205,24 @@ void Cycle::AcquireSpread(NeedId n, const Fit& fit, SpreadCounts& counts) {
       }
     }
   }
+  const std::vector<SpreadPick> kept = PruneSpread(std::move(picks), deficit, counts);
+  for (const SpreadPick& pick : kept) plan.acquired.machines.push_back(pick.machine);
+  AddTakes(kept, plan.acquired.takes);
+  shortage = deficit;
+  for (const SpreadPick& pick : kept) Subtract(shortage, each(pick.group), 1, dims());
+}
+
+// Drops what the rest makes redundant, dearest first, the later in pool order first; after each drop from the start, as
+// the skew may have eased.
+std::vector<Planner::SpreadPick> Planner::PruneSpread(std::vector<SpreadPick> picks, const Amounts& deficit,
+                                                      SpreadCounts& counts) const {
   std::ranges::sort(picks, {}, [&](const SpreadPick& pick) {
     return std::tuple(inventory_.state(pick.machine) != MachineState::kIdle, pick.cost, pick.size,
                       inventory_.label(pick.machine));
   });
-  // Pruning, dearest first, the later in pool order first; after each drop from the start, as a skew may have eased.
   Totals taken{};
-  const auto each = [&](const SpreadPick& pick) -> const Amounts& {
-    return inventory_.each(inventory_.group(pick.group));
-  };
   for (const SpreadPick& pick : picks) {
-    for (size_t d = 0; d < dims(); ++d) taken[d] += each(pick)[d];
+    for (size_t d = 0; d < dims(); ++d) taken[d] += each(pick.group)[d];
   }
   std::vector<size_t> order(picks.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;
@@ -234,36 +232,21 @@ void Cycle::AcquireSpread(NeedId n, const Fit& fit, SpreadCounts& counts) {
     const SpreadPick& pick = picks[order[at]];
     bool redundant = !dropped[order[at]];
     for (size_t d = 0; d < dims() && redundant; ++d) {
-      redundant = std::min<Wide>(taken[d] - each(pick)[d], deficit[d]) == std::min<Wide>(taken[d], deficit[d]);
+      redundant = std::min<Wide>(taken[d] - each(pick.group)[d], deficit[d]) == std::min<Wide>(taken[d], deficit[d]);
     }
     if (!redundant || !counts.Remove(pick.domain)) {
       ++at;
       continue;
     }
     dropped[order[at]] = true;
-    for (size_t d = 0; d < dims(); ++d) taken[d] -= each(pick)[d];
+    for (size_t d = 0; d < dims(); ++d) taken[d] -= each(pick.group)[d];
     at = 0;
   }
-  Acquisition plan;
   std::vector<SpreadPick> kept;
   for (size_t i = 0; i < picks.size(); ++i) {
-    if (dropped[i]) continue;
-    kept.push_back(picks[i]);
-    plan.machines.push_back(picks[i].machine);
+    if (!dropped[i]) kept.push_back(picks[i]);
   }
-  AddTakes(kept, plan.takes);
-  shortage = deficit;
-  for (const SpreadPick& pick : kept) Subtract(shortage, each(pick), 1, dims());
-  Acquire(n, plan);
-}
-
-SpreadCounts Cycle::CountClaims(NeedId n) {
-  const Fit& fit = catalogue().FitWithDomains(need(n).fit);
-  SpreadCounts counts(fit, catalogue().filter(fit.filter));
-  for (uint32_t c = outcomes_[n].first_claim; c != kNoId; c = claims_[c].next_of_need) {
-    counts.Add(DomainOf(fit, inventory_.group(claims_[c].group).cls), claims_[c].count);
-  }
-  return counts;
+  return kept;
 }
 
 }  // namespace muster::engine::fast

@@ -1,0 +1,185 @@
+// Phase 1 with several workers: the deterministic broker.
+//
+// Needs that are short speculate in windows. Needs that read the same buckets (instance types) form a chain and are
+// planned by one worker, one after the other, each seeing what those before it would take; other chains are planned at
+// the same time by others. A plan is a proposal: the broker accepts it tentatively as it comes in, whoever comes first;
+// a need of strictly higher precedence that wants an accepted machine displaces, anybody else has a conflict. Then the
+// window is settled in the order of needs: a proposal that still stands and whose buckets moved by nothing but what it
+// saw is committed, every other need is planned again in its turn. So the answer is that of one pass in order, however
+// the workers ran.
+#include <algorithm>
+#include <map>
+
+#include "engine/fast/cycle.h"
+
+namespace muster::engine::fast {
+namespace {
+
+constexpr size_t kSmallestWindow = 8;
+constexpr size_t kLargestWindow = 4096;
+
+}  // namespace
+
+bool Cycle::MaySpeculate(NeedId n) const {
+  return outcomes_[n].credit_done && HasSession(n) && !IsZero(outcomes_[n].shortage, dims());
+}
+
+void Cycle::ServeBySpeculation(Parallel& parallel) {
+  sequence_.assign(catalogue().drain_types().size(), 0);
+  size_t size = kSmallestWindow;
+  std::vector<NeedId> window;
+  for (NeedId n = 0; n < outcomes_.size();) {
+    // A window ends before a need that must be served whole in its turn.
+    window.clear();
+    NeedId end = n;
+    for (; end < outcomes_.size() && window.size() < size; ++end) {
+      if (!outcomes_[end].credit_done) break;
+      if (MaySpeculate(end)) window.push_back(end);
+    }
+    const uint64_t conflicts = stats_.conflicts + stats_.displacements;
+    Speculate(window, parallel);
+    size_t next = 0;
+    for (; n < end; ++n) {
+      if (next < proposals_.size() && proposals_[next].need == n) {
+        SettleProposal(proposals_[next++]);
+      } else if (MaySpeculate(n)) {
+        PlanInTurn(n, plans_[0]);
+      }
+      EndTurn(n);
+    }
+    const uint64_t moved = stats_.conflicts + stats_.displacements - conflicts;
+    if (moved * 4 > window.size()) {
+      size = std::max(size / 2, kSmallestWindow);
+    } else if (window.size() == size) {
+      size = std::min(size * 2, kLargestWindow);
+    }
+    if (n < outcomes_.size() && !outcomes_[n].credit_done) {
+      PlanInTurn(n, plans_[0]);
+      EndTurn(n++);
+    }
+  }
+  sequence_.clear();
+}
+
+void Cycle::Speculate(std::span<const NeedId> window, Parallel& parallel) {
+  proposals_.resize(0);
+  if (window.size() < kSmallestWindow) return;
+  std::map<std::vector<uint32_t>, std::vector<NeedId>> chains;  // by the buckets they read
+  for (const NeedId n : window) chains[fit(n).types].push_back(n);
+  if (chains.size() == 1) return;  // nothing to do side by side
+  proposals_.resize(window.size());
+  std::map<NeedId, Proposal*> of_need;
+  for (size_t i = 0; i < window.size(); ++i) {
+    proposals_[i].need = window[i];
+    of_need[window[i]] = &proposals_[i];
+  }
+  const size_t workers = std::min(planners_.size(), chains.size());
+  std::vector<std::vector<Proposal*>> work(workers);
+  size_t turn = 0;
+  for (const auto& [types, needs] : chains) {
+    for (const NeedId n : needs) work[turn % workers].push_back(of_need.at(n));
+    ++turn;
+  }
+  for (auto& chain : work) std::ranges::sort(chain, {}, &Proposal::need);
+  tentative_.resize(inventory_.rows(), kNoId);
+  parallel.For(workers, [&](size_t worker) { SpeculateChain(worker, work[worker]); });
+  for (const Proposal& proposal : proposals_) {
+    for (const MachineId m : proposal.plan.acquired.machines) tentative_[m] = kNoId;
+  }
+}
+
+void Cycle::SpeculateChain(size_t worker, std::span<Proposal* const> chain) {
+  Planner& planner = *planners_[worker];
+  planner.sight().Part();
+  std::vector<uint64_t> moved(sequence_.size(), 0);  // by this worker's own plans
+  for (Proposal* proposal : chain) {
+    const NeedId n = proposal->need;
+    Plan& plan = proposal->plan;
+    plan.Clear(need(n).aggregate);
+    plan.shortage = outcomes_[n].shortage;
+    for (uint32_t c = outcomes_[n].first_claim; c != kNoId; c = claims_[c].next_of_need) {
+      plan.credits.push_back({.group = claims_[c].group, .count = claims_[c].count});
+    }
+    for (const uint32_t type : fit(n).types) proposal->read.push_back(sequence_[type] + moved[type]);
+    planner.Acquire(n, plan);
+    for (const Take& take : plan.acquired.takes) planner.sight().Claim(take.group, take.count);
+    for (const uint32_t type : fit(n).types) ++moved[type];
+    Submit(*proposal);
+  }
+  planner.sight().Join();
+}
+
+// The broker's door: one proposal at a time.
+void Cycle::Submit(Proposal& proposal) {
+  const std::scoped_lock lock(broker_);
+  const uint64_t precedence = need(proposal.need).precedence;
+  const auto holder = [&](MachineId m) -> Proposal* {
+    const NeedId n = tentative_[m];
+    return n == kNoId ? nullptr : &*std::ranges::lower_bound(proposals_, n, {}, &Proposal::need);
+  };
+  ++stats_.proposals_basic;
+  for (const MachineId m : proposal.plan.acquired.machines) {
+    const Proposal* other = holder(m);
+    if (other != nullptr && need(other->need).precedence >= precedence) proposal.rejected = true;
+  }
+  if (proposal.rejected) return;
+  for (const MachineId m : proposal.plan.acquired.machines) {
+    if (Proposal* other = holder(m); other != nullptr) {
+      other->displaced = true;
+      for (const MachineId taken : other->plan.acquired.machines) tentative_[taken] = kNoId;
+    }
+    tentative_[m] = proposal.need;
+  }
+}
+
+bool Cycle::StillHolds(const Proposal& proposal) const {
+  const std::vector<uint32_t>& types = fit(proposal.need).types;
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (sequence_[types[i]] != proposal.read[i]) return false;
+  }
+  return true;
+}
+
+void Cycle::SettleProposal(Proposal& proposal) {
+  const NeedId n = proposal.need;
+  const uint64_t machines = proposal.plan.acquired.machines.size();
+  if (proposal.displaced) {
+    ++stats_.displacements;
+    stats_.accepted_claims += machines;
+    stats_.displaced_claims += machines;
+  } else if (proposal.rejected || !StillHolds(proposal)) {
+    ++stats_.conflicts;
+  } else {
+    stats_.accepted_claims += machines;
+    CommitAcquisition(n, proposal.plan);
+    Bump(fit(n), 1);
+    return;
+  }
+  ++stats_.retries;
+  PlanInTurn(n, plans_[0]);
+}
+
+void Cycle::PlanInTurn(NeedId n, Plan& plan) {
+  Planner& planner = *planners_[0];
+  if (outcomes_[n].credit_done) {
+    plan.Clear(need(n).aggregate);
+    plan.shortage = outcomes_[n].shortage;
+    for (uint32_t c = outcomes_[n].first_claim; c != kNoId; c = claims_[c].next_of_need) {
+      plan.credits.push_back({.group = claims_[c].group, .count = claims_[c].count});
+    }
+    planner.Acquire(n, plan);
+  } else {
+    planner.Whole(n, plan);
+    CommitCredit(n, plan, 0);
+  }
+  CommitAcquisition(n, plan);
+  ++(need(n).is_gang ? stats_.proposals_gang : stats_.proposals_basic);
+  stats_.accepted_claims += plan.acquired.machines.size();
+  Bump(fit(n), kPoison);
+}
+
+void Cycle::Bump(const Fit& classes, uint64_t by) {
+  for (const uint32_t type : classes.types) sequence_[type] += by;
+}
+
+}  // namespace muster::engine::fast

@@ -1,0 +1,157 @@
+// What a need gets of its own cluster's machines.
+#include <algorithm>
+
+#include "engine/fast/lanes.h"
+#include "engine/fast/planner.h"
+
+namespace muster::engine::fast {
+
+void Plan::Clear(const Amounts& aggregate) {
+  credits.clear();
+  acquired.clear();
+  shortage = aggregate;
+  gang.domain = kNoId;
+  gang.parked = false;
+  gang.satisfiable = false;
+  gang.rest = aggregate;
+  gang.supply_now = 0;
+  gang.domains.clear();
+  gang.holds.clear();
+}
+
+bool Planner::Credit(NeedId n, Plan& plan) {
+  const NeedRow& row = need(n);
+  plan.Clear(row.aggregate);
+  if (IsZero(row.aggregate, dims())) return true;
+  if (row.is_gang) {
+    if (!ChooseSettled(n, plan.gang)) return false;
+    CompleteGang(n, false, plan);
+    return true;
+  }
+  if (row.spreads) {
+    CreditSpread(n, plan);
+    return true;
+  }
+  OwnLane(n, kNoId, lane_);
+  TakeLane(lane_, TiesInKeepOrder, plan.shortage, plan.credits, nullptr);
+  if (IsZero(plan.shortage, dims())) return true;
+  RestLane(n, kNoId, lane_);
+  TakeLane(lane_, TiesInKeepOrder, plan.shortage, plan.credits, nullptr);
+  CreatingLane(n, kNoId, lane_);
+  TakeLane(lane_, TiesInPrice, plan.shortage, plan.credits, nullptr);
+  return true;
+}
+
+void Planner::Acquire(NeedId n, Plan& plan) {
+  if (IsZero(plan.shortage, dims()) || !HasSession(n)) return;
+  if (need(n).spreads) {
+    AcquireSpread(n, plan);
+  } else {
+    PlanAcquisition(n, plan.shortage, kNoId, plan.acquired);
+  }
+}
+
+void Planner::Whole(NeedId n, Plan& plan) {
+  if (!need(n).is_gang) {
+    Credit(n, plan);
+    Acquire(n, plan);
+  } else if (!Credit(n, plan)) {
+    PlanGang(n, plan);
+  }
+}
+
+void Planner::OwnLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const {
+  lane.clear();
+  const Fit& classes = fit(n);
+  for (const GroupId g : inventory_.key(need(n).key).own) {
+    const ClassId c = inventory_.group(g).cls;
+    if (sight_.Remaining(g) == 0 || !classes.Has(c)) continue;
+    if (domain == kNoId || DomainOf(classes, c) == domain) lane.push_back(g);
+  }
+}
+
+void Planner::RestLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const {
+  lane.clear();
+  const Fit& classes = fit(n);
+  for (const GroupId g : inventory_.cluster(need(n).cluster).bound) {
+    if (sight_.Remaining(g) == 0) continue;
+    const Group& group = inventory_.group(g);
+    if (group.owner == need(n).key || !classes.Has(group.cls)) continue;
+    if (domain == kNoId || DomainOf(classes, group.cls) == domain) lane.push_back(g);
+  }
+}
+
+void Planner::CreatingLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const {
+  lane.clear();
+  const Fit& classes = fit(n);
+  for (const GroupId g : inventory_.key(need(n).key).creating) {
+    const ClassId c = inventory_.group(g).cls;
+    if (sight_.Remaining(g) == 0 || !classes.Has(c)) continue;
+    if (domain == kNoId || DomainOf(classes, c) == domain) lane.push_back(g);
+  }
+}
+
+void Planner::TakeLane(std::span<const GroupId> lane, Tie ties, Amounts& shortage, std::vector<Take>& takes,
+                       std::vector<MachineId>* names) {
+  for (size_t i = 0; i < lane.size() && !IsZero(shortage, dims());) {
+    size_t end = i + 1;
+    while (end < lane.size() && ties(inventory_, lane[i], lane[end])) ++end;
+    TakeTied(lane.subspan(i, end - i), shortage, takes, names);
+    i = end;
+  }
+}
+
+// In some short dimension to which every machine adds, all but the smallest are not enough: whatever the order, each
+// machine is useful when its turn comes, and all are taken.
+bool Planner::TakeAllTied(std::span<const GroupId> tied, Amounts& shortage, std::vector<Take>& takes) const {
+  for (size_t d = 0; d < dims(); ++d) {
+    if (shortage[d] == 0) continue;
+    Wide total = 0;
+    int64_t smallest = each(tied[0])[d];
+    for (const GroupId g : tied) {
+      smallest = std::min(smallest, each(g)[d]);
+      total += Wide{each(g)[d]} * sight_.Remaining(g);
+    }
+    if (smallest == 0 || total - smallest >= shortage[d]) continue;
+    for (const GroupId g : tied) {
+      const uint32_t count = sight_.Remaining(g);
+      takes.push_back({.group = g, .count = count});
+      Subtract(shortage, each(g), count, dims());
+    }
+    return true;
+  }
+  return false;
+}
+
+// Machines of tied groups go by id. Where that cannot matter, because there is one group or all are taken, no machine
+// is looked at.
+void Planner::TakeTied(std::span<const GroupId> tied, Amounts& shortage, std::vector<Take>& takes,
+                       std::vector<MachineId>* names) {
+  const size_t n = dims();
+  if (names == nullptr && tied.size() == 1) {
+    const int64_t count = std::min<int64_t>(sight_.Remaining(tied[0]), UsefulCount(each(tied[0]), shortage, n));
+    if (count == 0) return;
+    takes.push_back({.group = tied[0], .count = static_cast<uint32_t>(count)});
+    Subtract(shortage, each(tied[0]), count, n);
+    return;
+  }
+  if (names == nullptr && TakeAllTied(tied, shortage, takes)) return;
+  merge_.Clear();
+  for (const GroupId g : tied) merge_.Add(g);
+  const size_t first = takes.size();
+  for (const GroupId g : tied) takes.push_back({.group = g, .count = 0});
+  while (!IsZero(shortage, n) && !merge_.empty()) {
+    const uint32_t which = merge_.source();
+    if (!IsUseful(each(tied[which]), shortage, n)) {
+      merge_.DropSource();  // nor will it be later
+      continue;
+    }
+    if (names != nullptr) names->push_back(merge_.machine());
+    Subtract(shortage, each(tied[which]), 1, n);
+    ++takes[first + which].count;
+    merge_.Step();
+  }
+  std::erase_if(takes, [](const Take& take) { return take.count == 0; });
+}
+
+}  // namespace muster::engine::fast

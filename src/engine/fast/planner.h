@@ -1,0 +1,212 @@
+// Planner: what one need would take, given what is claimed so far. Phase 1 of the rules, over groups; claims nothing.
+//
+// Read beside the reference: plan.cc is its phase1.cc; acquire.cc, gang.cc and spread.cc go by their names. A rule is
+// explained there, and only there; comments here say how counting machines comes to the same.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/fast/cover.h"
+#include "engine/fast/demand.h"
+#include "engine/fast/id_merge.h"
+#include "engine/fast/inventory.h"
+#include "engine/fast/sight.h"
+#include "engine/types.h"
+
+namespace muster::engine::fast {
+
+// What a need takes of a group: the first `count` unclaimed machines.
+struct Take {
+  GroupId group = kNoId;
+  uint32_t count = 0;
+};
+
+struct Acquisition {
+  std::vector<MachineId> machines;  // in the order acquired
+  std::vector<Take> takes;
+
+  void clear() {
+    machines.clear();
+    takes.clear();
+  }
+};
+
+struct GangPlan {
+  uint32_t domain = kNoId;
+  bool parked = false;
+  bool satisfiable = false;
+  Amounts rest;                      // the aggregate less everything it could credit in its domain
+  int64_t supply_now = 0;            // machines it could credit or acquire, over all domains
+  std::vector<DomainScore> domains;  // with `explain`
+  std::vector<GroupId> holds;        // pledged groups it counts on
+};
+
+struct Plan {
+  std::vector<Take> credits;
+  Acquisition acquired;
+  Amounts shortage;  // what is left
+  GangPlan gang;
+
+  void Clear(const Amounts& aggregate);
+};
+
+// How many machines of a need lie in each value of each of its spread keys.
+class SpreadCounts {
+ public:
+  SpreadCounts(const Fit& fit, const Filter& filter);
+  bool Allows(uint32_t domain) const;
+  void Add(uint32_t domain, int64_t count);
+  // Whether the skew still holds, or is no worse, with one machine less; if so it is taken out.
+  bool Remove(uint32_t domain);
+
+ private:
+  int64_t Min(size_t constraint) const;
+  const Fit& fit_;
+  std::vector<int64_t> skew_;
+  std::vector<std::vector<int64_t>> count_;  // [constraint][value]
+};
+
+// A free group a need may acquire from, and at what cost.
+struct Offerer {
+  GroupId group = kNoId;
+  Cost cost;
+  Wide size = 0;
+};
+
+class Planner {
+ public:
+  // `need_memory` by key, as the last cycle left it.
+  Planner(Inventory& inventory, const Demand& demand, const Policy& policy, const std::vector<NeedMemory>& need_memory)
+      : inventory_(inventory),
+        demand_(demand),
+        policy_(policy),
+        need_memory_(need_memory),
+        sight_(inventory),
+        merge_(sight_) {}
+
+  Sight& sight() { return sight_; }
+  void set_explain(bool explain) { explain_ = explain; }
+
+  // What the cluster's own machines give. Of a gang only if they cover it, as free machines have no say then; false:
+  // its choice depends on them, and only Whole() can plan it.
+  bool Credit(NeedId n, Plan& plan);
+  // What a plain need acquires beyond `plan.credits`.
+  void Acquire(NeedId n, Plan& plan);
+  // Both.
+  void Whole(NeedId n, Plan& plan);
+
+  // Free groups the need may acquire from, those pledged to it left out; at a reserved cost those pledged to others.
+  void Offerers(NeedId n, model::MachineState state, uint32_t domain, std::vector<Offerer>& out) const;
+  NeedMemory MemoryOf(KeyId key) const { return key < need_memory_.size() ? need_memory_[key] : NeedMemory{}; }
+
+ private:
+  using Tie = bool (*)(const Inventory&, GroupId, GroupId);
+  struct Pool {
+    std::vector<PoolKind> kinds;
+    std::vector<Stretch> stretches;
+    bool mixed = false;
+  };
+  struct DomainSupply {  // what one domain has for a gang
+    uint32_t domain = kNoId;
+    Totals own{};         // its own bound and Creating machines
+    Totals creditable{};  // and other needs' machines of the cluster
+    Totals total{};       // and what it may acquire
+    Totals later{};       // and what drains for it
+    int64_t creditable_count = 0;
+    int64_t count = 0;
+    int64_t pledged = 0;
+  };
+  struct Rank {
+    uint32_t domain = kNoId;
+    bool satisfiable = false;
+    bool satisfiable_later = false;
+    int64_t pledged = 0;
+    Wide kept = 0;
+    Wide capped_total = 0;
+    Wide capped_creditable = 0;
+    Wide capped_own = 0;
+    Wide tightness = 0;
+    int64_t count = 0;
+    bool operator<(const Rank& other) const;  // better
+  };
+  struct SpreadLane;
+  struct SpreadPick;
+
+  const NeedRow& need(NeedId n) const { return *demand_.order()[n]; }
+  const Catalogue& catalogue() const { return std::as_const(inventory_).catalogue(); }
+  const Fit& fit(NeedId n) const { return catalogue().fit_as_is(need(n).fit); }
+  size_t dims() const { return catalogue().dimensions(); }
+  const Amounts& each(GroupId g) const { return catalogue().each(inventory_.group(g).cls); }
+  bool HasSession(NeedId n) const { return inventory_.cluster(need(n).cluster).state.session; }
+
+  // plan.cc
+  // Takes machines of groups in lane order, as long as each is useful; neighbours for which `ties` holds go by id
+  // together. With `names`, the machines in the order taken.
+  void TakeLane(std::span<const GroupId> lane, Tie ties, Amounts& shortage, std::vector<Take>& takes,
+                std::vector<MachineId>* names);
+  void TakeTied(std::span<const GroupId> tied, Amounts& shortage, std::vector<Take>& takes,
+                std::vector<MachineId>* names);
+  bool TakeAllTied(std::span<const GroupId> tied, Amounts& shortage, std::vector<Take>& takes) const;
+  void OwnLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const;
+  void RestLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const;
+  void CreatingLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const;
+
+  // acquire.cc
+  void PlanAcquisition(NeedId n, Amounts& shortage, uint32_t domain, Acquisition& plan);
+  void PledgedLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const;
+  bool IsPledgedTo(NeedId n, GroupId g) const;
+  const Pool& PoolFor(NeedId n, model::MachineState state, uint32_t domain, Pool& scratch);
+  void FillPool(std::vector<Offerer>& offerers, Pool& pool) const;
+  void FillStretches(Pool& pool);
+  CoverPool View(const Pool& pool, bool idle);
+  void NameKind(const PoolKind& kind, int64_t count, std::vector<MachineId>& names, std::vector<Take>* takes);
+  void NamePicks(const Pool& pool, const Counts& counts, Acquisition& plan);
+
+  // gang.cc
+  void PlanGang(NeedId n, Plan& plan);
+  bool ChooseSettled(NeedId n, GangPlan& gang);
+  void CompleteGang(NeedId n, bool may_acquire, Plan& plan);
+  bool IsParked(NeedId n, int64_t supply_now) const;
+  void CollectSupply(NeedId n, bool with_free, std::vector<DomainSupply>& supply);
+  void ChooseDomain(NeedId n, const std::vector<DomainSupply>& supply, bool looks, GangPlan& gang);
+
+  // spread.cc
+  void CreditSpread(NeedId n, Plan& plan);
+  void AcquireSpread(NeedId n, Plan& plan);
+  void CountTakes(const Fit& fit, std::span<const Take> takes, SpreadCounts& counts) const;
+  // `offerers` in lane order; neighbours for which `ties` holds go by id together.
+  std::vector<SpreadLane> MakeLanes(const Fit& fit, std::span<const Offerer> offerers,
+                                    bool (*ties)(const Inventory&, const Offerer&, const Offerer&));
+  std::vector<SpreadPick> TakeSpread(std::vector<SpreadLane>& lanes, Amounts& shortage, SpreadCounts& counts);
+  std::vector<SpreadPick> PruneSpread(std::vector<SpreadPick> picks, const Amounts& deficit,
+                                      SpreadCounts& counts) const;
+
+  Inventory& inventory_;
+  const Demand& demand_;
+  const Policy& policy_;
+  const std::vector<NeedMemory>& need_memory_;
+  Sight sight_;
+  bool explain_ = false;
+
+  // Pools without pledged groups, kept while free groups and sizes stay as they are.
+  struct CachedPool {
+    uint64_t version = 0;
+    Pool pool;
+  };
+  std::unordered_map<uint64_t, CachedPool> pools_;  // by (fit, state, bucket); never iterated
+
+  // Scratch, so that a steady cycle allocates nothing.
+  IdMerge merge_;
+  std::vector<GroupId> lane_;
+  std::vector<GroupId> own_;
+  std::vector<GroupId> creating_;
+  std::vector<Offerer> offerers_;
+  std::vector<uint32_t> slot_of_domain_;
+  std::vector<DomainSupply> supply_;
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace muster::engine::fast
