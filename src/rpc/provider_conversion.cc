@@ -126,12 +126,12 @@ Result<model::Machine> ReadNumbers(const pb::Machine& wire, std::string_view pat
 }  // namespace
 
 Result<contract::CreateRequest> FromWire(const pb::CreateRequest& wire) {
-  if (Status given = CheckMachineId(wire.machine_id(), "machine_id"); !given.ok()) return std::unexpected(given);
+  if (const Status given = CheckMachineId(wire.machine_id(), "machine_id"); !given.ok()) return std::unexpected(given);
   return contract::CreateRequest{.machine_id = wire.machine_id(), .fence = Token(wire)};
 }
 
 Result<contract::ConfigureRequest> FromWire(const pb::ConfigureRequest& wire) {
-  if (Status given = CheckMachineId(wire.machine_id(), "machine_id"); !given.ok()) return std::unexpected(given);
+  if (const Status given = CheckMachineId(wire.machine_id(), "machine_id"); !given.ok()) return std::unexpected(given);
   return contract::ConfigureRequest{
       .machine_id = wire.machine_id(),
       .cluster_id = wire.cluster_id(),
@@ -142,18 +142,18 @@ Result<contract::ConfigureRequest> FromWire(const pb::ConfigureRequest& wire) {
 }
 
 Result<contract::DrainRequest> FromWire(const pb::DrainRequest& wire) {
-  if (Status given = CheckMachineId(wire.machine_id(), "machine_id"); !given.ok()) return std::unexpected(given);
+  if (const Status given = CheckMachineId(wire.machine_id(), "machine_id"); !given.ok()) return std::unexpected(given);
   return contract::DrainRequest{
       .machine_id = wire.machine_id(), .grace_period_seconds = wire.grace_period_seconds(), .fence = Token(wire)};
 }
 
 Result<contract::DeleteRequest> FromWire(const pb::DeleteRequest& wire) {
-  if (Status given = CheckMachineId(wire.machine_id(), "machine_id"); !given.ok()) return std::unexpected(given);
+  if (const Status given = CheckMachineId(wire.machine_id(), "machine_id"); !given.ok()) return std::unexpected(given);
   return contract::DeleteRequest{.machine_id = wire.machine_id(), .fence = Token(wire)};
 }
 
 Result<contract::GetRequest> FromWire(const pb::MachineRef& wire) {
-  if (Status given = CheckMachineId(wire.id(), "id"); !given.ok()) return std::unexpected(given);
+  if (const Status given = CheckMachineId(wire.id(), "id"); !given.ok()) return std::unexpected(given);
   return contract::GetRequest{.machine_id = wire.id()};
 }
 

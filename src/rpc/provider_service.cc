@@ -68,10 +68,11 @@ class ProviderService final : public pb::CapacityProvider::CallbackService {
   Reactor* Serve(Context& context, const WireRequest& wire, WireReply& wire_reply) {
     Reactor* reactor = context.DefaultReactor();
     auto request = FromWire(wire);
-    Status refused = request ? Status() : request.error();
-    if constexpr (requires { request->fence; }) {
-      if (refused.ok()) refused = CheckShard(context, request->fence);
-    }
+    const Status refused = [&]() -> Status {
+      if (!request) return request.error();
+      if constexpr (requires { request->fence; }) return CheckShard(context, request->fence);
+      return {};
+    }();
     if (!refused.ok()) {
       reactor->Finish(ToGrpc(refused));
       return reactor;
@@ -81,13 +82,13 @@ class ProviderService final : public pb::CapacityProvider::CallbackService {
                     if (!answer) return reactor->Finish(ToGrpc(answer.error()));
                     auto* reply = std::get_if<Reply>(&*answer);
                     MUSTER_CHECK(reply != nullptr, "the port answered with the reply of another request");
-                    Answer(reactor, std::move(*reply), wire_reply);
+                    Answer(reactor, *reply, wire_reply);
                   });
     return reactor;
   }
 
   template <class Reply, class WireReply>
-  void Answer(Reactor* reactor, Reply reply, WireReply& wire_reply) {
+  void Answer(Reactor* reactor, Reply& reply, WireReply& wire_reply) {
     if constexpr (requires { reply.machines; }) {
       if (reply.machines.size() > kShortList) {
         encoders_.Post([reactor, &wire_reply, reply = std::move(reply)] {
