@@ -131,6 +131,7 @@ void TakeAny(const std::string& bytes) {
     }
     for (const contract::RejectedMachine& rejected : reply->rejected) {
       MUSTER_CHECK(rejected.reason.starts_with("machines["), "{}", rejected.reason);
+      CheckRefusal({Code::kInvalidArgument, rejected.reason});
     }
     MUSTER_CHECK(reply->machines.size() + reply->rejected.size() == static_cast<size_t>(wire.machines_size()));
   }

@@ -56,19 +56,23 @@ Result<model::CapacityType> CapacityTypeFromWire(int number) {
   return static_cast<model::CapacityType>(number);
 }
 
-// The error is that of the first name in bytewise order: a protobuf map has none of its own.
-Result<model::Resources> ResourcesFromWire(const WireMap& wire) {
+// `path` names the map. The error is that of the first name in bytewise order: a protobuf map has none of its own.
+Result<model::Resources> ResourcesFromWire(const WireMap& wire, std::string_view path, std::string_view field) {
   model::Resources resources;
-  Status error;
+  std::string error;
   const std::string* wrong = nullptr;
   for (const auto& [name, quantity] : wire) {
-    Status parsed = resources.Parse(name, quantity);
+    const Status parsed = resources.Parse(name, quantity);
     if (parsed.ok() || (wrong != nullptr && *wrong < name)) continue;
-    error = std::move(parsed);
+    error = parsed.message();
     wrong = &name;
   }
-  if (wrong != nullptr) return std::unexpected(std::move(error));
-  return resources;
+  if (wrong == nullptr) return resources;
+  if (wrong->empty()) return Refuse(path, field, error);
+  // The message begins with the name as it came, which may not be fit to print.
+  const std::string quoted = model::Quoted(*wrong);
+  const std::string_view printable = std::string_view(quoted).substr(1, quoted.size() - 2);
+  return InvalidArgument(fmt::format("{}.{}.{}{}", path, field, printable, error.substr(wrong->size())));
 }
 
 void WriteResources(const model::Resources& resources, pb::Resources& wire) {
@@ -108,17 +112,16 @@ Result<model::Machine> ReadNumbers(const pb::Machine& wire, std::string_view pat
   if (!price) return Refuse(path, "price_per_hour", price.error().message());
   const auto probability = model::ProbabilityFromDouble(wire.interruption_probability());
   if (!probability) return Refuse(path, "interruption_probability", probability.error().message());
-  auto resources = ResourcesFromWire(wire.resources().resources());
-  if (!resources) return InvalidArgument(fmt::format("{}.resources.{}", path, resources.error().message()));
+  MUSTER_ASSIGN_OR_RETURN(model::Resources resources,
+                          ResourcesFromWire(wire.resources().resources(), path, "resources"));
   machine.state = *state;
   machine.capacity_type = *capacity_type;
   machine.price_per_hour = *price;
   machine.interruption_probability = *probability;
-  machine.resources = *std::move(resources);
+  machine.resources = std::move(resources);
   if (wire.has_allocatable()) {
-    auto allocatable = ResourcesFromWire(wire.allocatable().resources());
-    if (!allocatable) return InvalidArgument(fmt::format("{}.allocatable.{}", path, allocatable.error().message()));
-    machine.allocatable = *std::move(allocatable);
+    MUSTER_ASSIGN_OR_RETURN(machine.allocatable,
+                            ResourcesFromWire(wire.allocatable().resources(), path, "allocatable"));
   }
   return machine;
 }

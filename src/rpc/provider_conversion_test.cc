@@ -157,6 +157,10 @@ TEST(ProviderConversion, BadRecordsOfAListAreNamedAndTheOthersKept) {
        },
        "resources.a: "},
       {[](pb::Machine& m) { (*m.mutable_allocatable()->mutable_resources())["cpu"] = "1e99"; }, "allocatable.cpu: "},
+      {[](pb::Machine& m) { (*m.mutable_resources()->mutable_resources())[""] = "1"; },
+       "resources: a resource has no name; give one such as cpu or memory"},
+      {[](pb::Machine& m) { (*m.mutable_resources()->mutable_resources())["x\ny"] = "-1"; },
+       "resources.x\\ny: -1 is negative; an amount of a resource is zero or more"},
       {[](pb::Machine& m) { m.clear_host(); }, "host: a machine that is Configured must have one"},
       {[](pb::Machine& m) { m.set_state(pb::MACHINE_STATE_IDLE); }, "cluster: a machine that is Idle must have none"},
       {[](pb::Machine& m) {
@@ -192,7 +196,7 @@ TEST(ProviderConversion, BadRecordsOfAListAreNamedAndTheOthersKept) {
   }
   EXPECT_EQ(reply->rejected.back(),
             (contract::RejectedMachine{.id = "good-0",
-                                       .reason = "machines[30].id: \"good-0\" is also machines[1], which counts"}));
+                                       .reason = "machines[34].id: \"good-0\" is also machines[1], which counts"}));
 }
 
 TEST(ProviderConversion, AcknowledgementsAndSingleRecords) {
