@@ -176,7 +176,7 @@ TEST_F(ProviderRpc, LargeListsComeThroughWhole) {
   for (int i = 0; i < 60'000; ++i)
     list.machines.push_back(Idle("machine-with-a-rather-long-name-" + std::to_string(i)));
   provider_.WillAnswer(list);
-  EXPECT_EQ(AskAndWait(*Client(), contract::ListRequest()), ProviderReply(list));
+  EXPECT_EQ(AskAndWait(*Client(), contract::ListRequest(), contract::kProviderListTimeout), ProviderReply(list));
 }
 
 TEST_F(ProviderRpc, ASilentProviderCostsNoMoreThanTheTimeout) {
