@@ -74,10 +74,10 @@ void Comparison::Note(const std::string& who, const Decision& expected, const Me
 }
 
 Decision Comparison::Decide(const World& world, Memory& memory, MonoTime now, const Policy& policy) {
-  ++cycle_;
   const Memory before = memory;
   const Decision expected = reference::Decide(world, memory, now, policy);
   if (!difference_.empty()) return expected;
+  ++cycle_;
 
   Memory fresh_memory = before;
   const Decision fresh = fast::Decide(world, fresh_memory, now, policy);

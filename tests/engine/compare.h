@@ -7,6 +7,7 @@
 
 #include "base/parallel.h"
 #include "engine/fast/engine.h"
+#include "engine/search.h"
 #include "engine/types.h"
 
 namespace muster::engine {
@@ -18,6 +19,13 @@ class Comparison {
   Decision Decide(const World& world, Memory& memory, MonoTime now, const Policy& policy);
   // Empty while all agreed.
   const std::string& difference() const { return difference_; }
+  // The same as a function; good as long as the comparison.
+  DecideFn AsFunction() {
+    return [this](const World& world, Memory& memory, MonoTime now, const Policy& policy) {
+      return Decide(world, memory, now, policy);
+    };
+  }
+  // Cycles compared, up to the one that differs.
   int cycles() const { return cycle_; }
 
  private:

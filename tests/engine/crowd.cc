@@ -50,9 +50,15 @@ const std::vector<MachineState> kStates = {
     MachineState::kConfigured,  MachineState::kConfigured,  MachineState::kConfigured, MachineState::kConfigured,
     MachineState::kConfiguring, MachineState::kCreating,    MachineState::kDraining,   MachineState::kFailed};
 
+MachineState RandomState(Choices& choices, const CrowdOptions& options) {
+  if (options.cold && !choices.OneIn(8)) return choices.OneIn(2) ? MachineState::kIdle : MachineState::kSpeculative;
+  if (options.starved && !choices.OneIn(16)) return MachineState::kConfigured;
+  return choices.Of(kStates);
+}
+
 std::string ClusterName(size_t i) { return fmt::format("c{}", i + 1); }
 
-model::Machine RandomClass(Choices& choices) {
+model::Machine RandomClass(Choices& choices, const CrowdOptions& options) {
   model::Machine machine;
   machine.instance_type = fmt::format("type-{}", choices.Below(3));
   machine.resources = choices.Of(kShapes);
@@ -60,6 +66,7 @@ model::Machine RandomClass(Choices& choices) {
   if (!choices.OneIn(5)) machine.labels["rack"] = choices.Of(kRacks);
   machine.capacity_type = static_cast<model::CapacityType>(1 + choices.Below(4));
   machine.price_per_hour.micros = choices.Of(kPrices);
+  if (options.cold) machine.price_per_hour.micros = 50'000 + 1000 * static_cast<int64_t>(choices.Below(250));
   machine.interruption_probability.millionths = choices.Of(kProbabilities);
   return machine;
 }
@@ -69,6 +76,10 @@ model::Profile RandomProfile(Choices& choices, const CrowdOptions& options) {
   const std::string zone(model::kZoneKey);
   if (choices.OneIn(4)) parts.requirements.push_back({.key = zone, .op = Operator::kIn, .values = {"a"}});
   if (choices.OneIn(6)) parts.requirements.push_back({.key = "rack", .op = Operator::kNotIn, .values = {"r1"}});
+  if (choices.OneIn(3)) {
+    const std::string type = fmt::format("type-{}", choices.Below(3));
+    parts.requirements.push_back({.key = std::string(model::kInstanceTypeKey), .op = Operator::kIn, .values = {type}});
+  }
   const size_t draw = choices.Below(8);
   if (draw < options.gangs) {
     parts.requirements.push_back({.key = choices.OneIn(3) ? zone : "rack", .op = Operator::kSame});
@@ -96,8 +107,8 @@ model::Need RandomCrowdNeed(Choices& choices, const Crowd& crowd) {
   need.cluster = ClusterName(choices.Below(crowd.options.clusters));
   need.profile = choices.Of(crowd.profiles);
   need.group = choices.Of(kGroups);
-  need.min_unit = choices.Of(kUnits);
-  SetCount(need, 1 + choices.Below(40));
+  need.min_unit = kUnits[choices.Below(crowd.options.starved ? 2 : kUnits.size())];
+  SetCount(need, 1 + choices.Below(crowd.options.starved ? 15 : 40));
   SetArrival(need);
   return need;
 }
@@ -131,7 +142,7 @@ std::string NextId(Crowd& crowd) { return fmt::format("m{:05}", crowd.next_id++ 
 // A run of machines that are alike but for their ids.
 void AddRun(Choices& choices, Crowd& crowd, size_t count) {
   model::Machine machine = choices.Of(crowd.classes);
-  SetState(choices, crowd, machine, choices.Of(kStates));
+  SetState(choices, crowd, machine, RandomState(choices, crowd.options));
   for (size_t i = 0; i < count; ++i) {
     machine.id = NextId(crowd);
     if (!machine.host.ref.empty()) machine.host.ref = machine.id;
@@ -181,7 +192,7 @@ void BringBack(Choices& choices, Crowd& crowd) {
       const std::string id = machine.id;
       if (how == 2) machine = like;
       machine.id = id;
-      SetState(choices, crowd, machine, choices.Of(kStates));
+      SetState(choices, crowd, machine, RandomState(choices, crowd.options));
     }
     crowd.scene.world.machines.push_back(std::move(machine));
   }
@@ -189,7 +200,7 @@ void BringBack(Choices& choices, Crowd& crowd) {
 
 // All machines of an instance type, or every second, become something else while their states stand still.
 void ChangeClass(Choices& choices, Crowd& crowd) {
-  const model::Machine like = RandomClass(choices);
+  const model::Machine like = RandomClass(choices, crowd.options);
   const size_t what = choices.Below(6);
   const bool all = choices.OneIn(2);
   bool odd = false;
@@ -210,7 +221,7 @@ void ChangeClass(Choices& choices, Crowd& crowd) {
 
 void ChangeStates(Choices& choices, Crowd& crowd) {
   const size_t every = 2 + choices.Below(20);
-  const MachineState state = choices.Of(kStates);
+  const MachineState state = RandomState(choices, crowd.options);
   for (size_t i = choices.Below(every); i < crowd.scene.world.machines.size(); i += every) {
     SetState(choices, crowd, crowd.scene.world.machines[i], state);
   }
@@ -218,10 +229,10 @@ void ChangeStates(Choices& choices, Crowd& crowd) {
 
 // A shape nobody has seen, perhaps with a dimension nobody has seen, perhaps on a machine that counts for nothing.
 void AddStranger(Choices& choices, Crowd& crowd) {
-  model::Machine machine = RandomClass(choices);
+  model::Machine machine = RandomClass(choices, crowd.options);
   machine.resources.Set(choices.OneIn(3) ? "lamps" : "cpu", static_cast<int64_t>(1 + choices.Below(40)) * 700);
   machine.id = NextId(crowd);
-  SetState(choices, crowd, machine, choices.Of(kStates));
+  SetState(choices, crowd, machine, RandomState(choices, crowd.options));
   crowd.scene.world.machines.push_back(std::move(machine));
 }
 
@@ -267,11 +278,14 @@ Crowd RandomCrowd(Choices& choices, const CrowdOptions& options) {
   Crowd crowd{.scene = {}, .options = options, .classes = {}, .profiles = {}, .gone = {}};
   Scene& scene = crowd.scene;
   const size_t classes = 1 + choices.Below(options.classes);
-  const size_t profiles = 1 + choices.Below(8);
+  const size_t profiles = 1 + choices.Below(options.starved ? 3 : 8);
   const size_t needs = 1 + choices.Below(options.max_needs);
-  for (size_t i = 0; i < classes; ++i) crowd.classes.push_back(RandomClass(choices));
+  for (size_t i = 0; i < classes; ++i) crowd.classes.push_back(RandomClass(choices, crowd.options));
   for (size_t i = 0; i < profiles; ++i) crowd.profiles.push_back(RandomProfile(choices, options));
-  for (size_t i = 0; i < options.clusters; ++i) scene.world.clusters[ClusterName(i)] = {};
+  for (size_t i = 0; i < options.clusters; ++i) {
+    ClusterState& cluster = scene.world.clusters[ClusterName(i)];
+    if (options.starved && choices.OneIn(2)) cluster.reclaims_allowed = static_cast<int64_t>(1 + choices.Below(4));
+  }
   for (size_t i = 0; i < needs; ++i) scene.world.needs.push_back(RandomCrowdNeed(choices, crowd));
   const size_t machines = options.min_machines + choices.Below(options.max_machines - options.min_machines + 1);
   while (scene.world.machines.size() < machines) AddRun(choices, crowd, 1 + choices.Below(12));
@@ -297,7 +311,7 @@ void CrowdChange(Choices& choices, Crowd& crowd) {
       if (machines < 2 * crowd.options.max_machines) AddRun(choices, crowd, 1 + choices.Below(machines + 1));
       break;
     case 4:
-      crowd.classes.push_back(RandomClass(choices));
+      crowd.classes.push_back(RandomClass(choices, crowd.options));
       AddRun(choices, crowd, 1 + choices.Below(12));
       break;
     case 5: ChangeClass(choices, crowd); break;
@@ -307,6 +321,35 @@ void CrowdChange(Choices& choices, Crowd& crowd) {
     case 9: std::ranges::reverse(crowd.scene.world.machines); break;
     default: ChangeNeeds(choices, crowd); break;
   }
+}
+
+std::optional<std::string> RunChurn(Choices& choices, int cycles, const DecideFn& decide) {
+  Crowd crowd = RandomCrowd(
+      choices,
+      {.min_machines = 60, .max_machines = 90, .max_needs = 6, .clusters = 2, .classes = 2, .gangs = 0, .spreads = 0});
+  Scene& scene = crowd.scene;
+  std::vector<model::Machine>& machines = scene.world.machines;
+  std::string squeezed = "m5";
+  WorldSteps steps(scene.dwell);
+  for (int cycle = 0; cycle < cycles; ++cycle) {
+    const Memory before = scene.memory;
+    const Decision decision = decide(scene.world, scene.memory, scene.now, scene.policy);
+    if (const Status status = CheckDecision(scene.world, before, decision); !status.ok()) return status.message();
+    steps.Advance(scene.world, decision);
+    scene.now += 20s;
+    const size_t every = 2 + choices.Below(3);
+    const size_t first = choices.Below(every);
+    for (size_t i = first; i < machines.size(); i += every) {
+      model::Machine fresh = choices.Of(crowd.classes);
+      squeezed += '5';
+      fresh.id = choices.OneIn(4) && squeezed.size() < 80 ? squeezed : NextId(crowd);
+      SetState(choices, crowd, fresh, choices.Of(kStates));
+      machines[i] = std::move(fresh);
+    }
+    if (squeezed.size() >= 80) squeezed = fmt::format("m{}-", cycle);
+    ChangeNeeds(choices, crowd);
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> RunCrowd(Choices& choices, Crowd crowd, int changes, const DecideFn& decide) {

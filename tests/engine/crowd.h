@@ -19,8 +19,10 @@ struct CrowdOptions {
   size_t max_needs = 40;
   size_t clusters = 5;
   size_t classes = 6;
-  size_t gangs = 1;    // of eight profiles so many are gangs
-  size_t spreads = 1;  // and so many spread
+  size_t gangs = 1;      // of eight profiles so many are gangs
+  size_t spreads = 1;    // and so many spread
+  bool cold = false;     // nearly all is free and hardly two classes cost the same: long covers
+  bool starved = false;  // nothing is free: the few kinds of needs there are take from each other
 };
 
 struct Crowd {
@@ -37,5 +39,8 @@ Crowd RandomCrowd(Choices& choices, const CrowdOptions& options);
 void CrowdChange(Choices& choices, Crowd& crowd);
 // Cycles with changes between them. The invariant that broke, if one did.
 std::optional<std::string> RunCrowd(Choices& choices, Crowd crowd, int changes, const DecideFn& decide);
+// Cycles in each of which a good part of a small fleet is replaced by machines with ids between those that stay: rows
+// of machines that went are used again, and ids are squeezed in until there is no room between their neighbours.
+std::optional<std::string> RunChurn(Choices& choices, int cycles, const DecideFn& decide);
 
 }  // namespace muster::engine

@@ -11,12 +11,6 @@
 namespace muster::engine {
 namespace {
 
-DecideFn By(Comparison& comparison) {
-  return [&](const World& world, Memory& memory, MonoTime now, const Policy& policy) {
-    return comparison.Decide(world, memory, now, policy);
-  };
-}
-
 TEST(FastEngine, DecidesAsTheReferenceInRandomWorlds) {
   for (uint64_t seed = 0; seed < 10'000 * SearchScale(); ++seed) {
     Scene scene = SceneFor(seed, kFlavours[seed % kFlavours.size()]);
@@ -32,7 +26,7 @@ TEST(FastEngine, DecidesAsTheReferenceThroughHistories) {
     Choices choices = ChoicesFor(1'000'000 + seed);
     const Scene scene = RandomScene(choices, kFlavours[seed % kFlavours.size()]);
     Comparison comparison;
-    ASSERT_EQ(RunHistory(choices, scene, 20, By(comparison)), std::nullopt) << "seed " << seed;
+    ASSERT_EQ(RunHistory(choices, scene, 20, comparison.AsFunction()), std::nullopt) << "seed " << seed;
     ASSERT_EQ(comparison.difference(), "") << "seed " << seed;
     cycles += comparison.cycles();
   }
@@ -45,11 +39,31 @@ TEST(FastEngine, DecidesAsTheReferenceInCrowds) {
     Choices choices = CrowdChoicesFor(5'000'000 + seed);
     const Crowd crowd = RandomCrowd(choices, kCrowds[seed % kCrowds.size()]);
     Comparison comparison;
-    ASSERT_EQ(RunCrowd(choices, crowd, 25, By(comparison)), std::nullopt) << "seed " << seed;
+    ASSERT_EQ(RunCrowd(choices, crowd, 25, comparison.AsFunction()), std::nullopt) << "seed " << seed;
     ASSERT_EQ(comparison.difference(), "") << "seed " << seed;
     cycles += comparison.cycles();
   }
   fmt::print("{} cycles\n", cycles);
+}
+
+TEST(FastEngine, DecidesAsTheReferenceInCrowdsAtFirstSight) {
+  for (uint64_t seed = 0; seed < 1'000 * SearchScale(); ++seed) {
+    Choices choices = CrowdChoicesFor(5'500'000 + seed);
+    Scene scene = RandomCrowd(choices, kFirstSights[seed % kFirstSights.size()]).scene;
+    Comparison comparison;
+    comparison.Decide(scene.world, scene.memory, scene.now, scene.policy);
+    ASSERT_EQ(comparison.difference(), "") << "seed " << seed;
+  }
+}
+
+TEST(FastEngine, DecidesAsTheReferenceWhileMachinesAreReplaced) {
+  for (uint64_t seed = 0; seed < 8 * SearchScale(); ++seed) {
+    Rng rng(6'000'000 + seed);
+    Choices choices = Choices::Random(rng, 20'000);
+    Comparison comparison;
+    ASSERT_EQ(RunChurn(choices, 80, comparison.AsFunction()), std::nullopt) << "seed " << seed;
+    ASSERT_EQ(comparison.difference(), "") << "seed " << seed;
+  }
 }
 
 }  // namespace

@@ -34,13 +34,24 @@ inline const std::vector<SceneOptions> kFlavours = {
     {.max_machines = 10, .max_needs = 6, .clusters = 2, .tight = true, .slow = true, .gangs = 5, .spreads = 1},
 };
 
-// Few classes and many of each; gangs; spreads; small ones, in which a search is quick.
+// The first four are small, so that a search is quick.
 inline const std::vector<CrowdOptions> kCrowds = {
-    {.max_needs = 20, .classes = 3},
-    {.min_machines = 20, .max_machines = 60, .max_needs = 12, .clusters = 2},
-    {.min_machines = 30, .max_machines = 120, .clusters = 3, .classes = 12, .gangs = 4, .spreads = 2},
     {.min_machines = 10, .max_machines = 40, .max_needs = 8, .clusters = 2, .classes = 4, .gangs = 3, .spreads = 3},
+    {.min_machines = 20, .max_machines = 60, .max_needs = 12, .clusters = 2},
+    {.min_machines = 20, .max_machines = 90, .max_needs = 5, .clusters = 2, .gangs = 0, .spreads = 0, .cold = true},
+    {.min_machines = 10, .max_machines = 50, .max_needs = 12, .clusters = 3, .classes = 4, .starved = true},
+    {.max_needs = 20, .classes = 3},
+    {.min_machines = 30, .max_machines = 120, .clusters = 3, .classes = 12, .gangs = 4, .spreads = 2},
     {.max_machines = 200, .max_needs = 30, .classes = 4, .gangs = 0, .spreads = 0},
+    {.max_machines = 200, .max_needs = 30, .cold = true},
+    {.max_machines = 200, .max_needs = 30, .starved = true},
+};
+
+// For one decision: long covers for a need or two, needs that take from each other, many that buy at once.
+inline const std::vector<CrowdOptions> kFirstSights = {
+    {.max_machines = 200, .max_needs = 2, .clusters = 1, .classes = 8, .gangs = 0, .spreads = 0, .cold = true},
+    {.min_machines = 8, .max_machines = 30, .max_needs = 10, .clusters = 2, .gangs = 0, .spreads = 0, .starved = true},
+    {.max_machines = 120, .clusters = 3, .classes = 10, .gangs = 0, .cold = true},
 };
 
 inline Choices CrowdChoicesFor(uint64_t seed) {

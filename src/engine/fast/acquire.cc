@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/probe.h"
 #include "engine/fast/planner.h"
 
 namespace muster::engine::fast {
@@ -96,7 +97,8 @@ void Planner::Offerers(NeedId n, MachineState state, uint32_t domain, std::vecto
     if (domain != kNoId && DomainOf(classes, group.cls) != domain) continue;
     if (sight_.pledge_ended(g)) {
       add(g, group.cls, false);
-    } else if (group.pledge != need(n).key && (sight_.held_for(g) == kNoId || sight_.held_for(g) == n)) {
+    } else if (group.pledge != need(n).key && !MUTANT("fast.missed_pledge") &&
+               (sight_.held_for(g) == kNoId || sight_.held_for(g) == n)) {
       add(g, group.cls, true);
     }
   }
@@ -106,7 +108,7 @@ void Planner::FillPool(std::vector<Offerer>& offerers, Pool& pool) const {
   const auto shape = [&](const Offerer& o) { return catalogue().cls(inventory_.group(o.group).cls).shape; };
   std::ranges::sort(offerers, [&](const Offerer& a, const Offerer& b) {
     if (a.cost != b.cost) return a.cost < b.cost;
-    if (a.size != b.size) return a.size < b.size;
+    if (a.size != b.size && !MUTANT("fast.pool_order")) return a.size < b.size;
     if (shape(a) != shape(b)) return shape(a) < shape(b);
     return a.group < b.group;
   });
@@ -152,6 +154,7 @@ const Planner::Pool& Planner::PoolFor(NeedId n, MachineState state, uint32_t dom
     pool = &cached.pool;
   }
   for (PoolKind& kind : pool->kinds) {
+    kind.each = &catalogue().each(inventory_.group(kind.groups[0]).cls);  // shapes move in memory when one comes
     kind.available = 0;
     for (const GroupId g : kind.groups) kind.available += sight_.Remaining(g);
   }

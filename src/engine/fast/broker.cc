@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/probe.h"
 #include "engine/fast/cycle.h"
 
 namespace muster::engine::fast {
@@ -135,7 +136,7 @@ void Cycle::Submit(Proposal& proposal) {
 bool Cycle::StillHolds(const Proposal& proposal) const {
   const std::vector<uint32_t>& types = fit(proposal.need).types;
   for (size_t i = 0; i < types.size(); ++i) {
-    if (sequence_[types[i]] != proposal.read[i]) return false;
+    if (sequence_[types[i]] != proposal.read[i] && !MUTANT("fast.moves_ignored")) return false;
   }
   return true;
 }
@@ -175,7 +176,7 @@ void Cycle::PlanInTurn(NeedId n, Plan& plan) {
   CommitAcquisition(n, plan);
   ++(need(n).is_gang ? stats_.proposals_gang : stats_.proposals_basic);
   stats_.accepted_claims += plan.acquired.machines.size();
-  Bump(fit(n), kPoison);
+  if (!MUTANT("fast.retry_unnoticed")) Bump(fit(n), kPoison);
 }
 
 void Cycle::Bump(const Fit& classes, uint64_t by) {

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/probe.h"
 
 namespace muster::engine::fast {
 namespace {
@@ -169,7 +170,7 @@ void Catalogue::CountLive(ClassId id, int64_t change) {
 }
 
 bool Catalogue::RefreshSizes() {
-  if (sized_version_ == live_version_) return false;
+  if (sized_version_ == live_version_ || (MUTANT("fast.stale_sizes") && sized_version_ != 0)) return false;
   sized_version_ = live_version_;
   Amounts largest;
   for (const Shape& shape : shapes_) {
@@ -264,7 +265,7 @@ FitId Catalogue::FitOf(uint32_t filter, const Amounts& min_unit) {
 const Fit& Catalogue::fit(FitId id) {
   Fit& fit = fits_[id];
   Filter& filter = filters_[fit.filter];
-  if (filter.seen < classes_.size()) Extend(filter);
+  if (filter.seen < classes_.size() && !(MUTANT("fast.stale_fit") && filter.seen > 0)) Extend(filter);
   for (; fit.seen < filter.classes.size(); ++fit.seen) {
     const ClassId c = filter.classes[fit.seen];
     if (!fast::Covers(each(c), fit.min_unit, kMaxDimensions)) continue;
@@ -281,7 +282,7 @@ const Fit& Catalogue::fit(FitId id) {
 const Fit& Catalogue::FitWithDomains(FitId id) {
   fit(id);
   Fit& fit = fits_[id];
-  if (fit.domains_version == live_version_) return fit;
+  if (fit.domains_version == live_version_ || (MUTANT("fast.stale_domains") && fit.domains_version != 0)) return fit;
   fit.domains_version = live_version_;
   const Filter& filter = filters_[fit.filter];
   const std::vector<std::string> keys = filter.TopologyKeys();

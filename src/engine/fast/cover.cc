@@ -254,7 +254,7 @@ class CoverSearch {
       if (shortage[d] == 0 || each[d] == 0) continue;
       steps = std::min(steps, (shortage[d] - largest_[d] - 1) / each[d]);
     }
-    return std::max<int64_t>(steps, 1);
+    return std::max<int64_t>(steps + (MUTANT("fast.batch_too_large") ? 2 : 0), 1);
   }
 
   size_t CheapestThatCovers(const std::vector<Head>& heads, const Amounts& shortage) const {
@@ -413,7 +413,8 @@ Counts BestCover(const CoverPool& pool, const Amounts& deficit, size_t dimension
 
 void PruneTogether(const CoverPool& idle, Counts& of_idle, const CoverPool& speculative, Counts& of_speculative,
                    const Amounts& deficit, size_t n) {
-  if (of_idle.empty() || of_speculative.empty()) return;  // each was pruned when it was chosen
+  if (of_idle.empty() || of_speculative.empty() || MUTANT("fast.no_prune_together"))
+    return;  // each was pruned when it was chosen
   Totals taken{};
   struct Part {
     const PoolKind* kind;

@@ -220,9 +220,13 @@ class Cycle {
   std::vector<GroupId> ended_;                  // pledged groups whose pledge ended in this cycle
   std::unordered_map<MachineId, NeedId> held_;  // phase 2: pledged machines single needs count on; never iterated
   std::vector<uint32_t> taken_;                 // by machine: the cycle in which phase 2 took it
-  std::vector<Inventory::Resting> waiting_;     // Idle machines by the end of their hold, a heap
-  std::vector<Inventory::Resting> due_;         // past their hold and still Idle
-  std::vector<int32_t> age_before_;             // by need, with `explain`: how long it was short
+  struct Waiting {
+    MonoTime until;  // the end of the hold it had when it came
+    Inventory::Resting resting;
+  };
+  std::vector<Waiting> waiting_;         // Idle machines by the end of their hold, a heap
+  std::vector<Inventory::Resting> due_;  // past their hold and still Idle
+  std::vector<int32_t> age_before_;      // by need, with `explain`: how long it was short
   std::vector<Offers> offers_;
   std::unordered_map<uint64_t, uint32_t> offers_of_;  // by (fit, priority); never iterated
 

@@ -126,8 +126,8 @@ void Demand::Replace(ClusterId cluster, std::span<const RollupRow> rows, std::op
     }
     ++listing.rows;
     // A plain row of the same key keeps its place in every order.
-    in_place = in_place && row.key == demand.rows[i].key && row.need.arrival == demand.rows[i].need.arrival &&
-               !infos_[row.profile].is_gang;
+    in_place = in_place && (row.key == demand.rows[i].key || MUTANT("fast.patch_another")) &&
+               row.need.arrival == demand.rows[i].need.arrival && !infos_[row.profile].is_gang;
     fresh.push_back(std::move(row));
     where.push_back(i);
   }
@@ -283,6 +283,7 @@ void Demand::Normalise(ClusterId cluster) {
 bool Demand::OrderLess(const NeedRow& a, const NeedRow& b) const {
   if (a.precedence != b.precedence) return a.precedence > b.precedence;
   if (a.arrival != b.arrival) return a.arrival < b.arrival;
+  if (a.cluster != b.cluster && MUTANT("fast.cluster_order")) return a.cluster < b.cluster;
   if (a.cluster != b.cluster) return inventory_.cluster_rank(a.cluster) < inventory_.cluster_rank(b.cluster);
   if (a.key != b.key) {
     if (a.profile != b.profile) return inventory_.fingerprint(a.profile) < inventory_.fingerprint(b.profile);
@@ -302,7 +303,7 @@ void Demand::RefreshHosts() {
   hosts_version_ = inventory_.supply_version();
   for (const FitId fit : asked_) {
     const bool before = hosts_[fit].exists;
-    if (FreeHost(fit) != before) ++folding_;
+    if (FreeHost(fit) != before && !MUTANT("fast.stale_host")) ++folding_;
   }
 }
 
@@ -314,7 +315,8 @@ void Demand::BeginCycle() {
   for (ClusterId c = 0; c < clusters_.size(); ++c) {
     ClusterDemand& demand = clusters_[c];
     const uint64_t version = inventory_.cluster(c).version;
-    const bool refold = demand.has_gangs && (demand.seen_version != version || demand.seen_folding != folding_);
+    const bool refold = demand.has_gangs && !MUTANT("fast.stale_fold") &&
+                        (demand.seen_version != version || demand.seen_folding != folding_);
     demand.seen_version = version;
     if (!demand.changed && !refold) continue;
     is_anew_[c] = 1;

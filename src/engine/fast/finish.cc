@@ -1,6 +1,7 @@
 // What the cycle leaves behind for the next: stamps, pledges, clocks, ages.
 #include <algorithm>
 
+#include "base/probe.h"
 #include "engine/fast/cycle.h"
 
 namespace muster::engine::fast {
@@ -61,6 +62,7 @@ void Cycle::KeepStamps() {
       inventory_.Restamp(claim.group, stamp);
       return;
     }
+    if (MUTANT("fast.part_unstamped")) return;
     IdSet::Cursor cursor = group.members.Begin();
     for (uint32_t i = 0; i < claim.first; ++i) inventory_.Next(claim.group, cursor);
     for (uint32_t i = 0; i < claim.count; ++i) inventory_.SetStamp(inventory_.Next(claim.group, cursor), stamp);

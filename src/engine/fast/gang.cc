@@ -1,6 +1,7 @@
 // Gangs: one domain, whole or nothing. Domains are ranked by totals of groups.
 #include <algorithm>
 
+#include "base/probe.h"
 #include "engine/fast/lanes.h"
 #include "engine/fast/planner.h"
 
@@ -96,7 +97,7 @@ void Planner::CollectSupply(NeedId n, bool with_free, std::vector<DomainSupply>&
       const Group& group = inventory_.group(g);
       D& domain = in(group.cls);
       domain.pledged += sight_.Remaining(g);
-      if (group.state == MachineState::kDraining) {
+      if (group.state == MachineState::kDraining && !MUTANT("fast.drains_unseen")) {
         AddTo(domain.later, each(g), sight_.Remaining(g), dimensions);
       } else if (with_free) {
         add(g, {&D::total, &D::later});

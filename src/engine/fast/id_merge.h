@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/probe.h"
 #include "engine/fast/sight.h"
 
 namespace muster::engine::fast {
@@ -45,7 +46,9 @@ class IdMerge {
     MachineId machine = kNoMachine;
     uint64_t label = 0;
   };
-  static bool After(const Head& a, const Head& b) { return a.label > b.label; }
+  static bool After(const Head& a, const Head& b) {
+    return MUTANT("fast.merge_order") ? a.source > b.source : a.label > b.label;
+  }
 
   void Load(Head& head) {
     head.machine = sight_.Next(head.group, head.cursor);

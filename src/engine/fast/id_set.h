@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/probe.h"
 #include "engine/fast/ids.h"
 
 namespace muster::engine::fast {
@@ -27,7 +28,7 @@ class IdSet {
       return;
     }
     const auto at = std::lower_bound(main_.begin(), main_.end(), machine, less);
-    if (at != main_.end() && *at == machine) {  // it had left a gap
+    if (at != main_.end() && *at == machine && !MUTANT("fast.gap_forgotten")) {  // it had left a gap
       first_ = std::min(first_, static_cast<uint32_t>(at - main_.begin()));
       return;
     }
@@ -70,7 +71,9 @@ class IdSet {
     while (cursor.main < main_.size() && !lives(main_[cursor.main])) ++cursor.main;
     const bool has_main = cursor.main < main_.size();
     const bool has_late = cursor.late < late_.size();
-    if (has_late && (!has_main || labels[late_[cursor.late]] < labels[main_[cursor.main]])) return late_[cursor.late++];
+    if (has_late &&
+        (!has_main || (labels[late_[cursor.late]] < labels[main_[cursor.main]] && !MUTANT("fast.late_last"))))
+      return late_[cursor.late++];
     return has_main ? main_[cursor.main++] : kNoMachine;
   }
 

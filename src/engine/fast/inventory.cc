@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/probe.h"
 #include "engine/bind_stamp.h"
 
 namespace muster::engine::fast {
@@ -216,7 +217,7 @@ void Inventory::SetStamp(MachineId m, StampId stamp) {
 
 void Inventory::SetPledge(MachineId m, KeyId pledge) {
   pledge_[m] = pledge;
-  Touch(m);
+  if (!MUTANT("fast.dirty_missed")) Touch(m);
 }
 
 std::optional<MonoTime> Inventory::since(MachineId m) const {
@@ -252,7 +253,8 @@ void Inventory::AssignLabels() {
     labels_[newcomers_[n]] = before + (after - before) / 2;
     room = labels_[newcomers_[n]] != before && labels_[newcomers_[n]] != after;
   }
-  if (!room) {
+  if (!room && !(MUTANT("fast.labels_kept") && middle != 0)) {
+    DropGaps();  // machines that went keep their labels, which no longer fit those of their neighbours
     for (size_t i = 0; i < by_id_.size(); ++i) labels_[by_id_[i]] = (uint64_t{i} + 1) << 32;
   }
   newcomers_.clear();
@@ -298,7 +300,7 @@ void Inventory::Refresh(MachineId m) {
   const MachineState state = state_[m];
   if (!old_life_.empty()) ReadOldLife(m);
   const StampId old_stamp = stamp_of(m);
-  if (since_state_[m] == MachineState::kDraining && state == MachineState::kIdle) {
+  if (since_state_[m] == MachineState::kDraining && state == MachineState::kIdle && !MUTANT("fast.drain_unlearnt")) {
     DrainMean& mean = drains_[catalogue_.cls(cls_[m]).drain];
     const MonoTime began(Duration{since_[m]});
     mean.total_millis += std::chrono::duration_cast<std::chrono::milliseconds>(now_ - began).count();
@@ -383,7 +385,7 @@ void Inventory::Link(GroupId id) {
         pledged_keys_.push_back(g.pledge);
         pledged_idle_.push_back(id);
       }
-      ++supply_version_;
+      if (!MUTANT("fast.stale_pool")) ++supply_version_;
       break;
     case MachineState::kCreating:
       keys_[g.pledge].creating.push_back(id);
@@ -433,10 +435,10 @@ void Inventory::Move(MachineId m, GroupId to) {
   if (to != kNoId) {
     Group& g = groups_[to];
     if (g.members.size() == 0 && (g.state == MachineState::kIdle || g.state == MachineState::kSpeculative)) {
-      ++supply_version_;
+      if (!MUTANT("fast.stale_pool")) ++supply_version_;
     }
     g.members.Add(m, labels_, [&](MachineId other) { return group_[other] == to; });
-    if (since_state_[m] == MachineState::kConfigured) g.has_clocks = true;
+    if (since_state_[m] == MachineState::kConfigured && !MUTANT("fast.clocks_forgotten")) g.has_clocks = true;
     CountChange(g);
   }
 }
@@ -450,7 +452,7 @@ bool Inventory::KeepLess(GroupId a, GroupId b) const {
   if (price_x != price_y) return price_x < price_y;
   const auto& reclamation_x = stamps_[x.stamp].reclamation;
   const auto& reclamation_y = stamps_[y.stamp].reclamation;
-  if (reclamation_x != reclamation_y) return reclamation_x > reclamation_y;
+  if (reclamation_x != reclamation_y && !MUTANT("fast.keep_order")) return reclamation_x > reclamation_y;
   return a < b;  // equal: whoever walks them merges by id
 }
 
@@ -499,13 +501,17 @@ void Inventory::Tidy() {
   }
 }
 
+void Inventory::DropGaps() {
+  for (GroupId id = 0; id < groups_.size(); ++id) {
+    if (groups_[id].cls == kNoId || MUTANT("fast.gaps_stay")) continue;
+    groups_[id].members.DropGaps(labels_, [&](MachineId m) { return group_[m] == id; });
+  }
+}
+
 // Rows of machines that went may be used again once no group has a gap where they were.
 void Inventory::CompactSlots() {
   if (retired_.size() < 1024 + state_.size() / 8) return;
-  for (GroupId id = 0; id < groups_.size(); ++id) {
-    if (groups_[id].cls == kNoId) continue;
-    groups_[id].members.DropGaps(labels_, [&](MachineId m) { return group_[m] == id; });
-  }
+  DropGaps();
   spare_.insert(spare_.end(), retired_.begin(), retired_.end());
   retired_.clear();
 }
@@ -551,7 +557,7 @@ void Inventory::Reset(Group& g) const {
   g.claimed = 0;
   g.first_claim = kNoId;
   g.last_claim = kNoId;
-  g.held_for = kNoId;
+  if (!MUTANT("fast.held_over")) g.held_for = kNoId;
   g.held = 0;
   g.pledge_ended = false;
   g.cursor = g.members.Begin();

@@ -197,6 +197,7 @@ class Inventory {
   void CountChange(const Group& group);
   void Tidy();
   bool KeepLess(GroupId a, GroupId b) const;
+  void DropGaps();
   void CompactSlots();
 
   Catalogue catalogue_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/probe.h"
 #include "engine/fast/cycle.h"
 
 namespace muster::engine::fast {
@@ -220,6 +221,7 @@ std::vector<Cycle::Offer> Cycle::PruneOffers(NeedId n, const Offers& offers, std
     for (size_t d = 0; d < dims(); ++d) taken[d] -= each[d];
     taken_[chosen[i].machine] = 0;
     chosen.erase(chosen.begin() + static_cast<ptrdiff_t>(i));
+    if (MUTANT("fast.stale_offers")) continue;
     for (Offers& other : offers_) other.valid = false;  // their cursors have passed it
   }
   return chosen;
@@ -253,8 +255,9 @@ void Cycle::Phase2() {
     outcome.on_its_way = IsZero(residual, dims());
     for (const Offer& offer : chosen) {
       const OfferRun& run = offers.runs[offer.run];
-      if (run.claim.need != kNoId) ++outcomes_[run.claim.need].lost;
-      if (run.kind == ActionKind::kReclaim) --reclaims_left_[inventory_.group(run.group).cluster];
+      if (run.claim.need != kNoId && !MUTANT("fast.lost_uncounted")) ++outcomes_[run.claim.need].lost;
+      if (run.kind == ActionKind::kReclaim && !MUTANT("fast.reclaims_uncounted"))
+        --reclaims_left_[inventory_.group(run.group).cluster];
       ++outcome.victims;
       const auto grace = run.kind == ActionKind::kReclaim ? kReclaimGrace : PreemptGrace(run.gap);
       actions_.push_back({.kind = run.kind,

@@ -1,6 +1,7 @@
 // Phase 3: what nobody claims is given back, after a while.
 #include <algorithm>
 
+#include "base/probe.h"
 #include "engine/fast/cycle.h"
 #include "engine/fast/lanes.h"
 
@@ -38,15 +39,14 @@ void Cycle::Reclaim() {
 }
 
 // Idle machines wait in a queue until their hold has passed. One that is then claimed or pledged is looked at again in
-// every cycle until it leaves Idle.
+// every cycle until it leaves Idle. A machine whose hold changes while it waits stands in the queue twice.
 void Cycle::Release() {
   const auto hold = [&](MachineId m) {
     return catalogue().cls(inventory_.cls(m)).capacity_type == CapacityType::kSpot ? policy_.release_hold_spot
                                                                                    : policy_.release_hold_on_demand;
   };
-  const auto later = [&](const Inventory::Resting& a, const Inventory::Resting& b) {
-    return a.since + hold(a.machine) > b.since + hold(b.machine);
-  };
+  const auto later = [](const Waiting& a, const Waiting& b) { return a.until > b.until; };
+  const auto is_over = [&](const Inventory::Resting& r) { return now_ - r.since >= hold(r.machine); };
   const auto is_current = [&](const Inventory::Resting& resting) {
     const MachineId m = resting.machine;
     const CapacityType type = catalogue().cls(inventory_.cls(m)).capacity_type;
@@ -56,21 +56,19 @@ void Cycle::Release() {
   std::vector<Inventory::Resting>& fresh = inventory_.resting();
   for (const Inventory::Resting& resting : fresh) {
     if (!is_current(resting)) continue;
-    waiting_.push_back(resting);
+    waiting_.push_back({.until = resting.since + hold(resting.machine), .resting = resting});
     std::ranges::push_heap(waiting_, later);
   }
   fresh.clear();
-  while (!waiting_.empty()) {
-    const Inventory::Resting first = waiting_.front();
-    if (is_current(first) && now_ - first.since < hold(first.machine)) break;
+  while (!waiting_.empty() && waiting_.front().until <= now_) {
+    due_.push_back(waiting_.front().resting);
     std::ranges::pop_heap(waiting_, later);
     waiting_.pop_back();
-    if (is_current(first)) due_.push_back(first);
   }
-  std::erase_if(due_, [&](const Inventory::Resting& resting) { return !is_current(resting); });
+  std::erase_if(due_, [&](const Inventory::Resting& r) { return !is_current(r) || !is_over(r); });
   std::ranges::sort(due_, {}, [&](const Inventory::Resting& r) { return inventory_.label(r.machine); });
   const auto again = std::ranges::unique(due_, {}, &Inventory::Resting::machine);
-  due_.erase(again.begin(), again.end());
+  if (!MUTANT("fast.released_twice")) due_.erase(again.begin(), again.end());
   for (const Inventory::Resting& resting : due_) {
     const MachineId m = resting.machine;
     if (inventory_.IsClaimed(m) || IsHeld(m)) continue;

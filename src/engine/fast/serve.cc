@@ -1,6 +1,7 @@
 // Phase 1: needs in order, each from what its cluster has and then from what is free.
 #include <algorithm>
 
+#include "base/probe.h"
 #include "engine/fast/cycle.h"
 
 namespace muster::engine::fast {
@@ -64,7 +65,7 @@ void Cycle::RefreshPledges() {
   for (const KeyId id : inventory_.pledged_keys()) {
     if (demand_.IsListed(id)) continue;
     const KeyId called = demand_.NowCalled(id);
-    const KeyId pledge = called == id ? kNoId : called;
+    const KeyId pledge = called == id || MUTANT("fast.pledge_not_renamed") ? kNoId : called;
     const Key& key = inventory_.key(id);
     for (const auto* list : {&key.idle, &key.draining}) {
       for (const GroupId g : *list) {
@@ -165,7 +166,7 @@ void Cycle::Claim(NeedId n, const Take& take, uint32_t shelf) {
     claims_[group.last_claim].next_of_group = row;
   }
   group.last_claim = row;
-  group.claimed += take.count;
+  if (!MUTANT("fast.double_claim")) group.claimed += take.count;
   switch (group.state) {
     case MachineState::kIdle: outcome.bootstraps += take.count; break;
     case MachineState::kSpeculative: outcome.provisions += take.count; break;
@@ -206,7 +207,7 @@ void Cycle::EndPledges(NeedId n) {
       } else {
         ends = ends || !can_serve(group.cls) || (session && group.state == MachineState::kIdle);
       }
-      if (!ends) continue;
+      if (!ends || MUTANT("fast.pledge_never_ends")) continue;
       group.pledge_ended = true;
       group.held_for = kNoId;
       ended_.push_back(g);

@@ -3,6 +3,7 @@
 #include <limits>
 #include <tuple>
 
+#include "base/probe.h"
 #include "engine/fast/lanes.h"
 #include "engine/fast/planner.h"
 
@@ -20,7 +21,7 @@ SpreadCounts::SpreadCounts(const Fit& fit, const Filter& filter) : fit_(fit) {
 int64_t SpreadCounts::Min(size_t c) const {
   int64_t least = std::numeric_limits<int64_t>::max();
   for (size_t v = 0; v < count_[c].size(); ++v) {
-    if (fit_.value_lives[c][v]) least = std::min(least, count_[c][v]);
+    if (fit_.value_lives[c][v] || MUTANT("fast.dead_values")) least = std::min(least, count_[c][v]);
   }
   return least;
 }
