@@ -7,7 +7,7 @@ function(muster_library folder)
   string(REPLACE "/" "_" name ${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.cc)
   set(tests ${sources})
-  list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "(_test|/main|/counted_new)\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
 
   if(sources)

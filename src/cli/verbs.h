@@ -5,6 +5,7 @@
 
 namespace muster::cli {
 
+void AddBench(CommandLine& app);
 void AddDecide(CommandLine& app);
 void AddVersion(CommandLine& app);
 void AddSelfcheck(CommandLine& app);
@@ -23,6 +24,7 @@ inline void AddVerbs(CommandLine& app) {
   AddConformance(app);
   AddSim(app);
   AddReplay(app);
+  AddBench(app);
   AddSelfcheck(app);
   AddVersion(app);
 }

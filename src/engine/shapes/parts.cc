@@ -1,6 +1,9 @@
 #include "engine/shapes/parts.h"
 
+#include <array>
 #include <utility>
+
+#include "engine/bind_stamp.h"
 
 namespace muster::engine::shapes {
 
@@ -14,6 +17,12 @@ model::Resources Size::Resources() const {
   return resources;
 }
 
+std::string_view FiveTypes(int64_t i) {
+  constexpr std::array<std::string_view, 5> kTypes{"a3-highgpu-8g", "m6i.large", "c6i.4xlarge", "n2-standard-32",
+                                                   "r6i.xlarge"};
+  return kTypes[static_cast<size_t>(i) % kTypes.size()];
+}
+
 model::Machine BareMetal(std::string id, MachineState state, std::string_view type, const Size& size,
                          std::string_view rack) {
   model::Machine machine{.id = std::move(id),
@@ -24,6 +33,14 @@ model::Machine BareMetal(std::string id, MachineState state, std::string_view ty
                          .resources = size.Resources()};
   if (state != MachineState::kSpeculative) machine.host = {.provider = "shape", .ref = machine.id};
   if (!rack.empty()) machine.labels.emplace(kRackKey, rack);
+  return machine;
+}
+
+model::Machine Bound(std::string id, std::string_view type, const Size& size, const std::string& cluster,
+                     const model::Attribution& stamp) {
+  model::Machine machine = BareMetal(std::move(id), MachineState::kConfigured, type, size);
+  machine.cluster = cluster;
+  machine.shard_metadata = EncodeBindStamp(stamp);
   return machine;
 }
 

@@ -1,0 +1,14 @@
+// `muster bench`: what there is to measure, one file each.
+#include "cli/bench.h"
+
+#include "cli/verbs.h"
+
+namespace muster::cli {
+
+void AddBench(CommandLine& app) {
+  Verb bench = app.AddVerb("bench", "Measure Muster on the shapes of docs/benchmarks.md")
+                   .Example("muster bench engine --shape uber-50k");
+  AddBenchEngine(bench);
+}
+
+}  // namespace muster::cli

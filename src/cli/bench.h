@@ -1,0 +1,10 @@
+// The verbs below `muster bench`, one function and one file each; bench.cc calls them all.
+#pragma once
+
+#include "cli/command_line.h"
+
+namespace muster::cli {
+
+void AddBenchEngine(Verb& bench);
+
+}  // namespace muster::cli
