@@ -50,7 +50,8 @@ ClaimKind KindOf(MachineState state) {
 // By machine: the need that claimed it.
 std::vector<fast::NeedId> Claimers(const fast::Engine& engine) {
   const fast::Inventory& inventory = engine.inventory();
-  std::vector<fast::ClaimRow> claims = engine.cycle().claims();
+  std::vector<fast::ClaimRow> claims;
+  engine.cycle().claims().ForEach([&](const fast::ClaimRow& claim) { claims.push_back(claim); });
   std::ranges::sort(claims, {}, [](const fast::ClaimRow& c) { return std::tuple(c.group, c.first); });
   std::vector<fast::NeedId> claimers(inventory.rows(), fast::kNoId);
   fast::GroupId group = fast::kNoId;

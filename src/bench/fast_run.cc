@@ -37,7 +37,9 @@ void List(const Setup& setup, fast::Engine& engine) {
 }
 
 void Send(const Setup& setup, fast::Engine& engine, WallTime now) {
-  for (const Rollup& rollup : setup.rollups.all()) engine.ReplaceNeeds(rollup.cluster, rollup.rows, now);
+  for (const Rollup& rollup : setup.rollups.all()) {
+    engine.ReplaceNeeds(rollup.cluster, {.rows = rollup.rows, .digests = rollup.digests}, now);
+  }
 }
 
 double Dollars(int64_t micros) { return static_cast<double>(micros) / 1e6; }

@@ -28,13 +28,14 @@ Rollups::Rollups(const engine::World& world) {
   std::map<std::string, size_t> index;
   for (const auto& [name, state] : world.clusters) {
     index.emplace(name, rollups_.size());
-    rollups_.push_back({.cluster = name, .rows = {}});
+    rollups_.push_back({.cluster = name, .rows = {}, .digests = {}});
   }
   gangs_.resize(rollups_.size());
   for (const model::Need& need : world.needs) {
     const size_t at = index.at(need.cluster);
     const auto row = static_cast<uint32_t>(rollups_[at].rows.size());
-    rollups_[at].rows.push_back({.need = need, .digest = engine::fast::RowDigest(need)});
+    rollups_[at].rows.push_back(need);
+    rollups_[at].digests.push_back(engine::fast::RowDigest(need));
     if (IsGang(need)) {
       gangs_[at].push_back(row);
     } else if (!need.aggregate.empty()) {
@@ -63,11 +64,11 @@ void Rollups::Breathe(Rng& rng) {
     const int64_t net = pods - plain.pods;
     if (net == 0) continue;
     plain.pods = pods;
-    engine::fast::RollupRow& row = rollups_[plain.rollup].rows[plain.row];
-    for (const auto& [name, unit] : row.need.min_unit.entries()) {
-      row.need.aggregate.Set(name, std::max(row.need.aggregate.Get(name) + net * unit, unit));
+    model::Need& need = rollups_[plain.rollup].rows[plain.row];
+    for (const auto& [name, unit] : need.min_unit.entries()) {
+      need.aggregate.Set(name, std::max(need.aggregate.Get(name) + net * unit, unit));
     }
-    row.digest = engine::fast::RowDigest(row.need);
+    rollups_[plain.rollup].digests[plain.row] = engine::fast::RowDigest(need);
   }
   for (size_t i = 0; i < rollups_.size(); ++i) {
     const uint64_t leaving = gangs_[i].size() * static_cast<uint64_t>(kChurnPerCent);
@@ -78,13 +79,14 @@ void Rollups::Breathe(Rng& rng) {
 }
 
 void Rollups::SwapGang(Rollup& rollup, const std::vector<uint32_t>& gangs, Rng& rng) {
-  engine::fast::RollupRow& row = rollup.rows[gangs[rng.Below(gangs.size())]];
-  const model::Need& like = rollup.rows[gangs[rng.Below(gangs.size())]].need;
-  if (like.profile == row.need.profile) row.need.aggregate = like.aggregate;
-  if (!row.need.group.empty()) {
-    row.need.group = fmt::format("{}@{}", row.need.group.substr(0, row.need.group.find('@')), ++swapped_);
+  const uint32_t row = gangs[rng.Below(gangs.size())];
+  model::Need& need = rollup.rows[row];
+  const model::Need& like = rollup.rows[gangs[rng.Below(gangs.size())]];
+  if (like.profile == need.profile) need.aggregate = like.aggregate;
+  if (!need.group.empty()) {
+    need.group = fmt::format("{}@{}", need.group.substr(0, need.group.find('@')), ++swapped_);
   }
-  row.digest = engine::fast::RowDigest(row.need);
+  rollup.digests[row] = engine::fast::RowDigest(need);
 }
 
 }  // namespace muster::bench

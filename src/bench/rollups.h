@@ -14,7 +14,8 @@ namespace muster::bench {
 
 struct Rollup {
   std::string cluster;
-  std::vector<engine::fast::RollupRow> rows;
+  std::vector<model::Need> rows;
+  std::vector<uint64_t> digests;  // of rows
 };
 
 class Rollups {

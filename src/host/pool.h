@@ -26,6 +26,10 @@ class Pool final : public Parallel {
   Pool& operator=(const Pool&) = delete;
 
   void For(size_t n, const std::function<void(size_t)>& fn) override;
+  void OneAtATime(const std::function<void()>& step) override {
+    const std::lock_guard lock(step_);
+    step();
+  }
   size_t width() const override { return threads_.size() + 1; }
 
  private:
@@ -44,6 +48,7 @@ class Pool final : public Parallel {
   size_t working_ = 0;            // guarded by mu_: threads that hold a pointer to the job
   uint64_t posted_ = 0;           // guarded by mu_: jobs so far, so that a thread takes part in each at most once
   bool stop_ = false;             // guarded by mu_
+  std::mutex step_;               // held by OneAtATime
   std::vector<std::jthread> threads_;
 };
 

@@ -83,7 +83,7 @@ void Planner::Offerers(NeedId n, MachineState state, uint32_t domain, std::vecto
   const auto consider = [&](ClassId c) {
     for (const GroupId g : catalogue().cls(c).free) {
       const Group& group = inventory_.group(g);
-      if (group.state != state || group.pledge != kNoId || group.members.size() == 0) continue;
+      if (group.state != state || group.pledge != kNoId || group.size == 0) continue;
       add(g, c, false);
     }
   };
@@ -93,7 +93,7 @@ void Planner::Offerers(NeedId n, MachineState state, uint32_t domain, std::vecto
   // Pledged to others: a last resort, or free like any other where the pledge has just ended.
   for (const GroupId g : inventory_.pledged_idle()) {
     const Group& group = inventory_.group(g);
-    if (group.members.size() == 0 || !classes.Has(group.cls)) continue;
+    if (group.size == 0 || !classes.Has(group.cls)) continue;
     if (domain != kNoId && DomainOf(classes, group.cls) != domain) continue;
     if (sight_.pledge_ended(g)) {
       add(g, group.cls, false);

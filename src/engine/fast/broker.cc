@@ -83,13 +83,13 @@ void Cycle::Speculate(std::span<const NeedId> window, Parallel& parallel) {
   }
   for (auto& chain : work) std::ranges::sort(chain, {}, &Proposal::need);
   tentative_.resize(inventory_.rows(), kNoId);
-  parallel.For(workers, [&](size_t worker) { SpeculateChain(worker, work[worker]); });
+  parallel.For(workers, [&](size_t worker) { SpeculateChain(worker, work[worker], parallel); });
   for (const Proposal& proposal : proposals_) {
     for (const MachineId m : proposal.plan.acquired.machines) tentative_[m] = kNoId;
   }
 }
 
-void Cycle::SpeculateChain(size_t worker, std::span<Proposal* const> chain) {
+void Cycle::SpeculateChain(size_t worker, std::span<Proposal* const> chain, Parallel& parallel) {
   Planner& planner = *planners_[worker];
   planner.sight().Part();
   std::vector<uint64_t> moved(sequence_.size(), 0);  // by this worker's own plans
@@ -105,14 +105,13 @@ void Cycle::SpeculateChain(size_t worker, std::span<Proposal* const> chain) {
     planner.Acquire(n, plan);
     for (const Take& take : plan.acquired.takes) planner.sight().Claim(take.group, take.count);
     for (const uint32_t type : fit(n).types) ++moved[type];
-    Submit(*proposal);
+    parallel.OneAtATime([&] { Submit(*proposal); });
   }
   planner.sight().Join();
 }
 
 // The broker's door: one proposal at a time.
 void Cycle::Submit(Proposal& proposal) {
-  const std::scoped_lock lock(broker_);
   const uint64_t precedence = need(proposal.need).precedence;
   const auto holder = [&](MachineId m) -> Proposal* {
     const NeedId n = tentative_[m];

@@ -9,9 +9,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -148,7 +148,7 @@ class Cycle {
   void ServeBySpeculation(Parallel& parallel);
   bool MaySpeculate(NeedId n) const;
   void Speculate(std::span<const NeedId> window, Parallel& parallel);
-  void SpeculateChain(size_t worker, std::span<Proposal* const> chain);
+  void SpeculateChain(size_t worker, std::span<Proposal* const> chain, Parallel& parallel);
   void Submit(Proposal& proposal);
   bool StillHolds(const Proposal& proposal) const;
   void SettleProposal(Proposal& proposal);
@@ -191,6 +191,7 @@ class Cycle {
 
   // phase3.cc
   void Reclaim();
+  bool MayReclaimFrom(GroupId g) const;
   void Release();
   bool IsHeld(MachineId m) const;
 
@@ -211,12 +212,15 @@ class Cycle {
   const Policy& policy_;
   MonoTime now_{};
   bool explain_ = false;
+  std::tuple<size_t, uint64_t, uint64_t, uint64_t> prepared_{};  // what fits were prepared for
 
   std::vector<Outcome> outcomes_;
   std::vector<GangPlan> gangs_;
   ClaimLog claims_;
+  std::vector<uint32_t> restamps_[ClaimLog::kShelves];  // claims on machines that were another need's
   std::vector<FastAction> actions_;
   std::vector<int64_t> reclaims_left_;          // by cluster
+  std::vector<GroupId> surplus_;                // Configured groups with unclaimed machines or running clocks
   std::vector<GroupId> ended_;                  // pledged groups whose pledge ended in this cycle
   std::unordered_map<MachineId, NeedId> held_;  // phase 2: pledged machines single needs count on; never iterated
   std::vector<uint32_t> taken_;                 // by machine: the cycle in which phase 2 took it
@@ -241,7 +245,6 @@ class Cycle {
 
   // Speculation.
   BrokerStats stats_;
-  std::mutex broker_;
   std::vector<Proposal> proposals_;
   std::vector<uint64_t> sequence_;  // by bucket (instance type): how often it has moved
   std::vector<NeedId> tentative_;   // by machine: the need whose accepted proposal holds it

@@ -54,6 +54,15 @@ Amounts Max(const Amounts& a, const Amounts& b) {
 
 }  // namespace
 
+namespace {
+
+bool IsAmountOnly(const model::Need& old, const model::Need& from, bool stamped) {
+  const bool same_profile = &old.profile.fingerprint() == &from.profile.fingerprint() || old.profile == from.profile;
+  return same_profile && old.group == from.group && (stamped || old.arrival == from.arrival);
+}
+
+}  // namespace
+
 uint64_t RowDigest(const model::Need& need) {
   Hasher hasher;
   hasher.Add(need.profile.fingerprint());
@@ -87,35 +96,59 @@ Demand::Listing& Demand::ListingOf(KeyId key) {
   return listings_[key];
 }
 
-Demand::Row Demand::Read(ClusterId cluster, const RollupRow& from) {
+Demand::Row Demand::Read(ClusterId cluster, const model::Need& from) {
   Catalogue& catalogue = inventory_.catalogue();
-  Row row{.need = from.need, .digest = from.digest};
-  row.profile = Learn(from.need.profile);
-  row.aggregate = catalogue.Dense(from.need.aggregate);
-  row.min_unit = catalogue.Dense(from.need.min_unit);
-  row.key = inventory_.KeyOf(cluster, row.profile, from.need.group);
+  Row row{.need = from};
+  row.profile = Learn(from.profile);
+  row.aggregate = catalogue.Dense(from.aggregate);
+  row.min_unit = catalogue.Dense(from.min_unit);
+  row.key = inventory_.KeyOf(cluster, row.profile, from.group);
   const ProfileInfo& info = infos_[row.profile];
   row.fit = catalogue.FitOf(info.filter, row.min_unit);
   if (info.is_gang) {
-    row.fold_key = inventory_.KeyOf(cluster, info.folded, FoldName(from.need.aggregate));
+    row.fold_key = inventory_.KeyOf(cluster, info.folded, FoldName(from.aggregate));
     row.fold_fit = catalogue.FitOf(infos_[info.folded].filter, Max(row.aggregate, row.min_unit));
   }
   return row;
 }
 
-void Demand::Replace(ClusterId cluster, std::span<const RollupRow> rows, std::optional<WallTime> now) {
+// A row that only wants more or less than it did.
+void Demand::Reread(Row& row, const model::Need& from) {
+  Catalogue& catalogue = inventory_.catalogue();
+  row.need.aggregate = from.aggregate;
+  row.aggregate = catalogue.Dense(from.aggregate);
+  if (row.need.min_unit == from.min_unit) return;
+  row.need.min_unit = from.min_unit;
+  row.min_unit = catalogue.Dense(from.min_unit);
+  row.fit = catalogue.FitOf(infos_[row.profile].filter, row.min_unit);
+}
+
+void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<WallTime> now) {
   if (clusters_.size() <= cluster) clusters_.resize(cluster + 1);
   ClusterDemand& demand = clusters_[cluster];
   if (now) latest_ = std::max(latest_, now->time_since_epoch().count());
+  const bool same_count = rollup.rows.size() == demand.rows.size();
+  if (same_count && std::ranges::equal(rollup.digests, demand.digests)) return;
   std::vector<Row> fresh;       // rows that changed, or all of them
-  std::vector<Row> old;         // rows they take the place of
-  std::vector<uint32_t> where;  // positions of `fresh`
-  const bool same_count = rows.size() == demand.rows.size();
+  std::vector<uint32_t> where;  // their positions
   bool in_place = same_count && !demand.changed && !demand.has_equal_rows;
-  for (uint32_t i = 0; i < rows.size(); ++i) {
-    if (same_count && rows[i].digest == demand.rows[i].digest) continue;
-    Row row =
-        i < demand.rows.size() && rows[i].digest == demand.rows[i].digest ? demand.rows[i] : Read(cluster, rows[i]);
+  for (uint32_t i = 0; i < rollup.rows.size(); ++i) {
+    const bool known = i < demand.rows.size() && rollup.digests[i] == demand.digests[i];
+    if (same_count && known) continue;
+    if (in_place && fresh.empty() && IsAmountOnly(demand.rows[i].need, rollup.rows[i], now.has_value()) &&
+        !infos_[demand.rows[i].profile].is_gang) {
+      // The common case: a plain need wants more or less. It keeps its place in every order.
+      Reread(demand.rows[i], rollup.rows[i]);
+      for (NeedRow& need : demand.needs) {
+        if (need.is_gang || need.key != demand.rows[i].key || need.rows.front() != i) continue;
+        need.aggregate = demand.rows[i].aggregate;
+        need.min_unit = demand.rows[i].min_unit;
+        if (need.fit != demand.rows[i].fit) ++fits_version_;
+        need.fit = demand.rows[i].fit;
+      }
+      continue;
+    }
+    Row row = known ? demand.rows[i] : Read(cluster, rollup.rows[i]);
     Listing& listing = ListingOf(row.key);
     if (!now) {
       listing.arrival = row.need.arrival.time_since_epoch().count();
@@ -131,10 +164,11 @@ void Demand::Replace(ClusterId cluster, std::span<const RollupRow> rows, std::op
     fresh.push_back(std::move(row));
     where.push_back(i);
   }
+  demand.digests.assign(rollup.digests.begin(), rollup.digests.end());
+  demand.changed = demand.changed || !in_place;
   if (!same_count) {
     for (const Row& row : demand.rows) --ListingOf(row.key).rows;
     demand.rows = std::move(fresh);
-    demand.changed = true;
     return;
   }
   for (size_t n = 0; n < fresh.size(); ++n) {
@@ -146,10 +180,10 @@ void Demand::Replace(ClusterId cluster, std::span<const RollupRow> rows, std::op
       if (need.is_gang || need.key != row.key || need.rows.front() != where[n]) continue;
       need.aggregate = row.aggregate;
       need.min_unit = row.min_unit;
+      if (need.fit != row.fit) ++fits_version_;
       need.fit = row.fit;
     }
   }
-  if (!in_place && !fresh.empty()) demand.changed = true;
 }
 
 // Whether a free machine could host the fold: asked often, answered anew when free groups come or go.
@@ -162,7 +196,7 @@ bool Demand::FreeHost(FitId fit) {
   host.exists = false;
   for (const ClassId c : inventory_.catalogue().fit(fit).classes) {
     for (const GroupId g : inventory_.catalogue().cls(c).free) {
-      if (inventory_.group(g).members.size() > 0) return host.exists = true;
+      if (inventory_.group(g).size > 0) return host.exists = true;
     }
   }
   return false;
@@ -174,7 +208,7 @@ bool Demand::HasHost(ClusterId cluster, FitId fit) {
   const Cluster& row = inventory_.cluster(cluster);
   for (const auto* list : {&row.bound, &row.in_flight}) {
     for (const GroupId g : *list) {
-      if (inventory_.group(g).members.size() > 0 && classes.Has(inventory_.group(g).cls)) return true;
+      if (inventory_.group(g).size > 0 && classes.Has(inventory_.group(g).cls)) return true;
     }
   }
   return false;
@@ -182,17 +216,17 @@ bool Demand::HasHost(ClusterId cluster, FitId fit) {
 
 // Its own machines already cover it in one domain: folding would give them away.
 bool Demand::IsAssembled(KeyId id, FitId fit_id, const Amounts& aggregate) {
+  if (!inventory_.HasOwn(id)) return false;
   const Key& key = inventory_.key(id);
-  if (key.own.empty() && key.creating.empty()) return false;
   Catalogue& catalogue = inventory_.catalogue();
   const Fit& fit = catalogue.FitWithDomains(fit_id);
   std::map<uint32_t, Amounts> missing;
   for (const auto* list : {&key.own, &key.creating}) {
     for (const GroupId g : *list) {
       const Group& group = inventory_.group(g);
-      if (!fit.Has(group.cls) || group.members.size() == 0) continue;
+      if (!fit.Has(group.cls) || group.size == 0) continue;
       Amounts& rest = missing.emplace(DomainOf(fit, group.cls), aggregate).first->second;
-      Subtract(rest, catalogue.each(group.cls), group.members.size(), catalogue.dimensions());
+      Subtract(rest, catalogue.each(group.cls), group.size, catalogue.dimensions());
       if (IsZero(rest, catalogue.dimensions())) return true;
     }
   }
@@ -235,7 +269,9 @@ void Demand::Normalise(ClusterId cluster) {
     if (const uint32_t count = ++seen_[row.key]; count > 1) {
       key = inventory_.KeyOf(cluster, row.profile, fmt::format("{}#{}", row.need.group, count));
     }
-    if (IsAssembled(key, row.fit, row.aggregate) || !HasHost(cluster, row.fold_fit)) {
+    demand.rows[i].gang_key = key;
+    demand.rows[i].folded = !IsAssembled(key, row.fit, row.aggregate) && HasHost(cluster, row.fold_fit);
+    if (!row.folded) {
       NeedRow gang = Plain(cluster, row, i);
       gang.key = key;
       demand.now_called.emplace_back(row.fold_key, key);
@@ -264,14 +300,17 @@ void Demand::Normalise(ClusterId cluster) {
     folded.arrival = std::min(folded.arrival, row.need.arrival.time_since_epoch().count());
     folded.rows.push_back(i);
   }
+  stamp_of_.resize(inventory_.keys(), kNoStamp);
   for (NeedRow& need : demand.needs) {
+    need.stamp = stamp_of_[need.key];
+    if (need.stamp != kNoStamp) continue;
     const Key& key = inventory_.key(need.key);
     const model::Profile& profile = infos_[need.profile].profile;
-    need.stamp = inventory_.StampOf({.profile = need.profile,
-                                     .group = key.group,
-                                     .priority = profile.priority(),
-                                     .interruption = model::UpperBound(profile.interruption()),
-                                     .reclamation = model::UpperBound(profile.reclamation())});
+    need.stamp = stamp_of_[need.key] = inventory_.StampOf({.profile = need.profile,
+                                                           .group = key.group,
+                                                           .priority = profile.priority(),
+                                                           .interruption = model::UpperBound(profile.interruption()),
+                                                           .reclamation = model::UpperBound(profile.reclamation())});
   }
   std::ranges::sort(demand.needs, [&](const NeedRow& a, const NeedRow& b) { return OrderLess(a, b); });
   for (size_t i = 1; i < demand.needs.size(); ++i) {
@@ -297,6 +336,17 @@ bool Demand::OrderLess(const NeedRow& a, const NeedRow& b) const {
   return a.rows < b.rows;
 }
 
+// Whether the cluster's gangs are folded as before, though its machines or the free ones changed.
+bool Demand::FoldingStays(ClusterId cluster) {
+  for (const Row& row : clusters_[cluster].rows) {
+    if (row.gang_key == kNoId) continue;
+    const bool stays = row.folded ? !inventory_.HasOwn(row.gang_key) && FreeHost(row.fold_fit)
+                                  : inventory_.catalogue().fit(row.fold_fit).classes.empty();
+    if (!stays) return false;
+  }
+  return true;
+}
+
 // Free hosts decide over folding in every cluster: a change in one of them makes all look again.
 void Demand::RefreshHosts() {
   if (hosts_version_ == inventory_.supply_version()) return;
@@ -315,9 +365,10 @@ void Demand::BeginCycle() {
   for (ClusterId c = 0; c < clusters_.size(); ++c) {
     ClusterDemand& demand = clusters_[c];
     const uint64_t version = inventory_.cluster(c).version;
-    const bool refold = demand.has_gangs && !MUTANT("fast.stale_fold") &&
-                        (demand.seen_version != version || demand.seen_folding != folding_);
+    const bool moved = demand.has_gangs && (demand.seen_version != version || demand.seen_folding != folding_);
+    const bool refold = !demand.changed && moved && !MUTANT("fast.stale_fold") && !FoldingStays(c);
     demand.seen_version = version;
+    demand.seen_folding = folding_;
     if (!demand.changed && !refold) continue;
     is_anew_[c] = 1;
     anew_.push_back(c);
@@ -328,7 +379,6 @@ void Demand::BeginCycle() {
   const auto middle = static_cast<ptrdiff_t>(order_.size());
   for (const ClusterId c : anew_) {
     Normalise(c);
-    clusters_[c].seen_folding = folding_;
     for (NeedRow& need : clusters_[c].needs) order_.push_back(&need);
   }
   const auto less = [&](const NeedRow* a, const NeedRow* b) { return OrderLess(*a, *b); };

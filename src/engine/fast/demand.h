@@ -17,9 +17,11 @@
 
 namespace muster::engine::fast {
 
-struct RollupRow {
-  model::Need need;
-  uint64_t digest = 0;  // RowDigest(need)
+// A roll-up as it was decoded: rows, and a digest of each made then. Digests lie side by side, as a roll-up that
+// changed little is told by them alone.
+struct Rollup {
+  std::span<const model::Need> rows;
+  std::span<const uint64_t> digests;  // RowDigest of each
 };
 // Everything a row says; the cluster is not part of it.
 uint64_t RowDigest(const model::Need& need);
@@ -49,6 +51,11 @@ struct NeedRow {
   Amounts aggregate;
   Amounts min_unit;
   std::vector<uint32_t> rows;  // positions in the cluster's roll-up
+
+  // Its own groups that it can use, in keep order; kept while they stay the same (Planner::OwnLane).
+  std::vector<GroupId> own;
+  uint32_t own_version = 0;
+  FitId own_fit = kNoId;
 };
 
 class Demand {
@@ -56,11 +63,14 @@ class Demand {
   explicit Demand(Inventory& inventory) : inventory_(inventory) {}
 
   // Arrivals are stamped with `now`, or taken as the rows give them if it is not given.
-  void Replace(ClusterId cluster, std::span<const RollupRow> rows, std::optional<WallTime> now);
+  void Replace(ClusterId cluster, const Rollup& rollup, std::optional<WallTime> now);
 
   // Normalises what changed and puts all needs in order. After Inventory::BeginCycle.
   void BeginCycle();
   const std::vector<NeedRow*>& order() const { return order_; }
+  // Counts changes of the list beyond the amounts of plain needs.
+  uint64_t version() const { return listing_; }
+  uint64_t fits_version() const { return fits_version_; }  // a need uses another fit than before
   // Under which key a gang's pledge made in another cycle is decided in this one; the key itself if nothing is known.
   KeyId NowCalled(KeyId key) const;
   bool IsListed(KeyId key) const { return key < listed_in_.size() && listed_in_[key] == listing_; }
@@ -73,7 +83,6 @@ class Demand {
  private:
   struct Row {
     model::Need need;
-    uint64_t digest = 0;
     KeyId key = kNoId;  // as listed; gangs of equal key are told apart when normalised
     ProfileId profile = kNoId;
     Amounts aggregate;
@@ -81,10 +90,13 @@ class Demand {
     KeyId fold_key = kNoId;  // gangs
     FitId fit = kNoId;
     FitId fold_fit = kNoId;  // gangs
+    KeyId gang_key = kNoId;  // gangs: told apart from others of its key
+    bool folded = false;     // gangs: in the normalised list
   };
   struct ClusterDemand {
     std::vector<Row> rows;
-    std::vector<NeedRow> needs;  // normalised, in order
+    std::vector<uint64_t> digests;  // of rows
+    std::vector<NeedRow> needs;     // normalised, in order
     std::vector<std::pair<KeyId, KeyId>> now_called;
     bool changed = true;  // needs must be made anew
     bool has_equal_rows = false;
@@ -98,8 +110,9 @@ class Demand {
   };
 
   ProfileId Learn(const model::Profile& profile);
-  Row Read(ClusterId cluster, const RollupRow& from);
-  void Patch(ClusterDemand& demand, ClusterId cluster, uint32_t position, Row fresh);
+  Row Read(ClusterId cluster, const model::Need& from);
+  void Reread(Row& row, const model::Need& from);
+  bool FoldingStays(ClusterId cluster);
   void Normalise(ClusterId cluster);
   NeedRow Plain(ClusterId cluster, const Row& row, uint32_t position);
   bool IsAssembled(KeyId key, FitId fit, const Amounts& aggregate);
@@ -124,11 +137,13 @@ class Demand {
   std::vector<FitId> asked_;
   uint64_t folding_ = 1;  // counts changes of hosts_
   uint64_t hosts_version_ = 0;
+  std::vector<StampId> stamp_of_;    // by KeyId; kNoStamp: not made yet
   std::vector<uint64_t> listed_in_;  // by KeyId: the listing it was last part of
   uint64_t listing_ = 0;
   std::unordered_map<KeyId, uint32_t> seen_;       // scratch of Normalise, never iterated
   std::unordered_map<KeyId, uint32_t> fold_slot_;  // the same
   int64_t latest_ = 0;
+  uint64_t fits_version_ = 0;
 };
 
 }  // namespace muster::engine::fast

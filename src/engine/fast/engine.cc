@@ -18,8 +18,8 @@ void Engine::SetCluster(const std::string& cluster, const ClusterState& state) {
   inventory_.cluster(inventory_.ClusterOf(cluster)).state = state;
 }
 
-void Engine::ReplaceNeeds(const std::string& cluster, std::span<const RollupRow> rows, std::optional<WallTime> now) {
-  demand_.Replace(inventory_.ClusterOf(cluster), rows, now);
+void Engine::ReplaceNeeds(const std::string& cluster, const Rollup& rollup, std::optional<WallTime> now) {
+  demand_.Replace(inventory_.ClusterOf(cluster), rollup, now);
 }
 
 void Engine::Restore(const Memory& memory) {
@@ -95,15 +95,22 @@ void Follower::Show(const World& world) {
     clusters_[name] = state;
     engine_.SetCluster(name, state);
   }
-  std::map<std::string, std::vector<RollupRow>> rows;
+  struct Rows {
+    std::vector<model::Need> needs;
+    std::vector<uint64_t> digests;
+  };
+  std::map<std::string, Rows> rows;
   for (const auto& [name, positions] : positions_) rows[name];
   positions_.clear();
   for (size_t i = 0; i < world.needs.size(); ++i) {
     const model::Need& need = world.needs[i];
-    rows[need.cluster].push_back({.need = need, .digest = RowDigest(need)});
+    rows[need.cluster].needs.push_back(need);
+    rows[need.cluster].digests.push_back(RowDigest(need));
     positions_[need.cluster].push_back(i);
   }
-  for (const auto& [name, list] : rows) engine_.ReplaceNeeds(name, list, std::nullopt);
+  for (const auto& [name, list] : rows) {
+    engine_.ReplaceNeeds(name, {.rows = list.needs, .digests = list.digests}, std::nullopt);
+  }
 }
 
 Decision Follower::Decide(MonoTime now) {

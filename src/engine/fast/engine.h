@@ -32,7 +32,7 @@ class Engine {
   void Remove(std::string_view id);
   void SetCluster(const std::string& cluster, const ClusterState& state);
   // Replaces the cluster's demand. Arrivals are stamped with `now`, or taken as given without it.
-  void ReplaceNeeds(const std::string& cluster, std::span<const RollupRow> rows, std::optional<WallTime> now);
+  void ReplaceNeeds(const std::string& cluster, const Rollup& rollup, std::optional<WallTime> now);
   // What an earlier life remembered; before the first Decide.
   void Restore(const Memory& memory);
 

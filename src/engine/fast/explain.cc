@@ -55,9 +55,9 @@ NeedVerdict Cycle::VerdictOf(NeedId n) {
   for (const ClassId c : fit(n).classes) {
     for (const GroupId g : catalogue().cls(c).free) {
       const Group& group = inventory_.group(g);
-      (group.state == MachineState::kIdle ? verdict.supply.idle : verdict.supply.speculative) += group.members.size();
+      (group.state == MachineState::kIdle ? verdict.supply.idle : verdict.supply.speculative) += group.size;
     }
-    for (const GroupId g : catalogue().cls(c).bound) verdict.supply.configured += inventory_.group(g).members.size();
+    for (const GroupId g : catalogue().cls(c).bound) verdict.supply.configured += inventory_.group(g).size;
   }
   verdict.victims = outcome.victims;
   const Key& key = inventory_.key(row.key);

@@ -28,45 +28,47 @@ void Cycle::Finish() {
 // The clock of a Configured machine runs while it could be reclaimed. Groups that are claimed whole and had no clock
 // running are not looked at.
 void Cycle::KeepClocks() {
-  for (ClusterId c = 0; c < inventory_.clusters(); ++c) {
-    const Cluster& cluster = inventory_.cluster(c);
-    const bool runs = cluster.state.session && cluster.state.gate_open;
-    for (const GroupId g : cluster.bound) {
-      Group& group = inventory_.Open(g);
-      if (group.state != MachineState::kConfigured) continue;
-      const uint32_t unclaimed = runs ? inventory_.Remaining(g) : 0;
-      if (unclaimed == 0 && !group.has_clocks) continue;
-      const uint32_t claimed = runs ? group.claimed : group.members.size();
-      IdSet::Cursor cursor = group.members.Begin();
-      uint32_t at = 0;
-      for (MachineId m = inventory_.Next(g, cursor); m != kNoMachine; m = inventory_.Next(g, cursor), ++at) {
-        if (at < claimed) {
-          inventory_.SetSince(m, std::nullopt);
-        } else if (!inventory_.since(m)) {
-          inventory_.SetSince(m, now_);
-        }
+  for (const GroupId g : surplus_) {
+    Group& group = inventory_.group(g);
+    const ClusterState& cluster = inventory_.cluster(group.cluster).state;
+    const bool runs = cluster.session && cluster.gate_open;
+    const uint32_t unclaimed = runs ? inventory_.Remaining(g) : 0;
+    if (unclaimed == 0 && !group.has_clocks) continue;
+    const uint32_t claimed = group.size - unclaimed;
+    if (group.clock_changes == group.changes && group.clock_claimed == claimed) continue;
+    IdSet::Cursor cursor = group.members.Begin();
+    uint32_t at = 0;
+    group.oldest_clock = now_.time_since_epoch().count();
+    for (MachineId m = inventory_.Next(g, cursor); m != kNoMachine; m = inventory_.Next(g, cursor), ++at) {
+      if (at < claimed) {
+        inventory_.SetSince(m, std::nullopt);
+        continue;
       }
-      group.has_clocks = unclaimed > 0;
+      if (!inventory_.since(m)) inventory_.SetSince(m, now_);
+      group.oldest_clock = std::min<int64_t>(group.oldest_clock, inventory_.since(m)->time_since_epoch().count());
     }
+    group.has_clocks = unclaimed > 0;
+    group.clock_changes = group.changes;
+    group.clock_claimed = claimed;
   }
 }
 
 // A machine belongs to the need that claimed it last.
 void Cycle::KeepStamps() {
-  claims_.ForEach([&](const ClaimRow& claim) {
-    const Group& group = inventory_.group(claim.group);
-    const StampId stamp = need(claim.need).stamp;
-    const bool bound = group.owner != kNoId;
-    if (!bound || group.stamp == stamp) return;
-    if (claim.count == group.members.size()) {
-      inventory_.Restamp(claim.group, stamp);
-      return;
+  for (const auto& shelf : restamps_) {
+    for (const uint32_t row : shelf) {
+      const ClaimRow& claim = claims_[row];
+      const StampId stamp = need(claim.need).stamp;
+      if (claim.count == inventory_.group(claim.group).size) {
+        inventory_.Restamp(claim.group, stamp);
+        continue;
+      }
+      if (MUTANT("fast.part_unstamped")) continue;
+      IdSet::Cursor cursor = inventory_.group(claim.group).members.Begin();
+      for (uint32_t i = 0; i < claim.first; ++i) inventory_.Next(claim.group, cursor);
+      for (uint32_t i = 0; i < claim.count; ++i) inventory_.SetStamp(inventory_.Next(claim.group, cursor), stamp);
     }
-    if (MUTANT("fast.part_unstamped")) return;
-    IdSet::Cursor cursor = group.members.Begin();
-    for (uint32_t i = 0; i < claim.first; ++i) inventory_.Next(claim.group, cursor);
-    for (uint32_t i = 0; i < claim.count; ++i) inventory_.SetStamp(inventory_.Next(claim.group, cursor), stamp);
-  });
+  }
 }
 
 void Cycle::Remember() {

@@ -171,10 +171,33 @@ void Planner::ChooseDomain(NeedId n, const std::vector<DomainSupply>& supply, bo
   gang.satisfiable = choice->satisfiable;
 }
 
+// The gang's own bound machines cover it, in one domain and no other: that domain ranks first, whatever else there is,
+// and nothing but its own is credited. What a fleet at rest consists of.
+bool Planner::CreditOwnGang(NeedId n, Plan& plan) {
+  if (explain_ || inventory_.HasPledges(need(n).key) || inventory_.HasCreating(need(n).key)) return false;
+  if (MemoryOf(need(n).key).hopeless > 0) return false;
+  const std::vector<GroupId>& groups = OwnGroups(n);
+  uint32_t domain = kNoId;
+  Amounts rest = need(n).aggregate;
+  for (const GroupId g : groups) {
+    if (sight_.Remaining(g) == 0) continue;
+    const uint32_t here = DomainOf(fit(n), inventory_.group(g).cls);
+    if (domain != kNoId && here != domain) return false;
+    domain = here;
+    Subtract(rest, each(g), sight_.Remaining(g), dims());
+  }
+  if (domain == kNoId || !IsZero(rest, dims())) return false;
+  OwnLane(n, kNoId, own_);
+  TakeLane(own_, TiesInKeepOrder, plan.shortage, plan.credits, nullptr);
+  plan.gang.domain = domain;
+  plan.gang.satisfiable = true;
+  return true;
+}
+
 // A gang that its cluster covers in some domain chooses among such domains, whatever is free elsewhere: the common case
 // of a fleet at rest. False: it must look further.
 bool Planner::ChooseSettled(NeedId n, GangPlan& gang) {
-  if (explain_ || inventory_.key(need(n).key).has_pledges() || MemoryOf(need(n).key).hopeless > 0) return false;
+  if (explain_ || inventory_.HasPledges(need(n).key) || MemoryOf(need(n).key).hopeless > 0) return false;
   CollectSupply(n, false, supply_);
   std::erase_if(supply_, [&](const DomainSupply& s) { return !Covers(s.creditable, need(n).aggregate, dims()); });
   if (supply_.empty()) return false;

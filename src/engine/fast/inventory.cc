@@ -86,6 +86,8 @@ KeyId Inventory::KeyOf(ClusterId cluster, ProfileId profile, std::string_view gr
   if (known != kNoId) return known;
   const auto id = static_cast<KeyId>(keys_.size());
   keys_.push_back({.cluster = cluster, .profile = profile, .group = std::string(group)});
+  key_flags_.push_back(0);
+  own_versions_.push_back(1);
   key_lookup_.Insert(hasher.value(), id);
   return id;
 }
@@ -429,7 +431,9 @@ void Inventory::Move(MachineId m, GroupId to) {
   if (from != kNoId) {
     Group& g = groups_[from];
     g.members.Remove(m, labels_, [&](MachineId other) { return group_[other] == from; });
-    if (g.members.size() == 0) dirty_groups_.push_back(from);
+    g.size = g.members.size();
+    ++g.changes;
+    if (g.size == 0) dirty_groups_.push_back(from);
     CountChange(g);
   }
   if (to != kNoId) {
@@ -439,6 +443,8 @@ void Inventory::Move(MachineId m, GroupId to) {
     }
     g.members.Add(m, labels_, [&](MachineId other) { return group_[other] == to; });
     if (since_state_[m] == MachineState::kConfigured && !MUTANT("fast.clocks_forgotten")) g.has_clocks = true;
+    g.size = g.members.size();
+    ++g.changes;
     CountChange(g);
   }
 }
@@ -488,6 +494,10 @@ void Inventory::Tidy() {
     std::ranges::sort(key.own, keep_less);
     std::ranges::sort(key.creating, {}, [&](GroupId g) { return std::tuple(catalogue_.cls(groups_[g].cls).price, g); });
     key.is_dirty = false;
+    ++own_versions_[id];
+    key_flags_[id] =
+        static_cast<uint8_t>((key.has_pledges() ? 1 : 0) | (key.own.empty() && key.creating.empty() ? 0 : 2) |
+                             (key.creating.empty() ? 0 : 4));
   }
   dirty_clusters_.clear();
   dirty_keys_.clear();
@@ -560,8 +570,6 @@ void Inventory::Reset(Group& g) const {
   if (!MUTANT("fast.held_over")) g.held_for = kNoId;
   g.held = 0;
   g.pledge_ended = false;
-  g.cursor = g.members.Begin();
-  g.cursor_at = 0;
 }
 
 MachineId Inventory::Next(GroupId id, IdSet::Cursor& cursor) const {
@@ -570,6 +578,11 @@ MachineId Inventory::Next(GroupId id, IdSet::Cursor& cursor) const {
 
 IdSet::Cursor Inventory::FirstUnclaimed(GroupId id) {
   Group& g = Open(id);
+  if (g.cursor_cycle != cycle_) {
+    g.cursor_cycle = cycle_;
+    g.cursor = g.members.Begin();
+    g.cursor_at = 0;
+  }
   for (; g.cursor_at < g.claimed; ++g.cursor_at) Next(id, g.cursor);
   return g.cursor;
 }
@@ -585,7 +598,7 @@ bool Inventory::IsClaimed(MachineId m) {
 
 void Inventory::Restamp(GroupId id, StampId stamp) {
   Group& g = groups_[id];
-  Group like{.cls = g.cls, .state = g.state, .cluster = g.cluster, .stamp = stamp};
+  Group like{.cls = g.cls, .state = g.state, .stamp = stamp, .cluster = g.cluster};
   const GroupId there = group_lookup_.Find(GroupHash(like), [&](uint32_t i) { return SameGroup(groups_[i], like); });
   if (there != kNoId) {
     g.members.Walk(
@@ -599,6 +612,7 @@ void Inventory::Restamp(GroupId id, StampId stamp) {
   MarkDirty(g);
   group_lookup_.Erase(GroupHash(g), id);
   std::erase(keys_[g.owner].own, id);
+  g.split_changes = 0xffffffff;
   g.stamp = stamp;
   group_lookup_.Insert(GroupHash(g), id);
   g.owner = KeyOf(g.cluster, stamps_[stamp].profile, stamps_[stamp].group);
@@ -608,7 +622,7 @@ void Inventory::Restamp(GroupId id, StampId stamp) {
 }
 
 size_t Inventory::hot_bytes() const {
-  size_t bytes = labels_.capacity() * 8 + since_.capacity() * 8 + state_.capacity() * 3 +
+  size_t bytes = key_flags_.capacity() + labels_.capacity() * 8 + since_.capacity() * 8 + state_.capacity() * 3 +
                  (cls_.capacity() + cluster_.capacity() + group_.capacity() + stamp_.capacity() +
                   bind_stamp_.capacity() + pledge_.capacity() + by_id_.capacity()) *
                      4;

@@ -41,6 +41,7 @@ struct Key {  // (cluster, fingerprint, group): whom machines, pledges and parki
   std::vector<GroupId> creating;  // being made for it, cheapest first
   std::vector<GroupId> idle;      // pledged to it
   std::vector<GroupId> draining;  // pledged to it
+  uint64_t own_version = 1;       // counts changes of `own`
   bool is_dirty = false;
 
   bool has_pledges() const { return !idle.empty() || !draining.empty(); }
@@ -55,26 +56,38 @@ struct Cluster {
   bool is_dirty = false;
 };
 
-struct Group {
+struct alignas(64) Group {
+  // The first cache line is all that a steady cycle reads.
   ClassId cls = kNoId;
   model::MachineState state = model::MachineState::kUnspecified;
-  ClusterId cluster = kNoId;
+  bool pledge_ended = false;     // the pledge was ended in this cycle
+  bool has_clocks = false;       // Configured: the unclaimed clock of some member may run
+  uint32_t size = 0;             // members
+  uint32_t cycle = 0;            // for which the fields of a cycle are valid (Inventory::Open)
+  uint32_t claimed = 0;          // in this cycle
+  uint32_t first_claim = kNoId;  // list of this cycle's claims on it
+  uint32_t last_claim = kNoId;
   StampId stamp = kNoStamp;  // bound: whose they are
   KeyId owner = kNoId;       // bound: the key of the stamp
   KeyId pledge = kNoId;      // Idle, Creating, Draining
-  IdSet members;
-  bool has_clocks = false;  // Configured: the unclaimed clock of some member may run
+  ClusterId cluster = kNoId;
+  NeedId held_for = kNoId;  // pledged: the gang that counts on all of it
+  uint32_t held = 0;        // pledged: machines that single needs count on (phase 2)
+  uint32_t changes = 0;     // counts changes of its members
 
-  // This cycle's; reset on first touch (Inventory::Open).
-  uint32_t cycle = 0;
-  uint32_t claimed = 0;
-  uint32_t first_claim = kNoId;  // list of this cycle's claims on it
-  uint32_t last_claim = kNoId;
-  NeedId held_for = kNoId;    // pledged: the gang that counts on all of it
-  uint32_t held = 0;          // pledged: machines that single needs count on (phase 2)
-  bool pledge_ended = false;  // the pledge was ended in this cycle
+  // Where a merge with tied groups split it last, for as long as `split_changes` equals `changes` (Planner::TakeTied).
+  uint32_t split_changes = 0xffffffff;
+  uint32_t split = 0;                 // so many were taken
+  MachineId split_last = kNoMachine;  // the last taken
+  MachineId split_next = kNoMachine;  // the first left
+  // Clocks were kept for this many claimed members (Cycle::KeepClocks).
+  uint32_t clock_changes = 0xffffffff;
+  uint32_t clock_claimed = 0;
+  int64_t oldest_clock = 0;  // of its unclaimed members
+  IdSet members;
   IdSet::Cursor cursor;       // at or before the first unclaimed machine
   uint32_t cursor_at = 0;     // its ordinal
+  uint32_t cursor_cycle = 0;  // for which it is valid
 };
 
 class Inventory {
@@ -99,6 +112,11 @@ class Inventory {
   KeyId KeyOf(const NeedKey& key);
   Key& key(KeyId id) { return keys_[id]; }
   const Key& key(KeyId id) const { return keys_[id]; }
+  // Read for every need in every cycle, so kept apart from the rows.
+  bool HasPledges(KeyId id) const { return (key_flags_[id] & 1) != 0; }
+  bool HasOwn(KeyId id) const { return (key_flags_[id] & 2) != 0; }  // bound or Creating
+  bool HasCreating(KeyId id) const { return (key_flags_[id] & 4) != 0; }
+  uint32_t OwnVersion(KeyId id) const { return own_versions_[id]; }  // counts changes of Key::own
   NeedKey NameOf(KeyId id) const;
   size_t keys() const { return keys_.size(); }
   StampId StampOf(const Stamp& stamp);
@@ -150,7 +168,7 @@ class Inventory {
   }
   uint32_t Remaining(GroupId id) const {
     const Group& g = groups_[id];
-    return g.members.size() - (g.cycle == cycle_ ? g.claimed : 0);
+    return g.size - (g.cycle == cycle_ ? g.claimed : 0);
   }
   // Walks a group's members by id, from the first unclaimed or from the first at all.
   IdSet::Cursor FirstUnclaimed(GroupId id);
@@ -208,6 +226,8 @@ class Inventory {
   std::vector<std::string> fingerprints_;
   Lookup fingerprint_lookup_;
   std::vector<Key> keys_;
+  std::vector<uint8_t> key_flags_;
+  std::vector<uint32_t> own_versions_;
   Lookup key_lookup_;
   std::vector<Stamp> stamps_;
   Lookup stamp_lookup_;

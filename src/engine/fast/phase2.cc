@@ -45,7 +45,7 @@ Amounts Cycle::Residual(NeedId n, SpreadCounts* counts) {
     }
   }
   const Key& key = inventory_.key(row.key);
-  if (!key.has_pledges()) return residual;
+  if (!inventory_.HasPledges(row.key)) return residual;
   merge_.Clear();
   std::vector<GroupId> groups;
   for (const auto* list : {&key.idle, &key.draining}) {

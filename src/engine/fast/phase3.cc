@@ -12,18 +12,27 @@ using model::MachineState;
 using model::Reason;
 
 void Cycle::Reclaim() {
+  surplus_.clear();
   for (const ClusterId c : inventory_.ClustersByName()) {
     const Cluster& cluster = inventory_.cluster(c);
-    if (!cluster.state.session || !cluster.state.gate_open) continue;
-    for (size_t i = 0; i < cluster.bound.size() && reclaims_left_[c] > 0;) {
-      size_t end = i;
-      merge_.Clear();
-      for (; end < cluster.bound.size(); ++end) {
-        const GroupId g = cluster.bound[end];
-        if (end > i && !TiesInKeepOrder(inventory_, cluster.bound[i], g)) break;
-        if (inventory_.group(g).state == MachineState::kConfigured && inventory_.Remaining(g) > 0) merge_.Add(g);
+    const bool runs = cluster.state.session && cluster.state.gate_open;
+    for (size_t i = 0; i < cluster.bound.size();) {
+      const GroupId first = cluster.bound[i];
+      const Group& group = inventory_.group(first);
+      const bool surplus = group.state == MachineState::kConfigured && inventory_.Remaining(first) > 0;
+      if (surplus || group.has_clocks) surplus_.push_back(first);
+      if (!runs || !surplus || !MayReclaimFrom(first) || reclaims_left_[c] <= 0) {
+        ++i;
+        continue;
       }
-      i = end;
+      // All that tie with it go by id together; groups before it in the tie have nothing to give.
+      merge_.Clear();
+      merge_.Add(first);
+      for (++i; i < cluster.bound.size() && TiesInKeepOrder(inventory_, first, cluster.bound[i]); ++i) {
+        const GroupId g = cluster.bound[i];
+        if (inventory_.Remaining(g) > 0 || inventory_.group(g).has_clocks) surplus_.push_back(g);
+        if (MayReclaimFrom(g)) merge_.Add(g);
+      }
       for (; !merge_.empty() && reclaims_left_[c] > 0; merge_.Step()) {
         const MachineId m = merge_.machine();
         if (IsTaken(m) || now_ - inventory_.since(m).value_or(now_) < policy_.surplus_hold) continue;
@@ -36,6 +45,17 @@ void Cycle::Reclaim() {
       }
     }
   }
+}
+
+// Whether some unclaimed machine of the group may have waited long enough. While nothing changed since its clocks were
+// kept, the oldest of them tells.
+bool Cycle::MayReclaimFrom(GroupId g) const {
+  const Group& group = inventory_.group(g);
+  if (group.state != MachineState::kConfigured || inventory_.Remaining(g) == 0) return false;
+  if (policy_.surplus_hold <= Duration::zero()) return true;
+  if (!group.has_clocks) return false;  // their hold begins with this cycle
+  const bool known = group.clock_changes == group.changes;
+  return !known || now_ - MonoTime(Duration(group.oldest_clock)) >= policy_.surplus_hold;
 }
 
 // Idle machines wait in a queue until their hold has passed. One that is then claimed or pledged is looked at again in

@@ -25,6 +25,7 @@ bool Planner::Credit(NeedId n, Plan& plan) {
   plan.Clear(row.aggregate);
   if (IsZero(row.aggregate, dims())) return true;
   if (row.is_gang) {
+    if (CreditOwnGang(n, plan)) return true;
     if (!ChooseSettled(n, plan.gang)) return false;
     CompleteGang(n, false, plan);
     return true;
@@ -61,13 +62,23 @@ void Planner::Whole(NeedId n, Plan& plan) {
   }
 }
 
+const std::vector<GroupId>& Planner::OwnGroups(NeedId n) const {
+  NeedRow& row = *demand_.order()[n];
+  if (row.own_version == inventory_.OwnVersion(row.key) && row.own_fit == row.fit) return row.own;
+  row.own_version = inventory_.OwnVersion(row.key);
+  row.own_fit = row.fit;
+  row.own.clear();
+  for (const GroupId g : inventory_.key(row.key).own) {
+    if (fit(n).Has(inventory_.group(g).cls)) row.own.push_back(g);
+  }
+  return row.own;
+}
+
 void Planner::OwnLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const {
   lane.clear();
-  const Fit& classes = fit(n);
-  for (const GroupId g : inventory_.key(need(n).key).own) {
-    const ClassId c = inventory_.group(g).cls;
-    if (sight_.Remaining(g) == 0 || !classes.Has(c)) continue;
-    if (domain == kNoId || DomainOf(classes, c) == domain) lane.push_back(g);
+  for (const GroupId g : OwnGroups(n)) {
+    if (sight_.Remaining(g) == 0) continue;
+    if (domain == kNoId || DomainOf(fit(n), inventory_.group(g).cls) == domain) lane.push_back(g);
   }
 }
 
@@ -84,6 +95,7 @@ void Planner::RestLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) co
 
 void Planner::CreatingLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const {
   lane.clear();
+  if (!inventory_.HasCreating(need(n).key)) return;
   const Fit& classes = fit(n);
   for (const GroupId g : inventory_.key(need(n).key).creating) {
     const ClassId c = inventory_.group(g).cls;
@@ -124,6 +136,55 @@ bool Planner::TakeAllTied(std::span<const GroupId> tied, Amounts& shortage, std:
   return false;
 }
 
+// Where the last merge split each group, for the next cycle to try first.
+void Planner::NoteSplit(std::span<const Take> takes) {
+  for (const Take& take : takes) {
+    Group& group = inventory_.Open(take.group);
+    if (group.claimed > 0) return;  // not from its first machine on
+    IdSet::Cursor cursor = group.members.Begin();
+    group.split_changes = group.changes;
+    group.split = take.count;
+    group.split_last = kNoMachine;
+    for (uint32_t i = 0; i < take.count; ++i) group.split_last = inventory_.Next(take.group, cursor);
+    group.split_next = inventory_.Next(take.group, cursor);
+  }
+}
+
+// Demand moves little from cycle to cycle: mostly the same machines are taken again. They are the right ones if they
+// are the first by id, cover the shortage, and would not without the last of them; given that every machine adds to
+// every short dimension, so that each is useful until all is covered.
+bool Planner::TakeAsLastTime(std::span<const GroupId> tied, Amounts& shortage, std::vector<Take>& takes) const {
+  uint64_t last = 0;
+  uint64_t next = ~uint64_t{0};
+  const Amounts* last_each = nullptr;
+  Totals taken{};
+  for (const GroupId g : tied) {
+    const Group& group = inventory_.group(g);
+    if (group.split_changes != group.changes || sight_.Remaining(g) != group.size) return false;
+    if (group.split > 0 && inventory_.label(group.split_last) > last) {
+      last = inventory_.label(group.split_last);
+      last_each = &each(g);
+    }
+    if (group.split_next != kNoMachine) next = std::min(next, inventory_.label(group.split_next));
+    for (size_t d = 0; d < dims(); ++d) {
+      if (shortage[d] > 0 && each(g)[d] == 0) return false;
+      taken[d] += Wide{each(g)[d]} * group.split;
+    }
+  }
+  if (last_each == nullptr || next < last) return false;
+  bool needed = false;
+  for (size_t d = 0; d < dims(); ++d) {
+    if (taken[d] < shortage[d]) return false;
+    needed = needed || taken[d] - (*last_each)[d] < shortage[d];
+  }
+  if (!needed) return false;
+  for (const GroupId g : tied) {
+    if (inventory_.group(g).split > 0) takes.push_back({.group = g, .count = inventory_.group(g).split});
+  }
+  shortage = {};
+  return true;
+}
+
 // Machines of tied groups go by id. Where that cannot matter, because there is one group or all are taken, no machine
 // is looked at.
 void Planner::TakeTied(std::span<const GroupId> tied, Amounts& shortage, std::vector<Take>& takes,
@@ -136,7 +197,7 @@ void Planner::TakeTied(std::span<const GroupId> tied, Amounts& shortage, std::ve
     Subtract(shortage, each(tied[0]), count, n);
     return;
   }
-  if (names == nullptr && TakeAllTied(tied, shortage, takes)) return;
+  if (names == nullptr && (TakeAllTied(tied, shortage, takes) || TakeAsLastTime(tied, shortage, takes))) return;
   merge_.Clear();
   for (const GroupId g : tied) merge_.Add(g);
   const size_t first = takes.size();
@@ -152,6 +213,7 @@ void Planner::TakeTied(std::span<const GroupId> tied, Amounts& shortage, std::ve
     ++takes[first + which].count;
     merge_.Step();
   }
+  if (names == nullptr) NoteSplit(std::span(takes).subspan(first));
   std::erase_if(takes, [](const Take& take) { return take.count == 0; });
 }
 

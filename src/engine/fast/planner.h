@@ -149,7 +149,11 @@ class Planner {
                 std::vector<MachineId>* names);
   void TakeTied(std::span<const GroupId> tied, Amounts& shortage, std::vector<Take>& takes,
                 std::vector<MachineId>* names);
+  bool TakeAsLastTime(std::span<const GroupId> tied, Amounts& shortage, std::vector<Take>& takes) const;
+  void NoteSplit(std::span<const Take> takes);
   bool TakeAllTied(std::span<const GroupId> tied, Amounts& shortage, std::vector<Take>& takes) const;
+  // All of its own groups that it can use, claimed or not.
+  const std::vector<GroupId>& OwnGroups(NeedId n) const;
   void OwnLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const;
   void RestLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const;
   void CreatingLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const;
@@ -167,6 +171,7 @@ class Planner {
 
   // gang.cc
   void PlanGang(NeedId n, Plan& plan);
+  bool CreditOwnGang(NeedId n, Plan& plan);
   bool ChooseSettled(NeedId n, GangPlan& gang);
   void CompleteGang(NeedId n, bool may_acquire, Plan& plan);
   bool IsParked(NeedId n, int64_t supply_now) const;

@@ -41,6 +41,7 @@ void Cycle::Begin(MonoTime now, bool explain) {
   outcomes_.resize(order.size());
   uint32_t gangs = 0;
   claims_.Clear();
+  for (auto& shelf : restamps_) shelf.clear();
   actions_.clear();
   ended_.clear();
   held_.clear();
@@ -82,6 +83,9 @@ void Cycle::RefreshPledges() {
 
 // Fits learn about new classes here, so that planners may share them.
 void Cycle::PrepareFits() {
+  const std::tuple seen(catalogue().classes(), catalogue().live_version(), demand_.version(), demand_.fits_version());
+  if (seen == prepared_) return;
+  prepared_ = seen;
   for (const NeedRow* row : demand_.order()) {
     if (row->is_gang || row->spreads) {
       catalogue().FitWithDomains(row->fit);
@@ -167,6 +171,7 @@ void Cycle::Claim(NeedId n, const Take& take, uint32_t shelf) {
   }
   group.last_claim = row;
   if (!MUTANT("fast.double_claim")) group.claimed += take.count;
+  if (group.owner != kNoId && group.stamp != need(n).stamp) restamps_[shelf].push_back(row);
   switch (group.state) {
     case MachineState::kIdle: outcome.bootstraps += take.count; break;
     case MachineState::kSpeculative: outcome.provisions += take.count; break;
@@ -178,7 +183,7 @@ void Cycle::Claim(NeedId n, const Take& take, uint32_t shelf) {
 void Cycle::EndTurn(NeedId n) {
   const auto& order = demand_.order();
   const bool last_of_key = n + 1 == order.size() || order[n + 1]->key != order[n]->key;
-  if (last_of_key && inventory_.key(order[n]->key).has_pledges()) EndPledges(n);
+  if (last_of_key && inventory_.HasPledges(order[n]->key)) EndPledges(n);
 }
 
 // What becomes of the pledges to a key once its last row had its turn. All machines of a group share their fate.

@@ -31,7 +31,7 @@ class Sight {
   IdSet::Cursor FirstUnclaimed(GroupId id) {
     if (!apart_) return inventory_.FirstUnclaimed(id);
     Private& own = Open(id);
-    const uint32_t claimed = inventory_.group(id).members.size() - Remaining(id);
+    const uint32_t claimed = inventory_.group(id).size - Remaining(id);
     for (; own.cursor_at < claimed; ++own.cursor_at) inventory_.Next(id, own.cursor);
     return own.cursor;
   }
@@ -59,7 +59,7 @@ class Sight {
     if (own.epoch == epoch_) return own;
     own = {.epoch = epoch_};
     const Group& g = inventory_.group(id);
-    const bool walked = g.cycle == inventory_.cycle();
+    const bool walked = g.cursor_cycle == inventory_.cycle();
     own.cursor = walked ? g.cursor : g.members.Begin();
     own.cursor_at = walked ? g.cursor_at : 0;
     return own;
