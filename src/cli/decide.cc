@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -12,6 +14,7 @@
 #include "engine/case_file.h"
 #include "engine/case_print.h"
 #include "engine/case_run.h"
+#include "engine/fast/engine.h"
 #include "host/text_file.h"
 
 namespace muster::cli {
@@ -20,7 +23,7 @@ namespace {
 struct Options {
   std::string file;
   std::string output = "table";
-  std::string engine = "reference";
+  std::string engine = "fast";
   int64_t cycles = 0;  // 0: as many as the file says
   bool machines = false;
   std::pair<std::string, std::string> explain;
@@ -34,8 +37,31 @@ Result<engine::Case> ReadCaseFile(const std::string& path) {
 }
 
 engine::DecideFunction EngineNamed(const std::string& name) {
+  if (name == "fast") return engine::fast::Decide;
   MUSTER_CHECK(name == "reference", "--engine lets nothing else pass");
   return engine::reference::Decide;
+}
+
+// The fast engine has room for so many resources and no more.
+Status CheckRoom(const std::string& name, const engine::Case& input) {
+  std::set<std::string_view> resources;
+  const auto add = [&](const model::Resources& amounts) {
+    for (const auto& [resource, amount] : amounts.entries()) resources.insert(resource);
+  };
+  for (const engine::CaseStep& step : input.steps) {
+    for (const engine::CaseMachine& machine : step.add) add(machine.machine.EffectiveAllocatable());
+    for (const engine::CaseCluster& cluster : step.clusters) {
+      if (!cluster.needs) continue;
+      for (const engine::CaseNeed& row : *cluster.needs) {
+        add(row.need.aggregate);
+        add(row.need.min_unit);
+      }
+    }
+  }
+  if (name != "fast" || resources.size() <= engine::fast::kMaxDimensions) return {};
+  return {Code::kInvalidArgument,
+          fmt::format("the case names {} resources and the fast engine has room for {}: use --engine reference",
+                      resources.size(), engine::fast::kMaxDimensions)};
 }
 
 Result<int> Explain(const Options& options, const engine::Case& input, int32_t cycles) {
@@ -60,6 +86,7 @@ Result<int> Decide(const Options& options) {
     return InvalidArgument(fmt::format("--cycles: write a number from 1 to {}", limits.max_cycles));
   }
   const int32_t cycles = options.cycles == 0 ? input.cycles : static_cast<int32_t>(options.cycles);
+  if (Status status = CheckRoom(options.engine, input); !status.ok()) return std::unexpected(std::move(status));
   if (!options.explain.first.empty()) return Explain(options, input, cycles);
   if (options.output == "json") {
     engine::RunCase(input, EngineNamed(options.engine), cycles,
@@ -79,7 +106,7 @@ void AddDecide(CommandLine& app) {
   app.AddVerb("decide", "Run decision cycles over a case file; docs/cases.md tells its format")
       .Option("-f,--file", options->file, "The case, YAML or JSON; - is standard input")
       .Choice("-o,--output", options->output, {"table", "json"}, "Form of the answer; json is one object per cycle")
-      .Choice("--engine", options->engine, {"reference"}, "Which engine decides")
+      .Choice("--engine", options->engine, {"fast", "reference"}, "Which engine decides; they decide alike")
       .Option("--cycles", options->cycles, "How many cycles; 0 takes the number from the file")
       .Flag("--machines", options->machines, "With -o json: say what became of every machine")
       .Option("--explain", options->explain, "need NAME or machine ID: why, in the last cycle run")

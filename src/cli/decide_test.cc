@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -55,11 +56,23 @@ TEST_F(DecideTest, TableJsonAndExplanations) {
   const Outcome json = Run({"-f", file, "-o", "json", "--engine", "reference"});
   EXPECT_EQ(json.code, 0) << json.err;
   EXPECT_TRUE(json.out.starts_with(R"({"cycle":1,"actions":[{"kind":"Bootstrap","machine":"m",)")) << json.out;
+  EXPECT_EQ(json.out, Run({"-f", file, "-o", "json"}).out) << "the engines decide alike";
   EXPECT_EQ(std::ranges::count(json.out, '\n'), 2);
   EXPECT_EQ(json.out.find("\"machines\":["), std::string::npos);
   EXPECT_NE(Run({"-f", file, "-o", "json", "--machines"}).out.find("\"machines\":["), std::string::npos);
   EXPECT_TRUE(Run({"-f", file, "--explain", "need", "web"}).out.starts_with("need web of cluster c, cycle 2\n"));
   EXPECT_TRUE(Run({"-f", file, "--cycles", "1", "--explain", "machine", "m"}).out.starts_with("machine m, cycle 1\n"));
+}
+
+TEST_F(DecideTest, MoreResourcesThanTheFastEngineHasRoomFor) {
+  std::string wide = "cpu: 4";
+  for (int i = 0; i < 16; ++i) wide += fmt::format(", r{}: 1", i);
+  std::string text = good_;
+  text.replace(text.find("cpu: 4"), 6, wide);
+  const std::string file = Write(text);
+  ExpectRefused({"-f", file},
+                "the case names 17 resources and the fast engine has room for 16: use --engine reference");
+  EXPECT_EQ(Run({"-f", file, "--engine", "reference"}).code, 0);
 }
 
 TEST_F(DecideTest, BadCommandLines) {

@@ -1,4 +1,5 @@
-// Every case of tests/cases/engine: read, run, and compared with what it expects. With MUSTER_ACCEPT=1 (`./dev test
+// Every case of tests/cases/engine: read, run by both engines, and compared with what it expects. With MUSTER_ACCEPT=1
+// (`./dev test
 // --accept`) the expectations are rewritten instead; read the difference before you commit it.
 #include <gtest/gtest.h>
 
@@ -14,6 +15,7 @@
 #include "engine/case_file.h"
 #include "engine/case_print.h"
 #include "engine/case_run.h"
+#include "engine/compare.h"
 #include "engine/reference/decide.h"
 
 namespace muster::engine {
@@ -60,6 +62,9 @@ TEST_P(EngineCase, DecidesAsExpected) {
   EXPECT_FALSE(input->rules.empty()) << "name the rules it demonstrates";
   const std::string decided = Decided(*input, reference::Decide);
   EXPECT_EQ(decided, Decided(*input, DecideReversed));
+  Comparison comparison;
+  EXPECT_EQ(decided, Decided(*input, comparison.AsFunction()));
+  EXPECT_EQ(comparison.difference(), "");
   if (std::getenv("MUSTER_ACCEPT") != nullptr && input->expect != decided) {
     const auto accepted = WithExpect(text, path.string(), decided);
     ASSERT_TRUE(accepted) << accepted.error().message();

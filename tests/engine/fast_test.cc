@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "engine/compare.h"
 #include "engine/flavours.h"
 #include "engine/search.h"
+#include "engine/small_worlds.h"
 
 namespace muster::engine {
 namespace {
@@ -64,6 +67,39 @@ TEST(FastEngine, DecidesAsTheReferenceWhileMachinesAreReplaced) {
     ASSERT_EQ(RunChurn(choices, 80, comparison.AsFunction()), std::nullopt) << "seed " << seed;
     ASSERT_EQ(comparison.difference(), "") << "seed " << seed;
   }
+}
+
+TEST(FastEngine, DecidesAsTheReferenceInSmallWorlds) {
+  uint64_t looked_at = 0;
+  const uint64_t worlds = ForEachSmallWorld(SearchScale() >= 10 ? 1 : 40, [&](const Scene& scene, uint64_t number) {
+    ++looked_at;
+    Memory memory = scene.memory;
+    Comparison comparison;
+    comparison.Decide(scene.world, memory, scene.now, scene.policy);
+    ASSERT_EQ(comparison.difference(), "") << "world " << number;
+  });
+  fmt::print("{} of {} worlds\n", looked_at, worlds);
+}
+
+// Nothing of the reference takes part: a long-lived engine decides and remembers.
+TEST(FastEngine, Settles) {
+  int longest = 0;
+  for (uint64_t seed = 0; seed < 1'000 * SearchScale(); ++seed) {
+    const Scene scene = SceneFor(2'000'000 + seed / kFlavours.size(), kFlavours[seed % kFlavours.size()]);
+    fast::Follower follower(scene.policy);
+    follower.engine().Restore(scene.memory);
+    const auto decide = [&](const World& world, Memory& memory, MonoTime now, const Policy&) {
+      follower.Show(world);
+      Decision decision = follower.Decide(now);
+      memory = follower.engine().ExportMemory();
+      return decision;
+    };
+    const SettleResult result = Settle(scene, decide);
+    ASSERT_EQ(result.broken, std::nullopt) << "seed " << seed;
+    ASSERT_FALSE(result.loops || result.too_long) << "seed " << seed << ": " << result.rounds << " rounds";
+    longest = std::max(longest, result.rounds);
+  }
+  fmt::print("longest run {}\n", longest);
 }
 
 }  // namespace

@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <set>
 
 #include "base/codec.h"
 #include "base/probe.h"
+#include "engine/flavours.h"
 #include "engine/reference/decide.h"
 #include "engine/search.h"
 
@@ -21,37 +21,12 @@ Decision Reference(const World& world, Memory& memory, MonoTime now, const Polic
   return reference::Decide(world, memory, now, policy);
 }
 
-uint64_t Scale() {
-  const char* scale = std::getenv("MUSTER_SEARCH_SCALE");
-  return scale == nullptr ? 1 : std::strtoull(scale, nullptr, 10);
-}
-
-Choices ChoicesFor(uint64_t seed) {
-  Rng rng(seed);
-  return Choices::Random(rng, 500);
-}
-
-Scene SceneFor(uint64_t seed, const SceneOptions& options = {}) {
-  Choices choices = ChoicesFor(seed);
-  return RandomScene(choices, options);
-}
-
-const std::vector<SceneOptions> kFlavours = {
-    {},
-    {.clusters = 2, .tight = true, .slow = true},
-    {.max_machines = 8, .max_needs = 4, .clusters = 1, .with_memory = false, .tight = true, .gangs = 7, .spreads = 0},
-    {.max_machines = 10, .max_needs = 5, .clusters = 1, .slow = true, .gangs = 4, .spreads = 2},
-    {.max_machines = 8, .max_needs = 4, .clusters = 1, .with_memory = false, .tight = true, .gangs = 0, .spreads = 7},
-    {.max_machines = 9, .max_needs = 5, .clusters = 1, .with_memory = false, .tight = true, .max_count = 2, .gangs = 8},
-    {.max_machines = 10, .max_needs = 6, .clusters = 2, .tight = true, .slow = true, .gangs = 5, .spreads = 1},
-};
-
 TEST(ReferenceEngine, KeepsTheInvariantsInRandomWorldsAndReachesEverything) {
   faults::ResetProbes();
   std::map<model::Reason, uint64_t> reasons;
   std::map<ActionKind, uint64_t> actions;
   std::map<ClaimKind, uint64_t> claims;
-  for (uint64_t seed = 0; seed < 10'000 * Scale(); ++seed) {
+  for (uint64_t seed = 0; seed < 10'000 * SearchScale(); ++seed) {
     Scene scene = SceneFor(seed, kFlavours[seed % kFlavours.size()]);
     const auto broken = CheckOnce(scene, Reference);
     ASSERT_EQ(broken, std::nullopt) << "seed " << seed;
@@ -72,7 +47,7 @@ TEST(ReferenceEngine, KeepsTheInvariantsInRandomWorldsAndReachesEverything) {
 }
 
 TEST(ReferenceEngine, KeepsTheInvariantsThroughHistoriesAndReachesEveryRule) {
-  for (uint64_t seed = 0; seed < 1'000 * Scale(); ++seed) {
+  for (uint64_t seed = 0; seed < 1'000 * SearchScale(); ++seed) {
     Choices choices = ChoicesFor(1'000'000 + seed);
     const Scene scene = RandomScene(choices, kFlavours[seed % kFlavours.size()]);
     ASSERT_EQ(RunHistory(choices, scene, 20, Reference), std::nullopt) << "seed " << seed;
@@ -116,7 +91,7 @@ bool HasEqualRows(const Scene& scene) {
 TEST(ReferenceEngine, Settles) {
   int longest = 0;
   uint64_t in_flight = 0;
-  const uint64_t worlds = 4'000 * Scale();
+  const uint64_t worlds = 4'000 * SearchScale();
   for (uint64_t seed = 0; seed < worlds; ++seed) {
     const Scene scene = SceneFor(2'000'000 + seed / kFlavours.size(), kFlavours[seed % kFlavours.size()]);
     const SettleResult result = Settle(scene, Reference);
@@ -136,7 +111,7 @@ TEST(ReferenceEngine, Settles) {
 
 TEST(ReferenceEngine, ARestartWithItsMemoryCausesNoAction) {
   int acts_without_attribution = 0;
-  for (uint64_t seed = 0; seed < 1'000 * Scale(); ++seed) {
+  for (uint64_t seed = 0; seed < 1'000 * SearchScale(); ++seed) {
     Scene end = Settle(SceneFor(3'000'000 + seed, kFlavours[seed % kFlavours.size()]), Reference).end;
     const auto restored = codec::FromBytes<Memory>(codec::ToBytes(end.memory));
     ASSERT_TRUE(restored.has_value());
@@ -173,7 +148,7 @@ std::string SwayingTrouble(uint64_t seed, Family family) {
 
 TEST(ReferenceEngine, KeepsTheInvariantsWhileDemandSways) {
   for (const Family family : {Family::kHalfGangs, Family::kPledges, Family::kSurplus}) {
-    for (uint64_t seed = 0; seed < 100 * Scale(); ++seed) {
+    for (uint64_t seed = 0; seed < 100 * SearchScale(); ++seed) {
       Choices choices = ChoicesFor(4'000'000 + seed);
       const Swaying swaying = RandomSwaying(choices, family);
       ASSERT_EQ(Sway(choices, swaying, 40, Reference).broken, std::nullopt) << "seed " << seed;
@@ -210,7 +185,7 @@ TEST(ReferenceEngine, WithoutARuleTheSearchFindsTrouble) {
 
 TEST(ReferenceEngine, WithTheRulesTheSameSearchFindsNone) {
   for (const RuleCase& c : kRuleCases) {
-    for (uint64_t seed = 0; seed < c.worlds * Scale(); ++seed) {
+    for (uint64_t seed = 0; seed < c.worlds * SearchScale(); ++seed) {
       ASSERT_EQ(c.trouble(seed), "") << "searching for what lacks " << c.rule << ", seed " << seed;
     }
   }
