@@ -84,7 +84,7 @@ TEST(FastEngine, DecidesAsTheReferenceInSmallWorlds) {
 // Nothing of the reference takes part: a long-lived engine decides and remembers.
 TEST(FastEngine, Settles) {
   int longest = 0;
-  for (uint64_t seed = 0; seed < 1'000 * SearchScale(); ++seed) {
+  for (uint64_t seed = 0; seed < 4'000 * SearchScale(); ++seed) {
     const Scene scene = SceneFor(2'000'000 + seed / kFlavours.size(), kFlavours[seed % kFlavours.size()]);
     fast::Follower follower(scene.policy);
     follower.engine().Restore(scene.memory);

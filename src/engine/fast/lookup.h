@@ -2,6 +2,7 @@
 // hashes. Open addressing, no allocation while it does not grow. Never iterated, so its order decides nothing.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
