@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <optional>
 
 #include "base/probe.h"
@@ -64,17 +63,16 @@ class CoverSearch {
  public:
   CoverSearch(const CoverPool& pool, const Amounts& deficit, size_t n) : pool_(pool), deficit_(deficit), n_(n) {
     bool each_covers = true;
-    std::map<ShapeId, uint32_t> lane_of;
     for (uint32_t k = 0; k < pool.kinds.size(); ++k) {
       const PoolKind& kind = pool.kinds[k];
       if (kind.available == 0 || !IsUseful(*kind.each, deficit, n)) continue;
-      const auto [it, is_new] = lane_of.emplace(kind.shape, static_cast<uint32_t>(lanes_.size()));
-      if (is_new) {
-        lanes_.push_back({.each = kind.each, .share = -1});
+      auto lane = std::ranges::find(lanes_, kind.shape, &Lane::shape);
+      if (lane == lanes_.end()) {
+        lane = lanes_.insert(lane, {.shape = kind.shape, .each = kind.each, .share = -1});
         for (size_t d = 0; d < n; ++d) largest_[d] = std::max(largest_[d], (*kind.each)[d]);
         each_covers = each_covers && Covers(*kind.each, deficit, n);
       }
-      lanes_[it->second].kinds.push_back(k);
+      lane->kinds.push_back(k);
       ++useful_;
     }
     each_covers_ = each_covers;
@@ -82,10 +80,6 @@ class CoverSearch {
 
   Counts Best() {
     if (useful_ == 0) return {};
-    if (useful_ == 1) {  // nothing to choose
-      const uint32_t k = lanes_[0].kinds[0];
-      return {{k, std::min(pool_.kinds[k].available, UsefulCount(*lanes_[0].each, deficit_, n_))}};
-    }
     if (each_covers_) return BestSingle();
     TryFrom(kNoId, 0);
     for (const uint32_t k : FirstKinds()) {
@@ -99,6 +93,7 @@ class CoverSearch {
  private:
   // Kinds of one shape, cheapest first: the first with a machine left is the one to take.
   struct Lane {
+    ShapeId shape = kNoId;
     const Amounts* each = nullptr;
     Wide share = 0;  // of the whole deficit
     std::vector<uint32_t> kinds;
@@ -407,7 +402,49 @@ class CoverSearch {
 
 }  // namespace
 
+namespace {
+
+// The two cases that most needs are, without any memory: one useful kind, or every useful machine covers all of it.
+std::optional<Counts> SimpleCover(const CoverPool& pool, const Amounts& deficit, size_t n) {
+  uint32_t best = kNoId;
+  Wide best_waste = 0;
+  size_t useful = 0;
+  bool each_covers = true;
+  for (uint32_t k = 0; k < pool.kinds.size(); ++k) {
+    const PoolKind& kind = pool.kinds[k];
+    if (kind.available == 0 || !IsUseful(*kind.each, deficit, n)) continue;
+    ++useful;
+    each_covers = each_covers && Covers(*kind.each, deficit, n);
+    if (useful > 1 && !each_covers) return std::nullopt;
+    if (best == kNoId) {
+      best = k;
+      continue;
+    }
+    // Kinds are in pool order, and only the first eight are looked at: a later one must waste less at the same cost.
+    if (useful > kBestKinds || kind.cost != pool.kinds[best].cost) continue;
+    if (pool.mixed || !pool.idle) return std::nullopt;
+    const auto waste = [&](uint32_t of) {
+      Wide sum = 0;
+      for (size_t d = 0; d < n; ++d) {
+        if (deficit[d] != 0) sum += Ratio((*pool.kinds[of].each)[d] - deficit[d], deficit[d]);
+      }
+      return sum;
+    };
+    if (useful == 2) best_waste = waste(best);
+    const Wide other = waste(k);
+    if (other >= best_waste) continue;
+    best = k;
+    best_waste = other;
+  }
+  if (useful == 0) return Counts{};
+  if (useful > 1) return Counts{{best, 1}};
+  return Counts{{best, std::min(pool.kinds[best].available, UsefulCount(*pool.kinds[best].each, deficit, n))}};
+}
+
+}  // namespace
+
 Counts BestCover(const CoverPool& pool, const Amounts& deficit, size_t dimensions) {
+  if (auto simple = SimpleCover(pool, deficit, dimensions)) return *simple;
   return CoverSearch(pool, deficit, dimensions).Best();
 }
 

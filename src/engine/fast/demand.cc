@@ -54,15 +54,6 @@ Amounts Max(const Amounts& a, const Amounts& b) {
 
 }  // namespace
 
-namespace {
-
-bool IsAmountOnly(const model::Need& old, const model::Need& from, bool stamped) {
-  const bool same_profile = &old.profile.fingerprint() == &from.profile.fingerprint() || old.profile == from.profile;
-  return same_profile && old.group == from.group && (stamped || old.arrival == from.arrival);
-}
-
-}  // namespace
-
 uint64_t RowDigest(const model::Need& need) {
   Hasher hasher;
   hasher.Add(need.profile.fingerprint());
@@ -79,6 +70,9 @@ uint64_t RowDigest(const model::Need& need) {
 }
 
 ProfileId Demand::Learn(const model::Profile& profile) {
+  const std::string* shared = &profile.fingerprint();
+  const ProfileId lately = lately_[(reinterpret_cast<uintptr_t>(shared) >> 5) % lately_.size()];
+  if (lately != kNoId && &infos_[lately].profile.fingerprint() == shared) return lately;
   const ProfileId id = inventory_.ProfileOf(profile.fingerprint());
   if (infos_.size() <= id) infos_.resize(id + 1);
   if (infos_[id].filter != kNoId) return id;
@@ -88,6 +82,7 @@ ProfileId Demand::Learn(const model::Profile& profile) {
   info.precedence = Precedence(profile);
   if (info.is_gang) info.folded = Learn(FoldedProfile(profile));
   infos_[id] = std::move(info);
+  lately_[(reinterpret_cast<uintptr_t>(shared) >> 5) % lately_.size()] = id;
   return id;
 }
 
@@ -98,29 +93,33 @@ Demand::Listing& Demand::ListingOf(KeyId key) {
 
 Demand::Row Demand::Read(ClusterId cluster, const model::Need& from) {
   Catalogue& catalogue = inventory_.catalogue();
-  Row row{.need = from};
-  row.profile = Learn(from.profile);
+  Row row{.profile = Learn(from.profile), .arrival = from.arrival.time_since_epoch().count()};
   row.aggregate = catalogue.Dense(from.aggregate);
-  row.min_unit = catalogue.Dense(from.min_unit);
+  const Amounts min_unit = catalogue.Dense(from.min_unit);
   row.key = inventory_.KeyOf(cluster, row.profile, from.group);
   const ProfileInfo& info = infos_[row.profile];
-  row.fit = catalogue.FitOf(info.filter, row.min_unit);
+  row.fit = catalogue.FitOf(info.filter, min_unit);
   if (info.is_gang) {
     row.fold_key = inventory_.KeyOf(cluster, info.folded, FoldName(from.aggregate));
-    row.fold_fit = catalogue.FitOf(infos_[info.folded].filter, Max(row.aggregate, row.min_unit));
+    row.fold_fit = catalogue.FitOf(infos_[info.folded].filter, Max(row.aggregate, min_unit));
   }
   return row;
+}
+
+bool Demand::IsAmountOnly(const Row& row, const model::Need& from, bool stamped) const {
+  const model::Profile& profile = infos_[row.profile].profile;
+  const bool same_profile = &profile.fingerprint() == &from.profile.fingerprint() || profile == from.profile;
+  return same_profile && inventory_.key(row.key).group == from.group &&
+         (stamped || row.arrival == from.arrival.time_since_epoch().count());
 }
 
 // A row that only wants more or less than it did.
 void Demand::Reread(Row& row, const model::Need& from) {
   Catalogue& catalogue = inventory_.catalogue();
-  row.need.aggregate = from.aggregate;
   row.aggregate = catalogue.Dense(from.aggregate);
-  if (row.need.min_unit == from.min_unit) return;
-  row.need.min_unit = from.min_unit;
-  row.min_unit = catalogue.Dense(from.min_unit);
-  row.fit = catalogue.FitOf(infos_[row.profile].filter, row.min_unit);
+  const Amounts min_unit = catalogue.Dense(from.min_unit);
+  if (catalogue.fit_as_is(row.fit).min_unit == min_unit) return;
+  row.fit = catalogue.FitOf(infos_[row.profile].filter, min_unit);
 }
 
 void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<WallTime> now) {
@@ -135,14 +134,13 @@ void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<Wall
   for (uint32_t i = 0; i < rollup.rows.size(); ++i) {
     const bool known = i < demand.rows.size() && rollup.digests[i] == demand.digests[i];
     if (same_count && known) continue;
-    if (in_place && fresh.empty() && IsAmountOnly(demand.rows[i].need, rollup.rows[i], now.has_value()) &&
+    if (in_place && fresh.empty() && IsAmountOnly(demand.rows[i], rollup.rows[i], now.has_value()) &&
         !infos_[demand.rows[i].profile].is_gang) {
       // The common case: a plain need wants more or less. It keeps its place in every order.
       Reread(demand.rows[i], rollup.rows[i]);
       for (NeedRow& need : demand.needs) {
-        if (need.is_gang || need.key != demand.rows[i].key || need.rows.front() != i) continue;
+        if (need.is_gang || need.key != demand.rows[i].key || need.row != i) continue;
         need.aggregate = demand.rows[i].aggregate;
-        need.min_unit = demand.rows[i].min_unit;
         if (need.fit != demand.rows[i].fit) ++fits_version_;
         need.fit = demand.rows[i].fit;
       }
@@ -151,17 +149,16 @@ void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<Wall
     Row row = known ? demand.rows[i] : Read(cluster, rollup.rows[i]);
     Listing& listing = ListingOf(row.key);
     if (!now) {
-      listing.arrival = row.need.arrival.time_since_epoch().count();
+      listing.arrival = row.arrival;
     } else {
-      const int64_t named = row.need.arrival.time_since_epoch().count();
-      if (listing.rows == 0) listing.arrival = named != 0 ? named : latest_;
-      row.need.arrival = WallTime(WallTime::duration(listing.arrival));
+      if (listing.rows == 0) listing.arrival = row.arrival != 0 ? row.arrival : latest_;
+      row.arrival = listing.arrival;
     }
     ++listing.rows;
     // A plain row of the same key keeps its place in every order.
     in_place = in_place && (row.key == demand.rows[i].key || MUTANT("fast.patch_another")) &&
-               row.need.arrival == demand.rows[i].need.arrival && !infos_[row.profile].is_gang;
-    fresh.push_back(std::move(row));
+               row.arrival == demand.rows[i].arrival && !infos_[row.profile].is_gang;
+    fresh.push_back(row);
     where.push_back(i);
   }
   demand.digests.assign(rollup.digests.begin(), rollup.digests.end());
@@ -174,12 +171,11 @@ void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<Wall
   for (size_t n = 0; n < fresh.size(); ++n) {
     Row& row = demand.rows[where[n]];
     --ListingOf(row.key).rows;
-    row = std::move(fresh[n]);
+    row = fresh[n];
     if (!in_place) continue;
     for (NeedRow& need : demand.needs) {
-      if (need.is_gang || need.key != row.key || need.rows.front() != where[n]) continue;
+      if (need.is_gang || need.key != row.key || need.row != where[n]) continue;
       need.aggregate = row.aggregate;
-      need.min_unit = row.min_unit;
       if (need.fit != row.fit) ++fits_version_;
       need.fit = row.fit;
     }
@@ -242,10 +238,9 @@ NeedRow Demand::Plain(ClusterId cluster, const Row& row, uint32_t position) {
                .is_gang = info.is_gang,
                .spreads = info.spreads,
                .precedence = info.precedence,
-               .arrival = row.need.arrival.time_since_epoch().count(),
+               .arrival = row.arrival,
                .aggregate = row.aggregate,
-               .min_unit = row.min_unit,
-               .rows = {position}};
+               .row = position};
   return need;
 }
 
@@ -257,6 +252,7 @@ void Demand::Normalise(ClusterId cluster) {
   demand.has_gangs = false;
   seen_.clear();
   fold_slot_.clear();
+  demand.needs.reserve(demand.rows.size());
   for (uint32_t i = 0; i < demand.rows.size(); ++i) {
     const Row& row = demand.rows[i];
     const ProfileInfo& info = infos_[row.profile];
@@ -267,7 +263,7 @@ void Demand::Normalise(ClusterId cluster) {
     demand.has_gangs = true;
     KeyId key = row.key;
     if (const uint32_t count = ++seen_[row.key]; count > 1) {
-      key = inventory_.KeyOf(cluster, row.profile, fmt::format("{}#{}", row.need.group, count));
+      key = inventory_.KeyOf(cluster, row.profile, fmt::format("{}#{}", inventory_.key(row.key).group, count));
     }
     demand.rows[i].gang_key = key;
     demand.rows[i].folded = !IsAssembled(key, row.fit, row.aggregate) && HasHost(cluster, row.fold_fit);
@@ -285,20 +281,19 @@ void Demand::Normalise(ClusterId cluster) {
       folded.key = row.fold_key;
       folded.profile = info.folded;
       folded.is_gang = false;
-      folded.min_unit = Max(row.aggregate, row.min_unit);
       folded.fit = row.fold_fit;
       demand.needs.push_back(std::move(folded));
       continue;
     }
     NeedRow& folded = demand.needs[slot->second];
     for (size_t d = 0; d < kMaxDimensions; ++d) folded.aggregate[d] = AddCapped(folded.aggregate[d], row.aggregate[d]);
-    const Amounts min_unit = Max(folded.min_unit, row.min_unit);
-    if (min_unit != folded.min_unit) {
-      folded.min_unit = min_unit;
+    const Amounts& known = inventory_.catalogue().fit_as_is(folded.fit).min_unit;
+    const Amounts min_unit = Max(known, inventory_.catalogue().fit_as_is(row.fit).min_unit);
+    if (min_unit != known) {
       folded.fit = inventory_.catalogue().FitOf(infos_[info.folded].filter, min_unit);
     }
-    folded.arrival = std::min(folded.arrival, row.need.arrival.time_since_epoch().count());
-    folded.rows.push_back(i);
+    folded.arrival = std::min(folded.arrival, row.arrival);
+    folded.more_rows.push_back(i);
   }
   stamp_of_.resize(inventory_.keys(), kNoStamp);
   for (NeedRow& need : demand.needs) {
@@ -312,28 +307,53 @@ void Demand::Normalise(ClusterId cluster) {
                                                            .interruption = model::UpperBound(profile.interruption()),
                                                            .reclamation = model::UpperBound(profile.reclamation())});
   }
-  std::ranges::sort(demand.needs, [&](const NeedRow& a, const NeedRow& b) { return OrderLess(a, b); });
+  sort_keys_.clear();
+  for (NeedRow& need : demand.needs) sort_keys_.push_back(SortKeyOf(need));
+  const auto less = [&](const SortKey& a, const SortKey& b) { return OrderLess(a, b); };
+  if (!std::ranges::is_sorted(sort_keys_, less)) {
+    std::ranges::sort(sort_keys_, less);
+    moved_.clear();
+    moved_.reserve(demand.needs.size());
+    for (const SortKey& key : sort_keys_) moved_.push_back(std::move(*key.need));
+    std::swap(moved_, demand.needs);
+  }
   for (size_t i = 1; i < demand.needs.size(); ++i) {
     demand.has_equal_rows = demand.has_equal_rows || demand.needs[i].key == demand.needs[i - 1].key;
   }
   demand.changed = false;
 }
 
-bool Demand::OrderLess(const NeedRow& a, const NeedRow& b) const {
+Demand::SortKey Demand::SortKeyOf(NeedRow& need) const {
+  return {.precedence = need.precedence,
+          .arrival = need.arrival,
+          .cluster_rank = inventory_.cluster_rank(need.cluster),
+          .profile_rank = inventory_.profile_rank(need.profile),
+          .need = &need};
+}
+
+bool Demand::OrderLess(const SortKey& a, const SortKey& b) const {
   if (a.precedence != b.precedence) return a.precedence > b.precedence;
   if (a.arrival != b.arrival) return a.arrival < b.arrival;
-  if (a.cluster != b.cluster && MUTANT("fast.cluster_order")) return a.cluster < b.cluster;
-  if (a.cluster != b.cluster) return inventory_.cluster_rank(a.cluster) < inventory_.cluster_rank(b.cluster);
-  if (a.key != b.key) {
-    if (a.profile != b.profile) return inventory_.fingerprint(a.profile) < inventory_.fingerprint(b.profile);
-    return inventory_.key(a.key).group < inventory_.key(b.key).group;
+  if (a.cluster_rank != b.cluster_rank) {
+    return MUTANT("fast.cluster_order") ? a.need->cluster < b.need->cluster : a.cluster_rank < b.cluster_rank;
   }
-  for (const auto member : {&NeedRow::min_unit, &NeedRow::aggregate}) {
-    for (const uint32_t d : inventory_.catalogue().by_name()) {
-      if ((a.*member)[d] != (b.*member)[d]) return (a.*member)[d] < (b.*member)[d];
+  if (a.profile_rank != b.profile_rank) return a.profile_rank < b.profile_rank;
+  return SameKeyLess(*a.need, *b.need);
+}
+
+// Of one cluster and profile.
+bool Demand::SameKeyLess(const NeedRow& a, const NeedRow& b) const {
+  if (a.key != b.key) return inventory_.key(a.key).group < inventory_.key(b.key).group;
+  if (a.fit == b.fit && a.aggregate == b.aggregate) return a.row < b.row;
+  const Catalogue& catalogue = inventory_.catalogue();
+  const Amounts& unit_a = catalogue.fit_as_is(a.fit).min_unit;
+  const Amounts& unit_b = catalogue.fit_as_is(b.fit).min_unit;
+  for (const auto& [x, y] : {std::pair(&unit_a, &unit_b), std::pair(&a.aggregate, &b.aggregate)}) {
+    for (const uint32_t d : catalogue.by_name()) {
+      if ((*x)[d] != (*y)[d]) return (*x)[d] < (*y)[d];
     }
   }
-  return a.rows < b.rows;
+  return a.row < b.row;
 }
 
 // Whether the cluster's gangs are folded as before, though its machines or the free ones changed.
@@ -374,16 +394,21 @@ void Demand::BeginCycle() {
     anew_.push_back(c);
   }
   if (anew_.empty()) return;
-  // The needs of these clusters move in memory: their old places leave the order before.
-  std::erase_if(order_, [&](const NeedRow* need) { return is_anew_[need->cluster] != 0; });
-  const auto middle = static_cast<ptrdiff_t>(order_.size());
+  inventory_.RankProfiles();
+  // The needs of these clusters move in memory: their old places leave the order before. A new cluster or profile may
+  // have moved the ranks of the others, but never past each other.
+  std::erase_if(sorted_, [&](const SortKey& key) { return is_anew_[key.need->cluster] != 0; });
+  for (SortKey& key : sorted_) key = SortKeyOf(*key.need);
+  const auto middle = static_cast<ptrdiff_t>(sorted_.size());
   for (const ClusterId c : anew_) {
     Normalise(c);
-    for (NeedRow& need : clusters_[c].needs) order_.push_back(&need);
+    for (NeedRow& need : clusters_[c].needs) sorted_.push_back(SortKeyOf(need));
   }
-  const auto less = [&](const NeedRow* a, const NeedRow* b) { return OrderLess(*a, *b); };
-  std::sort(order_.begin() + middle, order_.end(), less);
-  if (middle != 0) std::inplace_merge(order_.begin(), order_.begin() + middle, order_.end(), less);
+  const auto less = [&](const SortKey& a, const SortKey& b) { return OrderLess(a, b); };
+  std::sort(sorted_.begin() + middle, sorted_.end(), less);
+  if (middle != 0) std::inplace_merge(sorted_.begin(), sorted_.begin() + middle, sorted_.end(), less);
+  order_.clear();
+  for (const SortKey& key : sorted_) order_.push_back(key.need);
   ++listing_;
   listed_in_.resize(inventory_.keys(), 0);
   for (const NeedRow* need : order_) listed_in_[need->key] = listing_;

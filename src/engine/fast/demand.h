@@ -5,6 +5,7 @@
 // the cluster's rows changed, or something that folding depends on did.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -48,9 +49,9 @@ struct NeedRow {
   bool spreads = false;
   uint64_t precedence = 0;
   int64_t arrival = 0;
-  Amounts aggregate;
-  Amounts min_unit;
-  std::vector<uint32_t> rows;  // positions in the cluster's roll-up
+  Amounts aggregate;                // its min_unit is that of its fit
+  uint32_t row = 0;                 // position in the cluster's roll-up
+  std::vector<uint32_t> more_rows;  // of a folded need, the gangs after the first
 
   // Its own groups that it can use, in keep order; kept while they stay the same (Planner::OwnLane).
   std::vector<GroupId> own;
@@ -78,15 +79,13 @@ class Demand {
   const std::vector<NeedRow>& NeedsOf(ClusterId cluster) const { return clusters_[cluster].needs; }
   const ProfileInfo& info(ProfileId id) const { return infos_[id]; }
   size_t rows() const;
-  const model::Need& row(ClusterId cluster, uint32_t position) const { return clusters_[cluster].rows[position].need; }
 
  private:
   struct Row {
-    model::Need need;
     KeyId key = kNoId;  // as listed; gangs of equal key are told apart when normalised
     ProfileId profile = kNoId;
-    Amounts aggregate;
-    Amounts min_unit;
+    int64_t arrival = 0;
+    Amounts aggregate;       // its min_unit is that of its fit
     KeyId fold_key = kNoId;  // gangs
     FitId fit = kNoId;
     FitId fold_fit = kNoId;  // gangs
@@ -111,6 +110,7 @@ class Demand {
 
   ProfileId Learn(const model::Profile& profile);
   Row Read(ClusterId cluster, const model::Need& from);
+  bool IsAmountOnly(const Row& row, const model::Need& from, bool stamped) const;
   void Reread(Row& row, const model::Need& from);
   bool FoldingStays(ClusterId cluster);
   void Normalise(ClusterId cluster);
@@ -119,7 +119,17 @@ class Demand {
   bool HasHost(ClusterId cluster, FitId fit);
   bool FreeHost(FitId fit);
   void RefreshHosts();
-  bool OrderLess(const NeedRow& a, const NeedRow& b) const;
+  // What decides the order of two needs mostly, in one place, so that sorting does not walk through memory.
+  struct SortKey {
+    uint64_t precedence = 0;
+    int64_t arrival = 0;
+    uint32_t cluster_rank = 0;
+    uint32_t profile_rank = 0;
+    NeedRow* need = nullptr;
+  };
+  SortKey SortKeyOf(NeedRow& need) const;
+  bool OrderLess(const SortKey& a, const SortKey& b) const;
+  bool SameKeyLess(const NeedRow& a, const NeedRow& b) const;
   Listing& ListingOf(KeyId key);
 
   Inventory& inventory_;
@@ -127,6 +137,16 @@ class Demand {
   std::vector<ProfileInfo> infos_;  // by ProfileId; filter == kNoId: not known yet
   std::vector<Listing> listings_;   // by KeyId
   std::vector<NeedRow*> order_;
+  std::vector<SortKey> sorted_;     // parallel to order_
+  std::vector<SortKey> sort_keys_;  // scratch
+  std::vector<NeedRow> moved_;      // scratch
+  // Profiles seen lately, by the address of what they share: a decoder gives equal rows one profile.
+  std::array<ProfileId, 256> lately_ = MakeNone();
+  static constexpr std::array<ProfileId, 256> MakeNone() {
+    std::array<ProfileId, 256> none{};
+    none.fill(kNoId);
+    return none;
+  }
   std::vector<ClusterId> anew_;
   std::vector<uint8_t> is_anew_;
   struct Host {

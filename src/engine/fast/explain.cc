@@ -30,14 +30,15 @@ std::vector<NeedId> Cycle::Claimers() {
 NeedVerdict Cycle::VerdictOf(NeedId n) {
   const NeedRow& row = need(n);
   const Outcome& outcome = outcomes_[n];
-  NeedVerdict verdict{.need = demand_.row(row.cluster, row.rows.front())};
+  NeedVerdict verdict;
   verdict.need.cluster = inventory_.cluster(row.cluster).name;
   verdict.need.profile = demand_.info(row.profile).profile;
   verdict.need.group = inventory_.key(row.key).group;
   verdict.need.aggregate = catalogue().Sparse(row.aggregate);
-  verdict.need.min_unit = catalogue().Sparse(row.min_unit);
+  verdict.need.min_unit = catalogue().Sparse(fit(n).min_unit);
   verdict.need.arrival = WallTime(WallTime::duration(row.arrival));
-  verdict.rows.assign(row.rows.begin(), row.rows.end());
+  verdict.rows.push_back(row.row);
+  verdict.rows.insert(verdict.rows.end(), row.more_rows.begin(), row.more_rows.end());
   verdict.satisfied = IsZero(outcome.shortage, dims());
   verdict.residual = catalogue().Sparse(outcome.shortage);
   verdict.credited = outcome.credited;

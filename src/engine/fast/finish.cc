@@ -6,8 +6,6 @@
 
 namespace muster::engine::fast {
 
-using model::MachineState;
-
 void Cycle::Finish() {
   for (const FastAction& action : actions_) {
     if (action.need == kNoId) continue;

@@ -76,6 +76,15 @@ ProfileId Inventory::ProfileOf(std::string_view fingerprint) {
   return id;
 }
 
+void Inventory::RankProfiles() {
+  if (profile_rank_.size() == fingerprints_.size()) return;
+  std::vector<ProfileId> by_name(fingerprints_.size());
+  for (ProfileId id = 0; id < by_name.size(); ++id) by_name[id] = id;
+  std::ranges::sort(by_name, {}, [&](ProfileId id) -> const std::string& { return fingerprints_[id]; });
+  profile_rank_.resize(by_name.size());
+  for (uint32_t i = 0; i < by_name.size(); ++i) profile_rank_[by_name[i]] = i;
+}
+
 KeyId Inventory::KeyOf(ClusterId cluster, ProfileId profile, std::string_view group) {
   Hasher hasher;
   hasher.Add((uint64_t{cluster} << 32) | profile);

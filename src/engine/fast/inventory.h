@@ -108,6 +108,9 @@ class Inventory {
 
   ProfileId ProfileOf(std::string_view fingerprint);
   const std::string& fingerprint(ProfileId id) const { return fingerprints_[id]; }
+  // Ranks of fingerprints by name, made anew when one came.
+  void RankProfiles();
+  uint32_t profile_rank(ProfileId id) const { return profile_rank_[id]; }
   KeyId KeyOf(ClusterId cluster, ProfileId profile, std::string_view group);
   KeyId KeyOf(const NeedKey& key);
   Key& key(KeyId id) { return keys_[id]; }
@@ -224,6 +227,7 @@ class Inventory {
   std::vector<uint32_t> cluster_rank_;
   Lookup cluster_lookup_;
   std::vector<std::string> fingerprints_;
+  std::vector<uint32_t> profile_rank_;
   Lookup fingerprint_lookup_;
   std::vector<Key> keys_;
   std::vector<uint8_t> key_flags_;

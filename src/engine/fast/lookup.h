@@ -63,7 +63,7 @@ class Lookup {
 
   void Grow() {
     const size_t size = slots_.empty() ? 64 : live_ * 4 > slots_.size() ? slots_.size() * 2 : slots_.size();
-    std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(size));
+    const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(size));
     mask_ = size - 1;
     used_ = 0;
     for (const Slot& slot : old) {
