@@ -27,6 +27,7 @@ bool Cycle::MaySpeculate(NeedId n) const {
 
 void Cycle::ServeBySpeculation(Parallel& parallel) {
   sequence_.assign(catalogue().drain_types().size(), 0);
+  winner_.resize(inventory_.rows(), kNoId);
   size_t size = kSmallestWindow;
   std::vector<NeedId> window;
   for (NeedId n = 0; n < outcomes_.size();) {
@@ -60,6 +61,7 @@ void Cycle::ServeBySpeculation(Parallel& parallel) {
     }
   }
   sequence_.clear();
+  for (const FastAction& action : actions_) winner_[action.machine] = kNoId;
 }
 
 void Cycle::Speculate(std::span<const NeedId> window, Parallel& parallel) {
@@ -140,10 +142,18 @@ bool Cycle::StillHolds(const Proposal& proposal) const {
   return true;
 }
 
+bool Cycle::IsOvertaken(const Proposal& proposal) const {
+  return std::ranges::any_of(proposal.plan.acquired.machines, [&](MachineId m) {
+    const NeedId winner = winner_[m];
+    return winner != kNoId && need(winner).precedence > need(proposal.need).precedence;
+  });
+}
+
 void Cycle::SettleProposal(Proposal& proposal) {
   const NeedId n = proposal.need;
   const uint64_t machines = proposal.plan.acquired.machines.size();
-  if (proposal.displaced) {
+  // Refused, or overtaken: by a need of higher precedence that took one of its machines, or by a move it has not seen.
+  if (proposal.displaced || (!proposal.rejected && !StillHolds(proposal) && IsOvertaken(proposal))) {
     ++stats_.displacements;
     stats_.accepted_claims += machines;
     stats_.displaced_claims += machines;

@@ -151,6 +151,7 @@ class Cycle {
   void SpeculateChain(size_t worker, std::span<Proposal* const> chain, Parallel& parallel);
   void Submit(Proposal& proposal);
   bool StillHolds(const Proposal& proposal) const;
+  bool IsOvertaken(const Proposal& proposal) const;
   void SettleProposal(Proposal& proposal);
   void PlanInTurn(NeedId n, Plan& plan);
   void Bump(const Fit& fit, uint64_t by);
@@ -247,6 +248,7 @@ class Cycle {
   BrokerStats stats_;
   std::vector<Proposal> proposals_;
   std::vector<uint64_t> sequence_;  // by bucket (instance type): how often it has moved
+  std::vector<NeedId> winner_;      // by machine: the need that acquired it in this cycle
   std::vector<NeedId> tentative_;   // by machine: the need whose accepted proposal holds it
 };
 

@@ -151,6 +151,7 @@ void Cycle::CommitAcquisition(NeedId n, const Plan& plan) {
                         .reason = idle ? model::Reason::kAcquireIdle : model::Reason::kAcquireSpeculative,
                         .machine = m,
                         .need = n});
+    if (!sequence_.empty()) winner_[m] = n;
   }
   stats_.claimed += plan.acquired.machines.size();
 }

@@ -1,0 +1,92 @@
+// Several workers: the same answer as one, on every way the workers may run; and a broker that really has work to do.
+#include <gtest/gtest.h>
+
+#include "base/parallel.h"
+#include "engine/fast/cycle.h"
+#include "engine/fast/engine.h"
+#include "engine/shapes/shapes.h"
+#include "host/pool.h"
+
+namespace muster::engine {
+namespace {
+
+struct Decided {
+  uint64_t digest = 0;
+  fast::BrokerStats stats;
+};
+
+Decided DecideOnce(const World& world, Parallel* parallel) {
+  fast::Follower follower(Policy{}, parallel);
+  follower.Show(world);
+  const Decision decision = follower.Decide(MonoTime(std::chrono::hours(1)));
+  return {.digest = Digest(decision), .stats = follower.engine().cycle().broker()};
+}
+
+void ExpectSound(const fast::BrokerStats& stats) {
+  EXPECT_EQ(stats.accepted_claims - stats.displaced_claims, stats.claimed);
+  EXPECT_LE(stats.displacements, stats.displaced_claims);
+  EXPECT_GE(stats.retries, stats.conflicts + stats.displacements);
+}
+
+TEST(Broker, OneWorkerNeitherSpeculatesNorConflicts) {
+  const Decided run = DecideOnce(ColdMixed({}), nullptr);
+  EXPECT_EQ(run.stats.conflicts, 0u);
+  EXPECT_EQ(run.stats.displacements, 0u);
+  EXPECT_EQ(run.stats.claimed, 4000u);
+  ExpectSound(run.stats);
+}
+
+TEST(Broker, EightWorkersInAnyOrderGiveTheAnswerOfOne) {
+  const World world = ColdMixed({});
+  const uint64_t expected = DecideOnce(world, nullptr).digest;
+  uint64_t conflicts = 0;
+  uint64_t retries = 0;
+  uint64_t displacements = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    ShuffledParallel shuffled(seed, 8);
+    const Decided run = DecideOnce(world, &shuffled);
+    ASSERT_EQ(run.digest, expected) << "seed " << seed;
+    ExpectSound(run.stats);
+    EXPECT_LE(run.stats.conflict_fraction(), 0.5) << "seed " << seed;
+    conflicts += run.stats.conflicts;
+    retries += run.stats.retries;
+    displacements += run.stats.displacements;
+  }
+  EXPECT_GT(conflicts, 0u);
+  EXPECT_GT(retries, 0u);
+  EXPECT_GT(displacements, 0u);
+  RecordProperty("conflicts", std::to_string(conflicts));
+  RecordProperty("displacements", std::to_string(displacements));
+}
+
+TEST(Broker, RealThreadsGiveTheAnswerOfOne) {
+  const World world = ColdMixed({});
+  const uint64_t expected = DecideOnce(world, nullptr).digest;
+  host::Pool pool(8);
+  uint64_t conflicts = 0;
+  uint64_t displacements = 0;
+  for (int run = 0; run < 100; ++run) {
+    const Decided threads = DecideOnce(world, &pool);
+    ASSERT_EQ(threads.digest, expected) << "run " << run;
+    ExpectSound(threads.stats);
+    EXPECT_LE(threads.stats.conflict_fraction(), 0.5) << "run " << run;
+    conflicts += threads.stats.conflicts;
+    displacements += threads.stats.displacements;
+  }
+  EXPECT_GT(conflicts, 0u);
+  EXPECT_GT(displacements, 0u);
+}
+
+TEST(Broker, EveryShapeIsDecidedAsByOneWorker) {
+  host::Pool pool(2);
+  for (const Shape& shape : Shapes()) {
+    const World world = shape.build({.times = 1, .parts = 50});
+    ShuffledParallel shuffled(3, 8);
+    const uint64_t expected = DecideOnce(world, nullptr).digest;
+    EXPECT_EQ(DecideOnce(world, &pool).digest, expected) << shape.name;
+    EXPECT_EQ(DecideOnce(world, &shuffled).digest, expected) << shape.name;
+  }
+}
+
+}  // namespace
+}  // namespace muster::engine
