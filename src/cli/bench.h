@@ -6,5 +6,7 @@
 namespace muster::cli {
 
 void AddBenchEngine(Verb& bench);
+// Lists, changes since and parallel transitions of a provider of many machines.
+void AddBenchProvider(Verb& bench);
 
 }  // namespace muster::cli

@@ -23,8 +23,8 @@ inline void AddVerbs(CommandLine& app) {
   AddFleet(app);
   AddConformance(app);
   AddSim(app);
-  AddReplay(app);
   AddBench(app);
+  AddReplay(app);
   AddSelfcheck(app);
   AddVersion(app);
 }

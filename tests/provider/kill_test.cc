@@ -5,6 +5,7 @@
 // MUSTER_KILLS says how many random kills; 10 unless given.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
@@ -51,11 +52,11 @@ types:
 )";
 
 // Blocks for the answer.
-Result<contract::ProviderReply> Ask(contract::ProviderPort& port, ProviderRequest request) {
+Result<contract::ProviderReply> Ask(contract::ProviderPort& port, ProviderRequest request, Duration timeout = 20s) {
   std::mutex mu;
   std::condition_variable answered;
   std::optional<Result<contract::ProviderReply>> result;
-  port.Ask(std::move(request), 20s, [&](Result<contract::ProviderReply> reply) {
+  port.Ask(std::move(request), timeout, [&](Result<contract::ProviderReply> reply) {
     const std::lock_guard lock(mu);
     result = std::move(reply);
     answered.notify_all();
@@ -70,11 +71,21 @@ std::string ProgramUnderTest() {
   return program != nullptr ? program : "build/muster";
 }
 
+// The command line of a provider, as one word each.
+std::vector<std::string> Provider(const std::string& data_dir, const std::string& catalogue) {
+  return {ProgramUnderTest(), "provider",
+          "--listen",         ":0",
+          "--metrics-addr",   ":0",
+          "--data-dir",       data_dir,
+          "--name",           "m",
+          "--catalogue",      catalogue,
+          "--machines",       std::to_string(kMachines)};
+}
+
 // One life of the program, and a client to it.
 class Life {
  public:
-  Life(const std::string& data_dir, const std::string& catalogue, const std::string& crash_point = {})
-      : process_(Command(data_dir, catalogue, crash_point)) {
+  explicit Life(std::vector<std::string> command) : process_(std::move(command)) {
     const std::string line = process_.WaitForErrorLine("\"msg\":\"listening\"");
     std::smatch found;
     if (!std::regex_search(line, found, std::regex("\"grpc\":\"(127.0.0.1:[0-9]+)\""))) return;  // died on the way
@@ -86,19 +97,6 @@ class Life {
   smoke::Process& process() { return process_; }
 
  private:
-  static std::vector<std::string> Command(const std::string& data_dir, const std::string& catalogue,
-                                          const std::string& crash_point) {
-    std::vector<std::string> command;
-    if (!crash_point.empty()) command = {"env", "MUSTER_CRASH_POINT=" + crash_point};
-    for (const std::string& word :
-         {ProgramUnderTest(), std::string("provider"), std::string("--listen"), std::string(":0"),
-          std::string("--metrics-addr"), std::string(":0"), std::string("--data-dir"), data_dir, std::string("--name"),
-          std::string("m"), std::string("--catalogue"), catalogue, std::string("--machines"),
-          std::to_string(kMachines)}) {
-      command.push_back(word);
-    }
-    return command;
-  }
   smoke::Process process_;
   std::unique_ptr<contract::ProviderPort> client_;
 };
@@ -258,7 +256,7 @@ class Killed : public ::testing::Test {
     std::ofstream(catalogue_) << kCatalogue;
   }
   void Judge() {
-    Life life(dir_.File("data"), catalogue_);
+    Life life(Provider(dir_.File("data"), catalogue_));
     ASSERT_TRUE(life.up()) << life.process().err();
     ExpectRemembered(life.client(), memory_, 1);
     ExpectAllDoneOnce(life.client(), memory_, dir_.File("data") + "/cloud.log");
@@ -275,7 +273,7 @@ TEST_F(Killed, AtRandomMoments) {
   const char* asked = std::getenv("MUSTER_KILLS");
   const int kills = asked != nullptr ? std::stoi(asked) : 10;
   for (int i = 0; i < kills; ++i) {
-    Life life(dir_.File("data"), catalogue_);
+    Life life(Provider(dir_.File("data"), catalogue_));
     ASSERT_TRUE(life.up()) << life.process().err();
     ExpectRemembered(life.client(), memory_, static_cast<uint64_t>(i));
     // A moment drawn in transitions, not in seconds: so many are acknowledged, then the power goes.
@@ -304,7 +302,9 @@ TEST_F(Killed, AtEveryCrashPoint) {
   for (const char* point :
        {"persist.before_commit", "persist.after_commit", "provider.before_answer", "provider.after_answer",
         "provider.before_start", "provider.before_ledger", "provider.after_ledger"}) {
-    Life life(dir_.File("data"), catalogue_, fmt::format("{}:40", point));
+    std::vector<std::string> command = Provider(dir_.File("data"), catalogue_);
+    command.insert(command.begin(), {"env", fmt::format("MUSTER_CRASH_POINT={}:40", point)});
+    Life life(command);
     // Some are passed often enough while it asks again for what was under way: then it dies before it listens.
     const auto dies = [&] { EXPECT_EQ(life.process().Wait(), 128 + SIGKILL) << point << "\n" << life.process().err(); };
     if (life.up()) {
@@ -315,6 +315,51 @@ TEST_F(Killed, AtEveryCrashPoint) {
     if (HasFailure()) return;
   }
   Judge();
+}
+
+// A disk of 4 MB, most of it taken; what takes it is removed when somebody writes to the pipe.
+TEST_F(Killed, OnAFullDisk) {
+  const std::string disk = dir_.File("disk");
+  const std::string pipe = dir_.File("pipe");
+  const std::string command = fmt::format(
+      "mkdir {0} && mount -t tmpfs -o size=4m none {0} && head -c 3400000 /dev/zero > {0}/filler || exit 1\n"
+      "(read -r word < {1}; rm {0}/filler) >/dev/null 2>&1 &\nexec {2}",
+      disk, pipe, fmt::format("{}", fmt::join(Provider(disk + "/data", catalogue_), " ")));
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  Life life({"unshare", "-rm", "sh", "-c", command});
+  ASSERT_TRUE(life.up()) << life.process().err();
+  // Until it says that it is full.
+  std::string refusal;
+  for (uint64_t i = 0; refusal.empty() && i < 100'000; ++i) {
+    const std::string machine = MachineId(i % kMachines);
+    const contract::FenceToken token{"shard-0", 1, memory_.NextSequence()};
+    const auto reply = Ask(life.client(), RequestFor(i % 4, machine, token), 2s);
+    if (reply) {
+      memory_.last[machine] = {
+          .token = token, .kind = i % 4, .operation = std::get<TransitionAck>(*reply).operation_id};
+    } else if (reply.error().code() == Code::kUnavailable) {
+      refusal = reply.error().message();
+    }
+  }
+  EXPECT_NE(refusal.find("state cannot be stored"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("full; free space on its disk"), std::string::npos) << refusal;
+  std::ofstream(pipe) << "free\n";
+  for (bool waits = true; waits;) {
+    const auto got = Ask(life.client(), contract::GetRequest{MachineId(0)}, 2s);
+    waits = !got.has_value();
+    const Code code = waits ? got.error().code() : Code::kOk;
+    ASSERT_TRUE(!waits || code == Code::kUnavailable || code == Code::kDeadlineExceeded) << CodeName(code);
+  }
+  for (const auto& [machine, passed] : memory_.last) {
+    const auto old = Ask(life.client(), RequestFor(passed.kind, machine, passed.token));
+    ASSERT_FALSE(old.has_value()) << machine;
+    EXPECT_EQ(old.error().code(), Code::kFailedPrecondition) << "what was acknowledged is remembered";
+  }
+  contract::FenceToken token{"shard-0", 2, 1};
+  const auto moved = Ask(life.client(), RequestFor(0, MachineId(kMachines - 1), token));
+  EXPECT_TRUE(moved || moved.error().code() == Code::kAborted) << moved.error().ToString();
+  life.process().Signal(SIGTERM);
+  EXPECT_EQ(life.process().Wait(), 0) << life.process().err();
 }
 
 }  // namespace

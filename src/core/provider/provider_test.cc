@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "base/codec.h"
 #include "base/rng.h"
@@ -356,6 +357,36 @@ TEST(ProviderCore, SaveIsTheWholeState) {
   EXPECT_EQ(copy->Save(), bench.core_->Save());
   copy->CheckInvariants();
   EXPECT_EQ(copy->View()->newest_change, bench.core_->View()->newest_change);
+}
+
+std::string FromHex(const std::string& hex) {
+  std::string bytes;
+  for (size_t i = 0; i + 1 < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  return bytes;
+}
+
+// The rows of a provider of format 1: m1 Draining, m2 Failed, m3 Speculative, a fence, a price that moved.
+TEST(ProviderCore, AnOlderStateOpens) {
+  std::ifstream file(MUSTER_SOURCE_DIR "/tests/provider/data/state-format-1.rows");
+  contract::Recovered rows;
+  for (std::string key, value; file >> key >> value;) rows[FromHex(key)] = FromHex(value);
+  ASSERT_EQ(rows.size(), 7u);
+  auto core = Core::Recover({.name = "test"}, {SlotOf("m1"), SlotOf("m2"), SlotOf("m3")}, rows);
+  ASSERT_TRUE(core.has_value()) << core.error().ToString();
+  core->CheckInvariants();
+  const auto machines = core->Machines();
+  EXPECT_EQ(machines[0]->state, MachineState::kDraining);
+  EXPECT_EQ(machines[0]->cluster, "c");
+  EXPECT_EQ(machines[0]->shard_metadata, (std::map<std::string, std::string>{{"k", std::string("\0\xff", 2)}}));
+  EXPECT_EQ(machines[1]->state, MachineState::kFailed);
+  EXPECT_EQ(machines[1]->last_error, "Create failed: RESOURCE_EXHAUSTED: no stock");
+  EXPECT_EQ(machines[2]->price_per_hour.micros, 500'000);
+  std::vector<Core::Effect> effects;
+  core->Step(contract::Wake{}, {}, effects);
+  ASSERT_EQ(effects.size(), 1u) << "nothing to store, one operation to go on with";
+  EXPECT_EQ(std::get<Core::Call>(effects[0]).request.id, "op-0000000000000007-11");
+  core->Step(Asked{.request = 1, .body = CreateRequest{.machine_id = "m1", .fence = {"s", 3, 9}}}, {}, effects);
+  EXPECT_EQ(std::get<Answer>(effects.back()).status.code(), Code::kFailedPrecondition) << "the fence holds";
 }
 
 }  // namespace

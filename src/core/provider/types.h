@@ -57,11 +57,12 @@ struct Observed {
   static constexpr auto Fields() { return std::tuple{Field{"body", &Observed::body}}; }
 };
 
-// Effect. `reply` is there exactly when `status` is OK.
+// Effect. `reply` is there exactly when `status` is OK. Mutable, because whoever carries the effect out takes the reply
+// out of it: a list of 100,000 machines is copied by nobody.
 struct Answer {
   contract::RequestId request = 0;
   Status status;
-  std::optional<contract::ProviderReply> reply;
+  mutable std::optional<contract::ProviderReply> reply;
 
   static constexpr std::string_view kTypeName = "Answer";
   static constexpr auto Fields() {

@@ -95,7 +95,7 @@ void LocalProvider::Emit(const Core::Effect& effect) {
   }
   CRASH_POINT("provider.before_answer");
   if (answer.status.ok()) {
-    done(*answer.reply);
+    done(*std::move(answer.reply));
   } else {
     done(std::unexpected(answer.status));
   }

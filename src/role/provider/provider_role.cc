@@ -25,6 +25,12 @@ ProviderRole::ProviderRole(RoleOptions options)
       .AddGauge("muster_build_info", "1, with the build in the labels.",
                 {{"version", options_.build.version}, {"commit", options_.build.commit}})
       .Set(1);
+  for (size_t state = 0; state < gauges_.size(); ++state) {
+    const std::string name(model::StateName(static_cast<model::MachineState>(state)));
+    gauges_[state] = &metrics_.AddGauge("muster_provider_machines", "Machines by state.", {{"state", name}});
+  }
+  operations_open_ = &metrics_.AddGauge("muster_provider_operations_open", "Operations the backend works on.", {});
+  fenced_ = &metrics_.AddGauge("muster_provider_fenced", "Calls refused by a fence since the start.", {});
   ops_.SetReadyCheck("grpc", [] { return Status(Code::kUnavailable, "not started"); });
 }
 
@@ -94,14 +100,10 @@ void ProviderRole::Ask(contract::ProviderRequest request, Duration timeout, Done
 void ProviderRole::UpdateGauges() {
   const auto view = provider_->View();
   for (const auto& [state, count] : view->machines) {
-    metrics_
-        .AddGauge("muster_provider_machines", "Machines by state.", {{"state", std::string(model::StateName(state))}})
-        .Set(static_cast<double>(count));
+    gauges_[static_cast<size_t>(state)]->Set(static_cast<double>(count));
   }
-  metrics_.AddGauge("muster_provider_operations_open", "Operations the backend is working on.", {})
-      .Set(static_cast<double>(view->operations_open));
-  metrics_.AddGauge("muster_provider_fenced", "Calls refused by a fence since the start.", {})
-      .Set(static_cast<double>(view->fenced));
+  operations_open_->Set(static_cast<double>(view->operations_open));
+  fenced_->Set(static_cast<double>(view->fenced));
 }
 
 }  // namespace muster::provider

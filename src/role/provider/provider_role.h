@@ -7,11 +7,13 @@
 // Thread-safety: one thread calls Start and Stop.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <stop_token>
 #include <string>
 
+#include "base/metrics.h"
 #include "base/status.h"
 #include "contract/provider.h"
 #include "host/address.h"
@@ -66,6 +68,9 @@ class ProviderRole final : public host::Role, private contract::ProviderPort {
   const host::SystemClock clock_;
   std::unique_ptr<host::DataDir> data_dir_;
   host::PrometheusRegistry metrics_;
+  std::array<metrics::Gauge*, 9> gauges_{};  // by state
+  metrics::Gauge* operations_open_ = nullptr;
+  metrics::Gauge* fenced_ = nullptr;
   std::unique_ptr<LocalProvider> provider_;
   std::shared_ptr<grpc::Service> service_;
   host::OpsServer ops_;

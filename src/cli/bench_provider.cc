@@ -1,0 +1,257 @@
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "cli/bench.h"
+#include "cli/verbs.h"
+#include "contract/provider.h"
+#include "core/provider/provider.h"
+#include "host/address.h"
+#include "host/json_object.h"
+#include "host/log_backend.h"
+#include "host/system_clock.h"
+#include "provider/catalogue.h"
+#include "role/provider/provider_role.h"
+#include "rpc/provider_client.h"
+
+namespace muster::cli {
+namespace {
+
+struct Flags {
+  uint64_t machines = 100'000;
+  uint64_t lists = 40;
+  uint64_t deltas = 400;
+  uint64_t transitions = 8'000;
+  std::string data_dir;
+  std::string output = "text";
+};
+constexpr size_t kParallel = 16;
+
+// Raw samples, in milliseconds.
+struct Samples {
+  std::string name;
+  std::vector<double> ms;
+
+  double At(double share) {
+    std::ranges::sort(ms);
+    return ms.empty() ? 0 : ms[std::min(ms.size() - 1, static_cast<size_t>(share * static_cast<double>(ms.size())))];
+  }
+};
+
+class Bench {
+ public:
+  Bench(contract::ProviderPort& port, uint64_t machines, std::string prefix)
+      : port_(port), machines_(machines), prefix_(std::move(prefix)) {}
+
+  Result<contract::ProviderReply> Ask(contract::ProviderRequest request, Samples& samples) {
+    std::mutex mu;
+    std::condition_variable answered;
+    std::optional<Result<contract::ProviderReply>> result;
+    const MonoTime start = clock_.Read().mono;
+    port_.Ask(std::move(request), contract::kProviderListTimeout, [&](Result<contract::ProviderReply> reply) {
+      const std::lock_guard lock(mu);
+      result = std::move(reply);
+      answered.notify_all();
+    });
+    std::unique_lock lock(mu);
+    answered.wait(lock, [&] { return result.has_value(); });
+    samples.ms.push_back(std::chrono::duration<double, std::milli>(clock_.Read().mono - start).count());
+    return *std::move(result);
+  }
+
+  Status Lists(uint64_t count, Samples& samples) {
+    for (uint64_t i = 0; i < count; ++i) {
+      const auto reply = Ask(contract::ListRequest{}, samples);
+      if (!reply) return reply.error();
+      const auto& list = std::get<contract::ListReply>(*reply);
+      if (list.machines.size() != machines_) {
+        return {Code::kInternal, fmt::format("a list has {} of {} machines", list.machines.size(), machines_)};
+      }
+      cursor_ = list.revision;
+    }
+    return {};
+  }
+
+  // Each after one transition, so that there is something to find.
+  Status Deltas(uint64_t count, Samples& samples) {
+    Samples unused;
+    for (uint64_t i = 0; i < count; ++i) {
+      MUSTER_RETURN_IF_ERROR(Transition(i % machines_, unused));
+      auto reply = Ask(contract::ListRequest{.states = {}, .max_results = 0, .since_revision = cursor_}, samples);
+      if (!reply) return reply.error();
+      cursor_ = std::get<contract::ListReply>(*reply).revision;
+    }
+    return {};
+  }
+
+  // 16 at a time; every one stores a fence and, where the machine is Speculative, a transition.
+  Status Transitions(uint64_t count, Samples& samples, double& seconds) {
+    std::atomic<uint64_t> next = 0;
+    std::mutex mu;
+    Status first;
+    std::vector<std::thread> threads;
+    const MonoTime start = clock_.Read().mono;
+    for (size_t t = 0; t < kParallel; ++t) {
+      threads.emplace_back([&] {
+        Samples mine;
+        Status failed;
+        for (uint64_t i = next++; i < count && failed.ok(); i = next++) failed = Transition(i % machines_, mine);
+        const std::lock_guard lock(mu);
+        samples.ms.insert(samples.ms.end(), mine.ms.begin(), mine.ms.end());
+        if (!failed.ok()) first = failed;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    seconds = std::chrono::duration<double>(clock_.Read().mono - start).count();
+    return first;
+  }
+
+ private:
+  Status Transition(uint64_t machine, Samples& samples) {
+    const contract::FenceToken token{"bench", 1, ++sequence_};
+    const auto reply = Ask(
+        contract::CreateRequest{.machine_id = fmt::format("{}-{:06}", prefix_, machine + 1), .fence = token}, samples);
+    // Owned machines are Idle, and 16 callers may overtake each other: both are answers like any other.
+    if (reply || reply.error().code() == Code::kAborted || reply.error().code() == Code::kFailedPrecondition) return {};
+    return reply.error();
+  }
+
+  contract::ProviderPort& port_;
+  const uint64_t machines_;
+  const std::string prefix_;
+  const host::SystemClock clock_;
+  std::string cursor_;
+  std::atomic<int64_t> sequence_ = 0;
+};
+
+// Of the processor, whatever else runs on this machine.
+double ThreadMilliseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
+}
+
+// How long one full list keeps the core from everything else.
+void CoreLists(uint64_t machines, Samples& samples) {
+  const host::SystemClock clock;
+  auto core = provider::Core::Recover({}, provider::MakeSlots(provider::DefaultCatalogue(), "bench", machines), {});
+  if (!core) return;
+  std::vector<provider::Core::Effect> effects;
+  core->Step(contract::Wake{}, clock.Read(), effects);
+  for (int i = 0; i < 50; ++i) {
+    effects.clear();
+    const double start = ThreadMilliseconds();
+    core->Step(provider::Asked{.request = 1, .body = contract::ListRequest{}}, clock.Read(), effects);
+    const contract::ProviderReply handed_over = *std::move(std::get<provider::Answer>(effects.back()).reply);
+    samples.ms.push_back(ThreadMilliseconds() - start);
+  }
+}
+
+double PeakMegabytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+void Report(const Flags& flags, std::vector<Samples>& rows,
+            const std::vector<std::pair<std::string, double>>& numbers) {
+  if (flags.output == "json") {
+    for (Samples& row : rows) {
+      host::JsonObject json;
+      json.Add("what", row.name).Add("samples", row.ms.size()).Add("p50_ms", row.At(0.5)).Add("p99_ms", row.At(0.99));
+      Print(json.Add("max_ms", row.At(1)).Take() + "\n");
+    }
+    host::JsonObject json;
+    for (const auto& [name, value] : numbers) json.Add(name, value);
+    return Print(json.Take() + "\n");
+  }
+  Print(fmt::format("{:<44} {:>8} {:>10} {:>10} {:>10}\n", "milliseconds", "samples", "p50", "p99", "max"));
+  for (Samples& row : rows) {
+    Print(fmt::format("{:<44} {:>8} {:>10.3f} {:>10.3f} {:>10.3f}\n", row.name, row.ms.size(), row.At(0.5),
+                      row.At(0.99), row.At(1)));
+  }
+  for (const auto& [name, value] : numbers) Print(fmt::format("{:<44} {:>8.1f}\n", name, value));
+}
+
+Result<int> BenchProvider(const Flags& flags) {
+  if (flags.machines == 0 || flags.machines > 1'000'000) return InvalidArgument("--machines must be from 1 to 1000000");
+  if (flags.data_dir.empty()) return InvalidArgument("--data-dir is missing; name an empty directory");
+  host::InstallLogBackend(log::Level::kWarn);
+  std::vector<Samples> rows(6);
+  rows[0].name = "full List in the core, processor time";
+  CoreLists(flags.machines, rows[0]);
+  provider::ProviderRole role({.listen = {"127.0.0.1", 0},
+                               .metrics_addr = {"127.0.0.1", 0},
+                               .tls = {},
+                               .data_dir = flags.data_dir,
+                               .journal = {},
+                               .name = "bench",
+                               .catalogue = provider::DefaultCatalogue(),
+                               .machines = flags.machines,
+                               .seed = 1,
+                               .build = {}});
+  if (Status started = role.Start({}); !started.ok()) return std::unexpected(std::move(started));
+  const double empty = PeakMegabytes();
+  MUSTER_ASSIGN_OR_RETURN(const auto client, rpc::MakeProviderClient(role.listen_address().ToString()));
+  Bench bench(*client, flags.machines, "bench");
+  double alone = 0;
+  double beside = 0;
+  rows[1].name = "full List over gRPC, decoded";
+  rows[2].name = "delta List after one change, over gRPC";
+  rows[3].name = "transition, 16 at a time, over gRPC";
+  rows[4].name = "the same while full Lists run without pause";
+  rows[5].name = "those Lists";
+  const auto check = [](Status status) -> Result<int> {
+    if (!status.ok()) return std::unexpected(std::move(status));
+    return 0;
+  };
+  MUSTER_ASSIGN_OR_RETURN(int ok, check(bench.Lists(flags.lists, rows[1])));
+  MUSTER_ASSIGN_OR_RETURN(ok, check(bench.Deltas(flags.deltas, rows[2])));
+  MUSTER_ASSIGN_OR_RETURN(ok, check(bench.Transitions(flags.transitions, rows[3], alone)));
+  std::atomic<bool> done = false;
+  Status listed;
+  std::thread lister([&] {
+    Bench lists(*client, flags.machines, "bench");
+    while (!done && listed.ok()) listed = lists.Lists(1, rows[5]);
+  });
+  const Status moved = bench.Transitions(flags.transitions, rows[4], beside);
+  done = true;
+  lister.join();
+  MUSTER_ASSIGN_OR_RETURN(ok, check(moved));
+  MUSTER_ASSIGN_OR_RETURN(ok, check(listed));
+  const double count = static_cast<double>(flags.transitions);
+  Report(flags, rows,
+         {{"transitions a second", count / alone},
+          {"transitions a second beside Lists", count / beside},
+          {"peak RSS of server and first core, MB", empty},
+          {"peak RSS of server and client, MB", PeakMegabytes()}});
+  role.Stop();
+  return ok;
+}
+
+}  // namespace
+
+void AddBenchProvider(Verb& bench) {
+  const auto flags = std::make_shared<Flags>();
+  bench.AddVerb("provider", "A provider of many machines: lists, changes since, parallel transitions")
+      .Option("--machines", flags->machines, "How many")
+      .Option("--lists", flags->lists, "Full lists to measure")
+      .Option("--deltas", flags->deltas, "Lists since a revision to measure")
+      .Option("--transitions", flags->transitions, "Transitions to measure, 16 at a time")
+      .Path("--data-dir", flags->data_dir, "An empty directory on the disk to measure with")
+      .Choice("-o,--output", flags->output, {"text", "json"}, "Form of the report")
+      .Example("muster bench provider --data-dir /var/tmp/bench --machines 100000")
+      .Run([flags] { return BenchProvider(*flags); });
+}
+
+}  // namespace muster::cli
