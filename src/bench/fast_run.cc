@@ -230,7 +230,7 @@ Status MeasureInventory(Setup& setup, const std::function<void(const Line&)>& se
   line.cpu_micros.clear();
   if (line.allocs) line.allocs = *line.allocs / static_cast<double>(batch);
   if (line.allocs_p50) line.allocs_p50 = *line.allocs_p50 / static_cast<double>(batch);
-  line.settle_max_us = without;
+  line.quiet_us = without;
   TellEngine(setup, *engine, line);
   see(line);
   return {};

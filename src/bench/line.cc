@@ -58,6 +58,7 @@ std::string ToJson(const Line& line) {
     json.Add("p50_cpu_us", Percentile(line.cpu_micros, 50)).Add("p99_cpu_us", Percentile(line.cpu_micros, 99));
   }
   if (line.settle_max_us) json.Add("settle_max_us", *line.settle_max_us);
+  if (line.quiet_us) json.Add("quiet_us", *line.quiet_us);
   if (line.allocs) json.Add("allocs_per_cycle", *line.allocs).Add("allocs_p50", *line.allocs_p50);
   json.Add("hot_bytes_per_machine", line.hot_bytes_per_machine)
       .Add("rss_mb", line.rss_mb)

@@ -45,6 +45,7 @@ struct Line {
   double cost_per_hour = 0;             // once what was bought has come and what was released has gone
   uint64_t digest = 0;                  // cold, full: of the cycle; warm: of the cold cycle and the first 64 after it
   std::optional<double> settle_max_us;  // warm: the longest of the cycles before the samples, the cold one left out
+  std::optional<double> quiet_us;       // change: a cycle without changes, the median
 };
 
 // The p-th percentile of raw samples by nearest rank, p in (0, 100]; samples are not empty (checked).

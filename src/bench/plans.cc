@@ -22,6 +22,7 @@ std::span<const Plan> Plans() {
       Plan{.shape = "aggregated-500k", .warm = true},
       Plan{.shape = "one-to-one-500k"},
       Plan{.shape = "one-to-one-500k-single"},
+      Plan{.shape = "procurement"},
       Plan{.shape = "degenerate-100k"},
       Plan{.shape = "cold-mixed"},
   };

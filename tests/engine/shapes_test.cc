@@ -89,6 +89,51 @@ TEST(Shapes, ScaleMultipliesMachinesAndClusters) {
   EXPECT_EQ((Scale{.times = 1, .parts = 1000}.Of(20)), 1);
 }
 
+TEST(Shapes, BigFleetsAtATenth) {
+  struct Row {
+    std::string_view name;
+    size_t machines, clusters, needs;
+  };
+  for (const Row& row :
+       {Row{"aggregated-500k", 50'000, 5, 80}, Row{"degenerate-100k", 10'000, 5, 500},
+        Row{"inventory-500k", 50'000, 5, 0}, Row{"inventory-60k", 6000, 5, 0}, Row{"inversions-500k", 50'000, 11, 10},
+        Row{"keep-450k", 45'000, 5, 5}, Row{"no-victims-450k", 45'000, 15, 10}, Row{"one-to-one-500k", 50'000, 5, 80},
+        Row{"one-to-one-500k-single", 50'000, 5, 50'000}, Row{"reclaim-500k", 50'000, 5, 15},
+        Row{"uber-500k", 225'200, 200, 46'347}}) {
+    SCOPED_TRACE(row.name);
+    const World tenth = FindShape(row.name)->build({.times = 1, .parts = 10});
+    EXPECT_EQ(tenth.machines.size(), row.machines);
+    EXPECT_EQ(tenth.clusters.size(), row.clusters);
+    EXPECT_EQ(tenth.needs.size(), row.needs);
+  }
+}
+
+TEST(Shapes, DegenerateHasNothingTwice) {
+  const World world = Degenerate100k({.times = 1, .parts = 100});
+  EXPECT_EQ(CountBy<std::string>(world.machines, RackOf).size(), world.machines.size());
+  EXPECT_EQ(CountBy<int64_t>(world.machines, [](const auto& m) { return m.price_per_hour.micros; }).size(),
+            world.machines.size());
+  EXPECT_EQ(CountBy<std::string>(world.needs, [](const auto& n) { return n.profile.fingerprint(); }).size(),
+            world.needs.size());
+}
+
+// Which archetype has how many machines in each tier, and how demand is mixed.
+TEST(Shapes, UberHasItsTiers) {
+  const World world = Uber5k({});
+  const auto state_of = [](const model::Machine& m) { return m.state; };
+  const std::map<MachineState, int64_t> tiers{
+      {MachineState::kSpeculative, 15'000}, {MachineState::kIdle, 1006}, {MachineState::kConfigured, 6520}};
+  EXPECT_EQ(CountBy<MachineState>(world.machines, state_of), tiers);
+  EXPECT_EQ(CountBy<std::string>(world.machines, RackOf).size(), 12U);
+  EXPECT_EQ(world.needs.size(), 4636U);
+  EXPECT_EQ(std::ranges::count_if(world.needs, IsGang), 4456);
+  int64_t pods = 0;  // of tiny-stateless: three quarters of 25,000 a cluster
+  for (const model::Need& need : world.needs) {
+    if (need.profile.interruption() == shapes::BucketOf(32)) pods += need.aggregate.Get("cpu") / 360;
+  }
+  EXPECT_NEAR(static_cast<double>(pods), 20 * 18'853, 20 * 1000);
+}
+
 TEST(Shapes, RealisticHasItsMix) {
   const World world = Realistic50k({});
   const std::map<std::string, int64_t> types{{"c6i.4xlarge", 8500},    {"m6i.2xlarge", 7500},   {"c6i.8xlarge", 7000},

@@ -20,6 +20,7 @@ constexpr std::array kShapes{
     Shape{"no-victims-450k", "450,000 Configured machines, 100 needs that may preempt none of them", NoVictims450k},
     Shape{"one-to-one-500k", "500,000 Idle machines, 800 needs of 625", OneToOne500k},
     Shape{"one-to-one-500k-single", "500,000 Idle machines, 500,000 needs of one", OneToOne500kSingle},
+    Shape{"procurement", "500 needs, each with the choice of 4 to 12 kinds of machines", ProcurementFleet},
     Shape{"realistic-50k", "60,000 Idle machines of 144 classes, 50,000 one-machine needs", Realistic50k},
     Shape{"realistic-50k-same", "realistic-50k with every need a gang", Realistic50kSame},
     Shape{"reclaim-500k", "500,000 Configured machines, two thirds of them unwanted", Reclaim500k},

@@ -59,6 +59,8 @@ World NoVictims450k(Scale scale);
 World OneToOne500k(Scale scale);
 // The same machines; 50 clusters of 10,000 needs of one machine.
 World OneToOne500kSingle(Scale scale);
+// 500 clusters, each with one need and the choice of 4 to 12 kinds of Speculative machines (procurement.h, ample).
+World ProcurementFleet(Scale scale);
 // 60,000 Idle machines of 144 classes; 50 clusters of 1,000 one-machine needs, 15 % of them with Same(rack).
 World Realistic50k(Scale scale);
 // The same with Same(rack) on every need.
