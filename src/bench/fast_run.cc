@@ -26,7 +26,9 @@ constexpr int64_t kDigestedCycles = 64;
 // Until what the cold cycle began has come, the surplus hold has passed and what it let go has drained.
 constexpr int64_t kSettlingCycles = 180;
 
-std::unique_ptr<fast::Engine> NewEngine(const Setup& setup) { return std::make_unique<fast::Engine>(setup.policy); }
+std::unique_ptr<fast::Engine> NewEngine(const Setup& setup) {
+  return std::make_unique<fast::Engine>(setup.policy, &setup.parallel);
+}
 
 void OpenSessions(const Setup& setup, fast::Engine& engine) {
   for (const auto& [name, state] : setup.world.clusters) engine.SetCluster(name, state);
@@ -61,6 +63,13 @@ Outcomes OutcomesOf(const fast::Engine& engine) {
   return outcomes;
 }
 
+void CountBroker(const fast::Engine& engine, Line& line) {
+  const fast::BrokerStats& broker = engine.cycle().broker();
+  line.conflict_fraction = std::max(line.conflict_fraction, broker.conflict_fraction());
+  line.retries += broker.retries;
+  line.displacements += broker.displacements;
+}
+
 void TellEngine(const Setup& setup, const fast::Engine& engine, Line& line) {
   line.decided = engine.demand().order().size();
   line.hot_bytes_per_machine =
@@ -79,6 +88,7 @@ Status MeasureOnce(const Setup& setup, std::string_view temp, const std::functio
     meter.Start();
     timed(*engine);
     meter.Stop();
+    CountBroker(*engine, line);
     const uint64_t digest = CycleDigest(*engine);
     if (line.decided == 0 && line.digest == 0) {
       line.digest = digest;
@@ -158,6 +168,7 @@ Status MeasureWarm(Setup& setup, const std::function<void(const Line&)>& see) {
   }
   const Status status = SampleFor(setup.options.seconds, kLeastWarmSamples, kMostWarmSamples, [&]() -> Status {
     step();
+    CountBroker(*engine, line);
     const int64_t most_short =
         std::max<int64_t>(line.outcomes.unsatisfied, static_cast<int64_t>(engine->unsatisfied()));
     for (const fast::FastAction& action : engine->actions()) line.outcomes.Count(action.kind);
