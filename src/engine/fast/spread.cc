@@ -189,7 +189,7 @@ void Planner::AcquireSpread(NeedId n, Plan& plan) {
   }
   const Amounts deficit = shortage;
   std::vector<SpreadLane> pools[2];
-  for (const size_t pool : {0, 1}) {
+  for (const size_t pool : {size_t{0}, size_t{1}}) {
     Offerers(n, pool == 0 ? MachineState::kIdle : MachineState::kSpeculative, kNoId, offerers_);
     std::ranges::sort(offerers_, [](const Offerer& a, const Offerer& b) {
       return std::tuple(a.cost, a.size, a.group) < std::tuple(b.cost, b.size, b.group);
