@@ -21,7 +21,7 @@ const Plan& PlanOf(std::string_view shape) {
   return Plans().front();
 }
 
-std::map<std::string, Line> Run(std::string_view shape, const EngineOptions& options, Parallel& parallel) {
+std::map<std::string, Line> Measured(std::string_view shape, const EngineOptions& options, Parallel& parallel) {
   std::map<std::string, Line> lines;
   const Status status =
       RunEngineShape(PlanOf(shape), options, parallel, [&](const Line& line) { lines.emplace(line.temp, line); });
@@ -29,9 +29,9 @@ std::map<std::string, Line> Run(std::string_view shape, const EngineOptions& opt
   return lines;
 }
 
-std::map<std::string, Line> Run(std::string_view shape, const EngineOptions& options) {
+std::map<std::string, Line> Measured(std::string_view shape, const EngineOptions& options) {
   InlineParallel in_turn;
-  return Run(shape, options, in_turn);
+  return Measured(shape, options, in_turn);
 }
 
 TEST(EngineBench, EveryShapeHasOnePlan) {
@@ -58,8 +58,8 @@ TEST(EngineBench, DigestsOfBothEnginesAgree) {
                                      {"uber-5k", 0.05},
                                      {"degenerate-100k", 0.02}}) {
     SCOPED_TRACE(shape);
-    const Line fast = Run(shape, {.seconds = 1e-6, .scale = scale}).at("cold");
-    const Line plain = Run(shape, {.engine = "reference", .seconds = 1e-6, .scale = scale}).at("cold");
+    const Line fast = Measured(shape, {.seconds = 1e-6, .scale = scale}).at("cold");
+    const Line plain = Measured(shape, {.engine = "reference", .seconds = 1e-6, .scale = scale}).at("cold");
     EXPECT_EQ(fast.digest, plain.digest);
     EXPECT_EQ(fast.decided, plain.decided);
     EXPECT_EQ(fast.outcomes.bootstraps, plain.outcomes.bootstraps);
@@ -69,23 +69,23 @@ TEST(EngineBench, DigestsOfBothEnginesAgree) {
 }
 
 TEST(EngineBench, DigestDependsNeitherOnSecondsNorOnWorkers) {
-  const auto once = Run("uber-5k", {.seconds = 1e-6, .scale = 0.1});
+  const auto once = Measured("uber-5k", {.seconds = 1e-6, .scale = 0.1});
   ShuffledParallel shuffled(7, 8);
-  const auto again = Run("uber-5k", {.seconds = 0.5, .scale = 0.1}, shuffled);
+  const auto again = Measured("uber-5k", {.seconds = 0.5, .scale = 0.1}, shuffled);
   for (const char* temp : {"cold", "full", "warm"}) EXPECT_EQ(once.at(temp).digest, again.at(temp).digest) << temp;
   EXPECT_NE(once.at("cold").digest, once.at("warm").digest);
 }
 
 // Demand breathes, machines fail and come back, and the fleet follows without anybody staying short.
 TEST(EngineBench, WarmCyclesHaveSomethingToDo) {
-  const Line warm = Run("uber-5k", {.seconds = 1e-6, .scale = 0.5}).at("warm");
+  const Line warm = Measured("uber-5k", {.seconds = 1e-6, .scale = 0.5}).at("warm");
   EXPECT_EQ(warm.micros.size(), 300U);
   EXPECT_GT(warm.outcomes.bootstraps + warm.outcomes.provisions, 0);
   EXPECT_GT(warm.cost_per_hour, 0);
 }
 
 TEST(EngineBench, UberFoldsAsItIsKnownTo) {
-  const Line line = Run("uber-5k", {.seconds = 1e-6}).at("full");
+  const Line line = Measured("uber-5k", {.seconds = 1e-6}).at("full");
   EXPECT_EQ(line.machines, 22'526U);
   EXPECT_EQ(line.clusters, 20U);
   EXPECT_EQ(line.needs, 4636U);
@@ -93,21 +93,21 @@ TEST(EngineBench, UberFoldsAsItIsKnownTo) {
 }
 
 TEST(EngineBench, PreemptionAndReclaimCountsAreThoseOfTheShape) {
-  const Line inversions = Run("inversions-500k", {.seconds = 1e-6, .scale = 0.1}).at("full");
+  const Line inversions = Measured("inversions-500k", {.seconds = 1e-6, .scale = 0.1}).at("full");
   EXPECT_EQ(inversions.outcomes.preempts, 50);
-  const Line none = Run("no-victims-450k", {.seconds = 1e-6, .scale = 0.1}).at("full");
+  const Line none = Measured("no-victims-450k", {.seconds = 1e-6, .scale = 0.1}).at("full");
   EXPECT_EQ(none.outcomes.preempts, 0);
   EXPECT_EQ(none.outcomes.unsatisfied, 10);
   // Two of three needs of a cluster are for types it has none of, and what it has left over is what others want.
-  const Line reclaim = Run("reclaim-500k", {.seconds = 1e-6, .scale = 0.1}).at("full");
+  const Line reclaim = Measured("reclaim-500k", {.seconds = 1e-6, .scale = 0.1}).at("full");
   EXPECT_EQ(reclaim.outcomes.preempts + reclaim.outcomes.reclaims, 33'335);
-  const Line keep = Run("keep-450k", {.seconds = 1e-6, .scale = 0.02}).at("full");
+  const Line keep = Measured("keep-450k", {.seconds = 1e-6, .scale = 0.02}).at("full");
   EXPECT_EQ(keep.outcomes.preempts + keep.outcomes.reclaims, 0);
   EXPECT_EQ(keep.outcomes.unsatisfied, 1);
 }
 
 TEST(EngineBench, InventoryIsListedAndChanged) {
-  const auto lines = Run("inventory-60k", {.seconds = 1e-6, .scale = 0.1});
+  const auto lines = Measured("inventory-60k", {.seconds = 1e-6, .scale = 0.1});
   EXPECT_EQ(lines.at("cold").machines, 6000U);
   EXPECT_EQ(lines.at("cold").needs, 0U);
   EXPECT_EQ(lines.at("change").micros.size(), 20U);

@@ -12,8 +12,8 @@ namespace muster::provider {
 namespace {
 
 template <class T>
-contract::Write Row(std::string key, const T& value) {
-  return {.key = std::move(key), .value = codec::ToBytes(value)};
+contract::Write Row(const std::string& key, const T& value) {
+  return {.key = key, .value = codec::ToBytes(value)};
 }
 
 // What a slot says of a machine whatever its state.
@@ -118,7 +118,7 @@ Status Core::AddSlots(std::vector<contract::Slot> slots) {
   std::vector<bool> has_slot(rows_.size(), false);
   const size_t stored = rows_.size();
   for (size_t i = 0; i < slots.size(); ++i) {
-    contract::Slot& slot = slots[i];
+    const contract::Slot& slot = slots[i];
     MUSTER_RETURN_IF_ERROR(model::CheckStructure(slot.machine));
     if (i > 0 && slots[i - 1].machine.id == slot.machine.id) {
       return {Code::kInvalidArgument, fmt::format("two machines have the id {}", codec::Quote(slot.machine.id))};

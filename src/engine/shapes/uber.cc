@@ -38,6 +38,7 @@ struct Kind {
   bool strict = false;  // DoNotSchedule
 };
 
+// NOLINTNEXTLINE(readability-function-size): a table
 std::array<Kind, kKinds> Catalogue() {
   const Size gpu_pod{8000, 32 * kGi, 1};
   const Size gpu_node{64'000, 256 * kGi, 8};
