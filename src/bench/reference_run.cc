@@ -21,7 +21,9 @@ Status RunReference(const Setup& setup, const std::function<void(const Line&)>& 
             fmt::format("{}: the reference engine looks at every machine for every need, and {} x {} would take it "
                         "minutes or hours; give a --scale below {:.2g}",
                         setup.plan.shape, setup.world.machines.size(), setup.world.needs.size(),
-                        setup.options.scale * std::sqrt(static_cast<double>(kMostPairs) / static_cast<double>(pairs)))};
+                        std::floor(100 * setup.options.scale *
+                                   std::sqrt(static_cast<double>(kMostPairs) / static_cast<double>(pairs))) /
+                            100)};
   }
   std::map<std::string_view, int64_t> price;
   for (const model::Machine& machine : setup.world.machines) price[machine.id] = machine.price_per_hour.micros;
