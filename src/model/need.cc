@@ -7,6 +7,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "base/hash.h"
 #include "model/names.h"
 
 namespace muster::model {
@@ -18,6 +19,21 @@ WallTime EarliestKnown(WallTime a, WallTime b) {
 }
 
 }  // namespace
+
+uint64_t RowDigest(const Need& need) {
+  Hasher hasher;
+  hasher.Add(need.profile.fingerprint());
+  hasher.Add(need.group);
+  for (const auto* resources : {&need.aggregate, &need.min_unit}) {
+    hasher.Add(resources->entries().size());
+    for (const auto& [name, amount] : resources->entries()) {
+      hasher.Add(name);
+      hasher.Add(static_cast<uint64_t>(amount));
+    }
+  }
+  hasher.Add(static_cast<uint64_t>(need.arrival.time_since_epoch().count()));
+  return hasher.value();
+}
 
 Result<std::vector<Need>> Aggregate(const std::vector<Need>& needs) {
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, Need> sums;

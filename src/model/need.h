@@ -1,9 +1,13 @@
 // Need: one cluster's aggregate demand for one profile. It says how much, never how many machines: that is the answer.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "model/profile.h"
@@ -20,7 +24,16 @@ struct Need {
   WallTime arrival;     // when the shard first accepted it; zero: unknown
 
   bool operator==(const Need&) const = default;
+  static constexpr std::string_view kTypeName = "Need";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"cluster", &Need::cluster},     Field{"profile", &Need::profile},
+                      Field{"aggregate", &Need::aggregate}, Field{"min_unit", &Need::min_unit},
+                      Field{"group", &Need::group},         Field{"arrival", &Need::arrival}};
+  }
 };
+
+// Everything a need says but its cluster, as one number: a row of a roll-up that did not change is told by it.
+uint64_t RowDigest(const Need& need);
 
 // Sums needs of equal (cluster, fingerprint, group): aggregates added, min_units maxed per dimension, the earliest
 // known arrival kept. Result in order of (cluster, fingerprint, group). OUT_OF_RANGE when a sum does not fit.

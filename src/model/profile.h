@@ -20,6 +20,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/codec.h"
 #include "base/fields.h"
 #include "model/penalty.h"
 #include "model/requirement.h"
@@ -56,6 +57,16 @@ class Profile {
   const std::string& fingerprint() const { return body_->fingerprint; }
 
   bool operator==(const Profile& other) const { return fingerprint() == other.fingerprint(); }
+
+  friend void Encode(codec::Writer& writer, const Profile& profile) { codec::Encode(writer, profile.parts()); }
+  // Parts that are not in canonical form would be a second spelling of the same profile.
+  friend bool Decode(codec::Reader& reader, Profile& profile) {
+    ProfileParts parts;
+    if (!codec::Decode(reader, parts)) return false;
+    profile = Profile(parts);
+    return profile.parts() == parts;
+  }
+  friend std::string Describe(const Profile& profile) { return codec::Describe(profile.fingerprint()); }
 
  private:
   struct Body {

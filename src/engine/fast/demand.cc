@@ -7,7 +7,6 @@
 #include <map>
 #include <tuple>
 
-#include "base/hash.h"
 #include "base/probe.h"
 #include "model/quantity.h"
 
@@ -53,21 +52,6 @@ Amounts Max(const Amounts& a, const Amounts& b) {
 }
 
 }  // namespace
-
-uint64_t RowDigest(const model::Need& need) {
-  Hasher hasher;
-  hasher.Add(need.profile.fingerprint());
-  hasher.Add(need.group);
-  for (const auto* resources : {&need.aggregate, &need.min_unit}) {
-    hasher.Add(resources->entries().size());
-    for (const auto& [name, amount] : resources->entries()) {
-      hasher.Add(name);
-      hasher.Add(static_cast<uint64_t>(amount));
-    }
-  }
-  hasher.Add(static_cast<uint64_t>(need.arrival.time_since_epoch().count()));
-  return hasher.value();
-}
 
 ProfileId Demand::Learn(const model::Profile& profile) {
   const std::string* shared = &profile.fingerprint();

@@ -24,8 +24,7 @@ struct Rollup {
   std::span<const model::Need> rows;
   std::span<const uint64_t> digests;  // RowDigest of each
 };
-// Everything a row says; the cluster is not part of it.
-uint64_t RowDigest(const model::Need& need);
+using model::RowDigest;
 
 // What is known of a profile once a need has shown it.
 struct ProfileInfo {

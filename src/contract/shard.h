@@ -1,0 +1,349 @@
+// What operators ask of a running shard, as plain values: what it thinks of every need and machine, what it did lately,
+// and the few things they may tell it to do. bigfleet.v1alpha1.ShardRead and muster.v1.Fleet are these on the wire
+// (docs/wire.md).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+#include "base/fields.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "contract/provider.h"
+#include "model/machine.h"
+#include "model/need.h"
+#include "model/reason.h"
+#include "model/resources.h"
+
+namespace muster::contract {
+
+// --- questions
+
+// Needs in the order of decision. No cluster: all of them. `limit` 0: no limit.
+struct InspectNeeds {
+  std::string cluster_id;
+  int32_t limit = 0;
+
+  static constexpr std::string_view kTypeName = "InspectNeeds";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"cluster_id", &InspectNeeds::cluster_id}, Field{"limit", &InspectNeeds::limit}};
+  }
+};
+
+// Machines in the order of their ids. No states: all. No cluster: every cluster's, and unbound ones.
+struct ListMachines {
+  std::vector<model::MachineState> states;
+  std::string cluster_id;
+
+  static constexpr std::string_view kTypeName = "ListMachines";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"states", &ListMachines::states}, Field{"cluster_id", &ListMachines::cluster_id}};
+  }
+};
+
+// The latest first. `limit` 0: as many as the shard keeps.
+struct ListActions {
+  std::string cluster_id;
+  int32_t limit = 0;
+
+  static constexpr std::string_view kTypeName = "ListActions";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"cluster_id", &ListActions::cluster_id}, Field{"limit", &ListActions::limit}};
+  }
+};
+
+// Clusters by id: sessions, roll-ups held or refused, pauses.
+struct ListClusters {
+  static constexpr std::string_view kTypeName = "ListClusters";
+  static constexpr auto Fields() { return std::tuple{}; }
+};
+
+struct NeedRef {
+  std::string cluster_id;
+  std::string fingerprint;
+  std::string group;
+
+  bool operator==(const NeedRef&) const = default;
+  static constexpr std::string_view kTypeName = "NeedRef";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"cluster_id", &NeedRef::cluster_id}, Field{"fingerprint", &NeedRef::fingerprint},
+                      Field{"group", &NeedRef::group}};
+  }
+};
+
+// Why a machine (by id) or a need is where it is.
+struct Explain {
+  std::variant<std::string, NeedRef> subject;
+
+  static constexpr std::string_view kTypeName = "Explain";
+  static constexpr auto Fields() { return std::tuple{Field{"subject", &Explain::subject}}; }
+};
+
+// --- orders
+
+// Numbers are the wire's. Decisions are made in every mode; only kActive carries them out.
+enum class ActuationMode : uint8_t { kUnspecified = 0, kActive = 1, kDryRun = 2, kPaused = 3 };
+constexpr std::string_view ActuationModeName(ActuationMode mode) {
+  constexpr std::string_view kNames[] = {"unspecified", "active", "dry-run", "paused"};
+  return kNames[static_cast<size_t>(mode) % 4];
+}
+
+// No cluster: the whole shard. Sticks over restarts. The reason is for the audit log.
+struct SetActuation {
+  std::string cluster_id;
+  ActuationMode mode = ActuationMode::kUnspecified;
+  std::string reason;
+
+  static constexpr std::string_view kTypeName = "SetActuation";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"cluster_id", &SetActuation::cluster_id}, Field{"mode", &SetActuation::mode},
+                      Field{"reason", &SetActuation::reason}};
+  }
+};
+
+// Gives a Failed machine back and gets it again, without waiting for the policy.
+struct RepairMachine {
+  std::string machine_id;
+
+  static constexpr std::string_view kTypeName = "RepairMachine";
+  static constexpr auto Fields() { return std::tuple{Field{"machine_id", &RepairMachine::machine_id}}; }
+};
+
+// Drops a Failed machine from the inventory until the provider reports another state of it.
+struct ForgetMachine {
+  std::string machine_id;
+
+  static constexpr std::string_view kTypeName = "ForgetMachine";
+  static constexpr auto Fields() { return std::tuple{Field{"machine_id", &ForgetMachine::machine_id}}; }
+};
+
+using ShardRequest = std::variant<InspectNeeds, ListMachines, ListActions, ListClusters, Explain, SetActuation,
+                                  RepairMachine, ForgetMachine>;
+
+// --- answers
+
+struct MatchingSupply {  // machines that match the need and can host its smallest unit
+  int64_t idle = 0;
+  int64_t configured = 0;
+  int64_t speculative = 0;
+
+  bool operator==(const MatchingSupply&) const = default;
+  static constexpr std::string_view kTypeName = "MatchingSupply";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"idle", &MatchingSupply::idle}, Field{"configured", &MatchingSupply::configured},
+                      Field{"speculative", &MatchingSupply::speculative}};
+  }
+};
+
+struct DomainCoverage {
+  std::string domain;
+  int32_t coverage_per_mille = 0;
+  bool satisfiable = false;
+
+  bool operator==(const DomainCoverage&) const = default;
+  static constexpr std::string_view kTypeName = "DomainCoverage";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"domain", &DomainCoverage::domain},
+                      Field{"coverage_per_mille", &DomainCoverage::coverage_per_mille},
+                      Field{"satisfiable", &DomainCoverage::satisfiable}};
+  }
+};
+
+// What became of one need in the cycle. The wire's need is `need`, its cluster, arrival and fingerprint included.
+struct NeedView {
+  model::Need need;
+  bool satisfied = false;
+  model::Resources residual;
+  int32_t claimed_machines = 0;
+  int32_t bootstraps = 0;
+  int32_t provisions = 0;
+  std::string same_domain;  // gangs: the chosen one
+  bool same_satisfiable = false;
+  bool parked = false;
+  int32_t parked_age_cycles = 0;
+  int32_t age_cycles_unmet = 0;
+  model::Reason reason = model::Reason::kNone;  // why it is short
+  MatchingSupply supply;
+  int32_t victims = 0;
+  model::Resources capacity_freed;  // by the victims
+  std::vector<DomainCoverage> same_candidates;
+  bool has_session = true;
+
+  bool operator==(const NeedView&) const = default;
+  static constexpr std::string_view kTypeName = "NeedView";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"need", &NeedView::need},
+                      Field{"satisfied", &NeedView::satisfied},
+                      Field{"residual", &NeedView::residual},
+                      Field{"claimed_machines", &NeedView::claimed_machines},
+                      Field{"bootstraps", &NeedView::bootstraps},
+                      Field{"provisions", &NeedView::provisions},
+                      Field{"same_domain", &NeedView::same_domain},
+                      Field{"same_satisfiable", &NeedView::same_satisfiable},
+                      Field{"parked", &NeedView::parked},
+                      Field{"parked_age_cycles", &NeedView::parked_age_cycles},
+                      Field{"age_cycles_unmet", &NeedView::age_cycles_unmet},
+                      Field{"reason", &NeedView::reason},
+                      Field{"supply", &NeedView::supply},
+                      Field{"victims", &NeedView::victims},
+                      Field{"capacity_freed", &NeedView::capacity_freed},
+                      Field{"same_candidates", &NeedView::same_candidates},
+                      Field{"has_session", &NeedView::has_session}};
+  }
+};
+
+// `total` counts after the filter and before the limit. Before the first cycle: cycle 0, no rows.
+struct NeedsInspected {
+  int64_t cycle = 0;
+  WallTime computed_at;
+  int32_t total = 0;
+  std::vector<NeedView> needs;
+
+  static constexpr std::string_view kTypeName = "NeedsInspected";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"cycle", &NeedsInspected::cycle}, Field{"computed_at", &NeedsInspected::computed_at},
+                      Field{"total", &NeedsInspected::total}, Field{"needs", &NeedsInspected::needs}};
+  }
+};
+
+struct MachineView {
+  MachineRecord machine;
+  std::string need_fingerprint;  // the need it was last claimed for
+  std::string need_group;
+  model::Reason reason = model::Reason::kNone;  // why it is where it is
+
+  bool operator==(const MachineView&) const = default;
+  static constexpr std::string_view kTypeName = "MachineView";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"machine", &MachineView::machine},
+                      Field{"need_fingerprint", &MachineView::need_fingerprint},
+                      Field{"need_group", &MachineView::need_group}, Field{"reason", &MachineView::reason}};
+  }
+};
+
+struct MachinesListed {
+  std::vector<MachineView> machines;
+
+  static constexpr std::string_view kTypeName = "MachinesListed";
+  static constexpr auto Fields() { return std::tuple{Field{"machines", &MachinesListed::machines}}; }
+};
+
+// One decided action and what became of it. `outcome` is "pending" while it is under way, "suppressed" or "dryrun"
+// where a mode kept it from being carried out, else how it ended: "success", or the kind of failure, with its message
+// as `error`.
+struct ActionView {
+  int64_t cycle = 0;
+  WallTime decided;
+  std::string kind;  // Bootstrap, Provision, Preempt, Reclaim, Delete, Repair
+  std::string machine_id;
+  std::string cluster_id;
+  std::string need_fingerprint;
+  std::string need_group;
+  model::Reason reason = model::Reason::kNone;
+  int64_t grace_seconds = 0;
+  std::string outcome;
+  std::string error;
+
+  bool operator==(const ActionView&) const = default;
+  static constexpr std::string_view kTypeName = "ActionView";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"cycle", &ActionView::cycle},
+                      Field{"decided", &ActionView::decided},
+                      Field{"kind", &ActionView::kind},
+                      Field{"machine_id", &ActionView::machine_id},
+                      Field{"cluster_id", &ActionView::cluster_id},
+                      Field{"need_fingerprint", &ActionView::need_fingerprint},
+                      Field{"need_group", &ActionView::need_group},
+                      Field{"reason", &ActionView::reason},
+                      Field{"grace_seconds", &ActionView::grace_seconds},
+                      Field{"outcome", &ActionView::outcome},
+                      Field{"error", &ActionView::error}};
+  }
+};
+
+struct ActionsListed {
+  std::vector<ActionView> actions;
+
+  static constexpr std::string_view kTypeName = "ActionsListed";
+  static constexpr auto Fields() { return std::tuple{Field{"actions", &ActionsListed::actions}}; }
+};
+
+struct ClusterView {
+  std::string cluster_id;
+  bool session = false;
+  bool gate_open = false;
+  ActuationMode mode = ActuationMode::kActive;
+  int32_t needs = 0;               // rows of the accepted demand
+  int32_t configured = 0;          // machines bound to it
+  int32_t held_rollups = 0;        // suspicious ones in a row; the third is accepted
+  std::string last_refusal;        // why the latest refused or held roll-up was not applied; empty after a good one
+  int32_t reclaims_in_window = 0;  // of the budget
+
+  bool operator==(const ClusterView&) const = default;
+  static constexpr std::string_view kTypeName = "ClusterView";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"cluster_id", &ClusterView::cluster_id},
+                      Field{"session", &ClusterView::session},
+                      Field{"gate_open", &ClusterView::gate_open},
+                      Field{"mode", &ClusterView::mode},
+                      Field{"needs", &ClusterView::needs},
+                      Field{"configured", &ClusterView::configured},
+                      Field{"held_rollups", &ClusterView::held_rollups},
+                      Field{"last_refusal", &ClusterView::last_refusal},
+                      Field{"reclaims_in_window", &ClusterView::reclaims_in_window}};
+  }
+};
+
+struct ClustersListed {
+  std::vector<ClusterView> clusters;
+
+  static constexpr std::string_view kTypeName = "ClustersListed";
+  static constexpr auto Fields() { return std::tuple{Field{"clusters", &ClustersListed::clusters}}; }
+};
+
+struct Explained {
+  int64_t cycle = 0;
+  std::vector<std::string> lines;
+
+  static constexpr std::string_view kTypeName = "Explained";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"cycle", &Explained::cycle}, Field{"lines", &Explained::lines}};
+  }
+};
+
+struct ActuationSet {
+  ActuationMode previous = ActuationMode::kUnspecified;
+
+  static constexpr std::string_view kTypeName = "ActuationSet";
+  static constexpr auto Fields() { return std::tuple{Field{"previous", &ActuationSet::previous}}; }
+};
+
+// The order to repair or forget was taken.
+struct OrderTaken {
+  static constexpr std::string_view kTypeName = "OrderTaken";
+  static constexpr auto Fields() { return std::tuple{}; }
+};
+
+using ShardReply =
+    std::variant<NeedsInspected, MachinesListed, ActionsListed, ClustersListed, Explained, ActuationSet, OrderTaken>;
+
+// The port. Thread-safety: any thread may ask, and `done` may run on any thread, also before Ask returns; it must not
+// block.
+class ShardPort {
+ public:
+  using Answer = std::function<void(Result<ShardReply>)>;
+
+  virtual ~ShardPort() = default;
+  // `done` runs exactly once: the reply that belongs to the request, or why there is none: INVALID_ARGUMENT naming the
+  // field, NOT_FOUND for a machine or need the shard does not have, ABORTED for a machine that is not Failed,
+  // UNAVAILABLE until the shard has seen its machines or while its state cannot be stored.
+  virtual void Ask(ShardRequest request, Answer done) = 0;
+};
+
+}  // namespace muster::contract
