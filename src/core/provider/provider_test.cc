@@ -335,6 +335,23 @@ TEST(ProviderCore, AnotherCatalogueShowsAsChanges) {
   EXPECT_EQ(Ids(bench.List()), (std::vector<std::string>{"m1", "m2"})) << "hardware stays, promises go";
 }
 
+TEST(ProviderCore, NumbersOfAForgottenMachineAreNotGivenAgain) {
+  Bench bench({SlotOf("m1"), SlotOf("m2")});
+  bench.Configured("m1", "c");
+  bench.SetSlots({SlotOf("m2")});
+  bench.Restart();
+  bench.Accepted(DrainRequest{.machine_id = "m1"});
+  bench.End();
+  const std::string last = bench.Accepted(DeleteRequest{.machine_id = "m1"});
+  bench.End();
+  const std::string before = bench.List().revision;
+  bench.Restart();
+  EXPECT_EQ(Ids(bench.List()), std::vector<std::string>{"m2"}) << "m1 is gone, and with it the newest change";
+  EXPECT_NE(bench.Accepted(CreateRequest{.machine_id = "m2"}), last);
+  bench.End();
+  EXPECT_EQ(Ids(bench.List({.since_revision = before})), std::vector<std::string>{"m2"}) << "no change is skipped";
+}
+
 TEST(ProviderCore, SaysWhatItCannotRead) {
   const auto core = Core::Recover({}, {SlotOf("m1"), SlotOf("m1")}, {});
   ASSERT_FALSE(core.has_value());

@@ -29,6 +29,13 @@ model::Machine WithTermsOf(model::Machine machine, const model::Machine& slot) {
   return machine;
 }
 
+const std::string& IdOf(const contract::Slot& slot) { return slot.machine.id; }
+
+// `slots` are in id order.
+bool HasSlot(const std::vector<contract::Slot>& slots, const std::string& id) {
+  return std::ranges::binary_search(slots, id, {}, IdOf);
+}
+
 }  // namespace
 
 static_assert(contract::Core<Core>);
@@ -111,9 +118,13 @@ Status Core::ReadRow(const std::string& key, const std::string& bytes) {
 // Rows are in id order, because their keys are. Slots without a row become rows that are not stored: their numbers
 // follow from the numbering.
 Status Core::AddSlots(std::vector<contract::Slot> slots) {
-  std::ranges::sort(slots, {}, [](const contract::Slot& slot) -> const std::string& { return slot.machine.id; });
+  std::ranges::sort(slots, {}, IdOf);
   const uint64_t digest = codec::Digest(slots);
-  const bool same_slots = digest == numbering_.slots_digest;
+  // With a forgotten row go its numbers, which may be the newest: without others above them they would be given again.
+  const bool forgets = std::ranges::any_of(rows_, [&](const MachineRow& row) {
+    return row.machine->state == model::MachineState::kSpeculative && !HasSlot(slots, row.machine->id);
+  });
+  const bool same_slots = digest == numbering_.slots_digest && !forgets;
   if (!same_slots) Renumber(digest, slots.size());
   std::vector<bool> has_slot(rows_.size(), false);
   const size_t stored = rows_.size();
@@ -145,7 +156,8 @@ Status Core::AddSlots(std::vector<contract::Slot> slots) {
   return {};
 }
 
-// The slots are others than before: their numbers lie above all that were, and prices begin again at theirs.
+// The slots are others than before, or a row is forgotten: the slots' numbers lie above all that were, and prices begin
+// again at theirs.
 void Core::Renumber(uint64_t digest, size_t slots) {
   const bool first_start = numbering_.slots_digest == 0;
   uint64_t newest = numbering_.first + numbering_.slots;
