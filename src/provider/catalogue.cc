@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/check.h"
 #include "model/text_reader.h"
@@ -128,7 +129,9 @@ void ReadPriceMoves(TextReader reader, PriceMoves& moves) {
 
 MachineType ReadType(TextReader& reader, const Catalogue& catalogue) {
   MachineType type;
-  reader.Field("name").Require().Read(type.name);
+  TextReader name = reader.Field("name").Require();
+  name.Read(type.name);
+  if (name.ok() && type.name.empty()) name.Fail("must not be empty");
   reader.Field("capacity").Require().Read(type.capacity_type, model::ParseCapacityType);
   reader.Field("resources").Require().Read(type.resources);
   reader.Field("allocatable").Read(type.allocatable);
@@ -177,6 +180,9 @@ Result<Catalogue> ReadCatalogue(std::string_view text, std::string_view source) 
   TextReader zones = root.Field("zones").Require();
   zones.Read(catalogue.zones);
   if (zones.ok() && catalogue.zones.empty()) zones.Fail("name at least one zone");
+  const std::set<std::string> names(catalogue.zones.begin(), catalogue.zones.end());
+  if (names.size() < catalogue.zones.size()) zones.Fail("a zone is named twice");
+  if (names.contains("")) zones.Fail("a zone's name must not be empty");
   TextReader racks = root.Field("racks");
   uint64_t count = catalogue.racks;
   racks.Read(count);

@@ -14,6 +14,7 @@ namespace {
 using contract::OperationKind;
 
 constexpr uint64_t kMillion = 1'000'000;
+constexpr model::Probability kCertain{1'000'000};
 constexpr uint64_t kMostHours = 24 * 365;  // an interruption that is drawn later than this never comes
 
 bool Happens(Rng& rng, model::Probability chance) {
@@ -59,6 +60,7 @@ void SimBackend::Adopt(std::span<const contract::MachineRecord> machines, Now no
     const model::Machine& machine = *record;
     if (machine.host.empty() || machine.state == model::MachineState::kFailed) continue;
     AddHost(machine.id, machine.instance_type, machine.host.ref, now);
+    if (machine.interruption_probability == kCertain) HasNotice(machine.id, now);
   }
   for (const MachineType& type : catalogue_.types) {
     if (type.price_moves.every == Duration::zero()) continue;
@@ -173,6 +175,16 @@ void SimBackend::AddHost(const std::string& machine_id, const std::string& type,
   const MonoTime due = now.mono + std::max<Duration>(life - catalogue_.notice, Duration::zero());
   hosts_.emplace(machine_id, Host{.ref = ref, .due = due});
   due_.emplace(due, Due::kHost, machine_id, 0);
+}
+
+// Its notice was given before the start: the rest of it begins again, its life does not.
+void SimBackend::HasNotice(const std::string& machine_id, Now now) {
+  const auto host = hosts_.find(machine_id);
+  if (host == hosts_.end()) return;
+  due_.erase({host->second.due, Due::kHost, machine_id, 0});
+  host->second.noticed = true;
+  host->second.due = now.mono + catalogue_.notice;
+  due_.emplace(host->second.due, Due::kHost, machine_id, 0);
 }
 
 void SimBackend::DropHost(const std::string& machine_id) {

@@ -67,6 +67,7 @@ class SimBackend final : public Backend {
   const MachineType& TypeOf(const std::string& name) const;
   OperationEnded End(const Running& running, Now now);
   void AddHost(const std::string& machine_id, const std::string& type, const std::string& ref, Now now);
+  void HasNotice(const std::string& machine_id, Now now);
   void DropHost(const std::string& machine_id);
   void Forget(const std::string& machine_id);
   void HostIsDue(const std::string& machine_id, Now now, std::vector<Report>& out);

@@ -79,8 +79,12 @@ TEST(Catalogue, SaysWhereItIsWrong) {
   };
   EXPECT_EQ(error("zones: [a]"), "c.yaml:1:1: types: this field is required");
   EXPECT_EQ(error("zones: []\ntypes: []"), "c.yaml:1:8: zones: name at least one zone");
+  EXPECT_EQ(error("zones: [a, b, a]\ntypes: []"), "c.yaml:1:8: zones: a zone is named twice");
+  EXPECT_EQ(error("zones: [\"\"]\ntypes: []"), "c.yaml:1:8: zones: a zone's name must not be empty");
   const std::string head = "zones: [a]\ntypes:\n  - {name: t, capacity: spot, resources: {cpu: 1}, price: 1";
   EXPECT_EQ(error(head + "}"), "accepted");
+  EXPECT_EQ(error("zones: [a]\ntypes:\n  - {name: '', capacity: spot, resources: {cpu: 1}, price: 1}"),
+            "c.yaml:3:12: types[0].name: must not be empty");
   EXPECT_NE(error(head + ", zones: [b]}").find("b is not among the zones"), std::string::npos);
   EXPECT_NE(error(head + ", create: {median: 5s, p99: 1s}}").find("median must not be above p99"), std::string::npos);
   EXPECT_NE(error(head + ", shares: 3}").find("share"), std::string::npos);
@@ -127,6 +131,25 @@ TEST(SimBackend, SpotMachinesAreTakenAwayAfterANotice) {
   const auto& lost = std::get<contract::MachineLost>(std::get<contract::Observation>(reports[2]));
   EXPECT_EQ(noticed.machine_id, spot->machine.id);
   EXPECT_EQ(lost.host_ref, "host-op-1");
+}
+
+TEST(SimBackend, ANoticeOutlivesARestart) {
+  SimBackend backend(Small(), {.machines = 8});
+  const auto slots = backend.Slots();
+  model::Machine spot =
+      std::ranges::find_if(slots, [](const auto& s) { return s.machine.instance_type == "spot"; })->machine;
+  spot.state = MachineState::kIdle;
+  spot.host = {.provider = "sim", .ref = "host-op-1"};
+  spot.interruption_probability = {1'000'000};
+  const std::vector<contract::MachineRecord> machines = {contract::MachineRecord(spot)};
+  backend.Adopt(machines, At(0s));
+  std::vector<contract::MachineLost> lost;
+  for (const Report& report : RunUntil(backend, Small().notice)) {
+    const auto& observed = std::get<contract::Observation>(report);
+    if (const auto* gone = std::get_if<contract::MachineLost>(&observed)) lost.push_back(*gone);
+  }
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_EQ(lost[0].host_ref, "host-op-1");
 }
 
 TEST(SimBackend, PricesMoveWithinTheirBounds) {
