@@ -27,6 +27,7 @@ struct OpsServer::Impl {
   // Set at construction.
   const BuildInfo build;
   const metrics::Registry& registry;
+  std::function<void()> refresh;  // set before Start
 
   mutable std::mutex mu;
   std::map<std::string, std::function<Status()>> checks;  // guarded by mu
@@ -53,6 +54,7 @@ void OpsServer::Impl::Configure() {
              [](const httplib::Request&, httplib::Response& response) { response.set_content("ok\n", kText); });
   server.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) { AnswerReady(response); });
   server.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
+    if (refresh) refresh();
     response.set_content(registry.Expose(), "text/plain; version=0.0.4; charset=utf-8");
   });
   server.Get("/version", [this](const httplib::Request&, httplib::Response& response) {
@@ -90,6 +92,8 @@ void OpsServer::SetReadyCheck(std::string name, std::function<Status()> check) {
   const std::lock_guard lock(impl_->mu);
   impl_->checks[std::move(name)] = std::move(check);
 }
+
+void OpsServer::SetRefresh(std::function<void()> refresh) { impl_->refresh = std::move(refresh); }
 
 Status OpsServer::Start() {
   const Address wanted = address();

@@ -34,6 +34,10 @@ class OpsServer {
   // `check` is called from the server's threads and returns at once.
   void SetReadyCheck(std::string name, std::function<Status()> check);
 
+  // Called on the server's threads before each answer of /metrics, to bring gauges up to date; returns at once. Set
+  // before Start.
+  void SetRefresh(std::function<void()> refresh);
+
   // Listens when it returns OK; the error says why the address cannot be had.
   Status Start();
   // Where it listens, with the real port; before Start the address as given.
