@@ -17,7 +17,7 @@ constexpr Duration kStorePatience = 20s;
 Diagnostic::Diagnostic(Options options)
     : options_(std::move(options)),
       ops_(options_.metrics_addr, options_.build, metrics_),
-      rpc_({.address = options_.listen}) {
+      rpc_({.address = options_.listen, .tls = options_.tls}) {
   metrics_
       .AddGauge("muster_build_info", "1, with the build in the labels.",
                 {{"version", options_.build.version}, {"commit", options_.build.commit}})

@@ -28,12 +28,14 @@
 #include "host/system_clock.h"
 #include "host/thread_host.h"
 #include "rpc/server.h"
+#include "rpc/tls_files.h"
 
 namespace muster::diagnostic {
 
 struct Options {
   host::Address listen;            // gRPC
   host::Address metrics_addr;      // HTTP: /livez /readyz /metrics /version
+  rpc::TlsFiles tls;               // of gRPC; plaintext unless given
   std::filesystem::path data_dir;  // empty: nothing is stored
   std::filesystem::path journal;   // empty: no journal; needs a data directory
   host::BuildInfo build;
