@@ -124,7 +124,11 @@ Verb& Verb::Option(std::string name, int64_t& into, std::string help) {
   return *this;
 }
 Verb& Verb::Option(std::string name, uint64_t& into, std::string help) {
-  app_->add_option(std::move(name), into, std::move(help))->capture_default_str();
+  // The library would wrap it around to a large number.
+  app_->add_option(std::move(name), into, std::move(help))
+      ->capture_default_str()
+      ->check(
+          [](const std::string& value) -> std::string { return value.starts_with('-') ? value + " is below 0" : ""; });
   return *this;
 }
 Verb& Verb::Option(std::string name, double& into, std::string help) {

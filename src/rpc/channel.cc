@@ -5,7 +5,9 @@
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
+#include <charconv>
 #include <chrono>
+#include <string_view>
 
 #include "model/names.h"
 #include "rpc/grpc_log.h"
@@ -13,6 +15,16 @@
 
 namespace muster::rpc {
 namespace {
+
+// gRPC would take a port that is too large modulo 65536, and one that is no number for 0.
+bool IsHostAndPort(std::string_view target) {
+  const size_t colon = target.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return false;
+  const std::string_view text = target.substr(colon + 1);
+  uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc() && end == text.data() + text.size() && port != 0;
+}
 
 int Milliseconds(Duration duration) {
   return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
@@ -46,10 +58,9 @@ std::shared_ptr<grpc::ChannelCredentials> TlsCredentials(const TlsFiles& files) 
 
 Result<std::shared_ptr<grpc::Channel>> MakeChannel(const ChannelOptions& options) {
   RouteGrpcLog();
-  const size_t colon = options.target.rfind(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == options.target.size()) {
-    return InvalidArgument(
-        fmt::format("{} is not the address of a server: write HOST:PORT", model::Quoted(options.target)));
+  if (!IsHostAndPort(options.target)) {
+    return InvalidArgument(fmt::format("{} is not the address of a server: write HOST:PORT with a port from 1 to 65535",
+                                       model::Quoted(options.target)));
   }
   std::shared_ptr<grpc::ChannelCredentials> credentials;
   if (options.tls.given()) {

@@ -51,6 +51,16 @@ class Tls : public testing::Test {
     return server_->address();
   }
 
+  // At the same address, with calls under way cut off.
+  void RestartServer() {
+    const host::Address where = server_->address();
+    server_->Stop();
+    server_ = std::make_unique<Server>(
+        ServerOptions{.address = where, .tls = Files("server", kServerNames), .stop_grace = 0s});
+    const std::array<grpc::Service*, 1> services = {&echo_};
+    ASSERT_EQ(server_->Start(services), Status());
+  }
+
   // Who the server takes us for, on a connection of its own.
   Result<std::string> Call(const TlsFiles& files, const std::string& method = "Get") {
     const auto channel = MakeChannel({.target = server_->address().ToString(), .tls = files, .own_connection = true});
@@ -174,33 +184,65 @@ TEST_F(Tls, AServerShowsNewFilesAtTheNextHandshakeAndPassesOverHalfARotation) {
   log::SetSink({});
 }
 
+// One channel for a whole test; each round breaks its connection, so that the next call makes a new one.
+class LastingClient {
+ public:
+  LastingClient(const host::Address& server, const TlsFiles& files)
+      : channel_(MakeChannel({.target = server.ToString(), .tls = files, .own_connection = true})) {
+    EXPECT_TRUE(channel_.has_value());
+    stub_ = pb::CapacityProvider::NewStub(*channel_);
+  }
+  // Who the server takes us for. A call that goes out on the connection of a server that has just gone fails, however
+  // patient.
+  std::string Ask(Duration patience = kPatience) {
+    grpc::ClientContext context;
+    SetDeadline(context, patience);
+    context.set_wait_for_ready(true);
+    pb::Machine machine;
+    return stub_->Get(&context, {}, &machine).ok() ? machine.id() : "no answer";
+  }
+
+ private:
+  Result<std::shared_ptr<grpc::Channel>> channel_;
+  std::unique_ptr<pb::CapacityProvider::Stub> stub_;
+};
+
 TEST_F(Tls, AClientTakesNewFilesWithoutANewChannel) {
   StartServer(Files("server", kServerNames));
   const TlsFiles files = Files("client", "URI:bigfleet://readonly");
-  const auto channel = MakeChannel({.target = server_->address().ToString(), .tls = files, .own_connection = true});
-  ASSERT_TRUE(channel.has_value());
-  const auto stub = pb::CapacityProvider::NewStub(*channel);
-  const auto ask = [&] {
-    grpc::ClientContext context;
-    SetDeadline(context, kPatience);
-    context.set_wait_for_ready(true);
-    pb::Machine machine;
-    // A call that goes out on the connection of a server that has just gone fails, however patient.
-    return stub->Get(&context, {}, &machine).ok() ? machine.id() : "no answer";
-  };
-  EXPECT_EQ(ask(), "bigfleet://readonly");
+  LastingClient client(server_->address(), files);
+  EXPECT_EQ(client.Ask(), "bigfleet://readonly");
   ca_.Write(dir_.path(), "client", ca_.Sign("URI:bigfleet://admin"));
-  // Each round breaks the connection, until the files, looked at every second, are those of the next one.
+  // Until the files, looked at every second, are those of the next connection.
   const auto give_up = std::chrono::steady_clock::now() + kPatience;
   std::string seen;
   while (seen != "bigfleet://admin" && std::chrono::steady_clock::now() < give_up) {
-    const host::Address where = server_->address();
-    server_->Stop();
-    server_ = std::make_unique<Server>(
-        ServerOptions{.address = where, .tls = Files("server", kServerNames), .stop_grace = 0s});
-    const std::array<grpc::Service*, 1> services = {&echo_};
-    ASSERT_EQ(server_->Start(services), Status());
-    seen = ask();
+    RestartServer();
+    seen = client.Ask();
+  }
+  EXPECT_EQ(seen, "bigfleet://admin");
+}
+
+// A key without its certificate makes no connection, and one that there is stays; the certificate ends that.
+TEST_F(Tls, AClientOutlivesHalfARotation) {
+  StartServer(Files("server", kServerNames));
+  const TlsFiles files = Files("client", "URI:bigfleet://readonly");
+  LastingClient client(server_->address(), files);
+  EXPECT_EQ(client.Ask(), "bigfleet://readonly");
+  const CertificateForTest renewed = ca_.Sign("URI:bigfleet://admin");
+  CertificateAuthorityForTest::WriteKey(files, renewed);
+  const auto noticed = std::chrono::steady_clock::now() + 3s;
+  while (std::chrono::steady_clock::now() < noticed) {
+    RestartServer();
+    const std::string seen = client.Ask(1s);
+    EXPECT_TRUE(seen == "bigfleet://readonly" || seen == "no answer") << seen;
+  }
+  ca_.Write(dir_.path(), "client", renewed);
+  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  std::string seen;
+  while (seen != "bigfleet://admin" && std::chrono::steady_clock::now() < give_up) {
+    RestartServer();
+    seen = client.Ask();
   }
   EXPECT_EQ(seen, "bigfleet://admin");
 }
@@ -232,7 +274,7 @@ TEST_F(Tls, FilesThatAreNotFitAreNamed) {
 }
 
 TEST(Channel, ATargetIsHostAndPort) {
-  for (const char* target : {"", "host", ":7000", "host:"}) {
+  for (const char* target : {"", "host", ":7000", "host:", "host:0", "host:65536", "host:7000x", "host:-1"}) {
     EXPECT_EQ(MakeChannel({.target = target}).error().code(), Code::kInvalidArgument) << target;
   }
 }
