@@ -21,6 +21,7 @@ struct Flags {
   std::string cluster = "conformance";
   std::string blob = "conformance";
   int64_t grace = 5;
+  std::string shard;
   TlsFlags tls;
   std::string output = "text";
 };
@@ -59,7 +60,10 @@ Result<int> CheckProvider(const Flags& flags) {
                                              .cluster = flags.cluster,
                                              .bootstrap_blob = flags.blob,
                                              .grace_seconds = flags.grace,
-                                             .run_id = fmt::format("{:08x}", device())};
+                                             .run_id = fmt::format("{:08x}", device()),
+                                             .shard_id = flags.shard};
+  // Nobody there, or nobody who speaks to us: that breaks no rule.
+  if (Status answers = provider::CheckAnswers(*port, clock); !answers.ok()) return std::unexpected(std::move(answers));
   const bool json = flags.output == "json";
   const auto results = provider::RunConformance(*port, options, clock, json ? PrintJson : PrintText);
   std::map<provider::Verdict, int> counts;
@@ -69,6 +73,8 @@ Result<int> CheckProvider(const Flags& flags) {
                       counts[provider::Verdict::kHolds], results.size(), counts[provider::Verdict::kBroken],
                       counts[provider::Verdict::kNotShown],
                       flags.use_machines ? "" : "; --use-machines takes one machine through its life"));
+    const bool may_speak_for_one = tls.given() && flags.shard.empty() && counts[provider::Verdict::kBroken] > 0;
+    if (may_speak_for_one) Print("PERMISSION_DENIED? Name the shard of the certificate as --shard-id\n");
   }
   return counts[provider::Verdict::kBroken] == 0 ? kOk : kFailed;
 }
@@ -86,10 +92,15 @@ void AddConformance(CommandLine& app) {
       .Option("--cluster", flags->cluster, "Cluster to bind that machine to")
       .Option("--bootstrap-blob", flags->blob, "Bootstrap data to configure it with")
       .Option("--grace", flags->grace, "Seconds of grace for its drain")
+      .Option("--shard-id", flags->shard,
+              "Call as this shard only, as a provider with TLS demands; never a real one's id, whose calls would be "
+              "fenced then")
       .Choice("-o,--output", flags->output, {"text", "json"}, "Form of the report; json is one line per rule");
   AddClientTlsFlags(verb, flags->tls);
   verb.Example("muster conformance provider 127.0.0.1:9100")
-      .Example("muster conformance provider provider.example:9100 --use-machines --tls-cert c --tls-key k --tls-ca a")
+      .Example(
+          "muster conformance provider provider.example:9100 --shard-id conformance --tls-cert c --tls-key k --tls-ca "
+          "a")
       .Run([flags] { return CheckProvider(*flags); });
 }
 

@@ -12,6 +12,8 @@
 namespace muster::provider {
 namespace {
 
+constexpr int64_t kEpochsOfAName = 16;  // no check goes further up
+
 std::vector<ConformanceCheck> AllChecks() {
   std::vector<ConformanceCheck> all = FenceChecks();
   for (const auto& part : {ListChecks(), LifeChecks()}) all.insert(all.end(), part.begin(), part.end());
@@ -19,6 +21,13 @@ std::vector<ConformanceCheck> AllChecks() {
 }
 
 }  // namespace
+
+ConformanceRun::ConformanceRun(contract::ProviderPort& provider, const ConformanceOptions& options, const Clock& clock)
+    : provider_(provider),
+      options_(options),
+      clock_(clock),
+      next_epochs_(
+          std::chrono::duration_cast<std::chrono::microseconds>(clock.Read().wall.time_since_epoch()).count()) {}
 
 Finding Holds() { return {}; }
 Finding Broken(std::string detail) { return {.verdict = Verdict::kBroken, .detail = std::move(detail)}; }
@@ -94,14 +103,33 @@ std::string ConformanceRun::Ghost(std::string_view name) const {
   return fmt::format("conformance-{}-{}", options_.run_id, name);
 }
 
-contract::FenceToken ConformanceRun::Token(std::string_view shard, int64_t epoch, int64_t sequence) const {
-  return {.shard_id = fmt::format("conformance-{}-{}", options_.run_id, shard), .epoch = epoch, .sequence = sequence};
+contract::FenceToken ConformanceRun::Token(std::string_view name, int64_t epoch, int64_t sequence) {
+  if (options_.shard_id.empty()) return {.shard_id = Ghost(name), .epoch = epoch, .sequence = sequence};
+  if (epoch == 0 && sequence == 0) return {.shard_id = options_.shard_id};
+  const auto [first, is_new] = epochs_.try_emplace(std::string(name), next_epochs_);
+  if (is_new) next_epochs_ += kEpochsOfAName;
+  return {.shard_id = options_.shard_id, .epoch = first->second + epoch, .sequence = sequence};
+}
+
+contract::FenceToken ConformanceRun::NextToken() {
+  ++calls_;
+  if (options_.shard_id.empty()) return Token("life", 1000 + calls_, calls_);
+  return Token(fmt::format("life-{}", calls_), 1, calls_);
 }
 
 std::vector<std::pair<std::string_view, std::string_view>> ConformanceChecks() {
   std::vector<std::pair<std::string_view, std::string_view>> names;
   for (const ConformanceCheck& check : AllChecks()) names.emplace_back(check.name, check.rule);
   return names;
+}
+
+Status CheckAnswers(contract::ProviderPort& provider, const Clock& clock) {
+  const ConformanceOptions options;
+  const auto reply = ConformanceRun(provider, options, clock).Ask(contract::GetRequest{"conformance"});
+  const Code code = reply ? Code::kOk : reply.error().code();
+  const bool silent = code == Code::kUnavailable || code == Code::kDeadlineExceeded || code == Code::kUnimplemented ||
+                      code == Code::kUnauthenticated || code == Code::kPermissionDenied;
+  return silent ? reply.error() : Status();
 }
 
 std::vector<CheckResult> RunConformance(contract::ProviderPort& provider, const ConformanceOptions& options,

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/status.h"
 #include "base/time.h"
 #include "contract/provider.h"
 
@@ -42,7 +43,14 @@ struct ConformanceOptions {
   Duration poll_every = 200ms;
   // Makes the ids of shards and absent machines of this run unlike those of every other run.
   std::string run_id;
+  // If given, every token is this shard's: a provider that knows its callers lets nobody speak for another shard. Its
+  // epochs are microseconds since 1970, above those of every run before.
+  std::string shard_id;
 };
+
+// Whether there is a provider to be judged: why not, if a Get shows that nobody is there, that it is no provider, or that
+// it does not speak to us.
+Status CheckAnswers(contract::ProviderPort& provider, const Clock& clock);
 
 // Every check in order; `seen`, if given, hears of each as it is done. `clock` bounds the waiting.
 std::vector<CheckResult> RunConformance(contract::ProviderPort& provider, const ConformanceOptions& options,

@@ -26,8 +26,7 @@ Finding NotShown(std::string detail);
 
 class ConformanceRun {
  public:
-  ConformanceRun(contract::ProviderPort& provider, const ConformanceOptions& options, const Clock& clock)
-      : provider_(provider), options_(options), clock_(clock) {}
+  ConformanceRun(contract::ProviderPort& provider, const ConformanceOptions& options, const Clock& clock);
 
   const ConformanceOptions& options() const { return options_; }
   // Blocks for the answer.
@@ -46,13 +45,12 @@ class ConformanceRun {
 
   // Ids that belong to this run and this name only.
   std::string Ghost(std::string_view name) const;
-  contract::FenceToken Token(std::string_view shard, int64_t epoch, int64_t sequence) const;
+  // Of a shard that belongs to this run and this name only. Where one shard has to do, the name has epochs of its own
+  // instead, above those of the names before it; (0, 0) is then still (0, 0).
+  contract::FenceToken Token(std::string_view name, int64_t epoch, int64_t sequence);
 
   // For calls that are not about fences: newer than every other token of the run, in epoch and in sequence.
-  contract::FenceToken NextToken() {
-    ++calls_;
-    return Token("life", 1000 + calls_, calls_);
-  }
+  contract::FenceToken NextToken();
 
   // The machine the checks use, with what was acknowledged and seen on its way. Empty: none could be had.
   std::string machine;
@@ -68,6 +66,8 @@ class ConformanceRun {
   const ConformanceOptions& options_;
   const Clock& clock_;
   int64_t calls_ = 0;
+  std::map<std::string, int64_t, std::less<>> epochs_;  // with one shard: where those of a name begin
+  int64_t next_epochs_ = 0;                             // and where those of the next name will
 };
 
 // One check.
