@@ -23,7 +23,7 @@ LocalProvider::LocalProvider(LocalOptions options, std::unique_ptr<Backend> back
 LocalProvider::~LocalProvider() { Stop(); }
 
 Status LocalProvider::Start() {
-  auto persist = host::SqlitePersist::Open(options_.data_dir / "state.db", std::string(Core::kName));
+  auto persist = host::SqlitePersist::Open(options_.data_dir / kStateFile, std::string(Core::kName));
   if (!persist) return persist.error();
   persist_ = *std::move(persist);
   auto rows = persist_->Recover();

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -36,6 +37,8 @@ struct LocalOptions {
 
 class LocalProvider final : public contract::ProviderPort, private host::ThreadHost<Core>::Shell {
  public:
+  static constexpr std::string_view kStateFile = "state.db";  // in the data directory
+
   // The clock outlives the provider.
   LocalProvider(LocalOptions options, std::unique_ptr<Backend> backend, const Clock& clock);
   ~LocalProvider() override;  // stops

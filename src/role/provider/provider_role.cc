@@ -1,6 +1,9 @@
 #include "role/provider/provider_role.h"
 
+#include <fmt/format.h>
+
 #include <array>
+#include <system_error>
 #include <utility>
 #include <variant>
 
@@ -14,6 +17,21 @@ namespace muster::provider {
 namespace {
 
 constexpr std::array kMethods = {"Create", "Configure", "Drain", "Delete", "Get", "List"};  // as in ProviderRequest
+
+constexpr std::string_view kLedgerFile = "cloud.log";
+
+// A cloud with a history and a provider without a memory: every fence would be forgotten.
+Status CheckNotLost(const std::filesystem::path& data_dir) {
+  const auto empty = [](const std::filesystem::path& file) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(file, error);
+    return error || size == 0;
+  };
+  if (!empty(data_dir / LocalProvider::kStateFile) || empty(data_dir / kLedgerFile)) return {};
+  return {Code::kDataLoss, fmt::format("{} is missing or empty, and {} shows that there was one; restore it from a "
+                                       "backup, or move {} away to begin anew, without fences",
+                                       (data_dir / LocalProvider::kStateFile).string(), kLedgerFile, kLedgerFile)};
+}
 
 }  // namespace
 
@@ -43,15 +61,16 @@ Status ProviderRole::Start(std::stop_token) {
   auto dir = host::DataDir::Open(options_.data_dir, "--data-dir");
   if (!dir) return dir.error();
   data_dir_ = *std::move(dir);
+  MUSTER_RETURN_IF_ERROR(CheckNotLost(options_.data_dir));
   auto backend = DurableSim::Open(options_.catalogue,
                                   {.name = options_.name, .machines = options_.machines, .seed = options_.seed},
-                                  options_.data_dir / "cloud.log");
+                                  options_.data_dir / kLedgerFile);
   if (!backend) return backend.error();
   const LocalOptions local{
       .data_dir = options_.data_dir, .journal = options_.journal, .config = {.name = options_.name}};
   provider_ = std::make_unique<LocalProvider>(local, *std::move(backend), clock_);
   MUSTER_RETURN_IF_ERROR(provider_->Start());
-  UpdateGauges();
+  ops_.SetRefresh([this] { UpdateGauges(); });
   contract::ProviderPort& port = *this;
   service_ = rpc::MakeProviderService(port);
   MUSTER_RETURN_IF_ERROR(ops_.Start());
@@ -92,7 +111,6 @@ void ProviderRole::Ask(contract::ProviderRequest request, Duration timeout, Done
         .AddHistogram("muster_provider_request_seconds", "Time to the answer of a call.",
                       {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10}, {{"method", method}})
         .Observe(std::chrono::duration<double>(clock_.Read().mono - start).count());
-    UpdateGauges();
     done(std::move(result));
   });
 }
