@@ -1,6 +1,7 @@
 // Any bytes as the messages of CapacityProvider, against the real core: each is refused by name or asked. What is
-// refused, by the conversion or by the core, changes no machine; what is answered comes through the wire unchanged. And
-// any bytes as replies: a client keeps sound machines only, each once, and names the rest.
+// refused, by the conversion or by the core, changes no machine, asks nothing of the backend and stores nothing but the
+// mark of a token that passed; what is answered comes through the wire unchanged. And any bytes as replies: a client
+// keeps sound machines only, each once, and names the rest.
 //
 // The input is a row of frames: method, length, bytes.
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/codec.h"
 #include "bigfleet/v1alpha1/provider.pb.h"
 #include "core/provider/provider.h"
 #include "rpc/provider_conversion.h"
@@ -54,10 +56,12 @@ class Provider {
     MUSTER_CHECK(rpc::FromWire(again) == request, "a request that was read is not written as it was");
 
     const std::vector<contract::MachineRecord> before = core_.Machines();
+    const size_t first = effects_.size();
     const provider::Answer answer = Step(provider::Asked{.request = 1, .body = *request});
     core_.CheckInvariants();
     if (!answer.status.ok()) {
       MUSTER_CHECK(core_.Machines() == before, "a refused call changed a machine");
+      CheckLeftNothing(answer.status, first);
       return;
     }
     std::visit([](const auto& reply) { CheckReply<WireReply>(reply); }, *answer.reply);
@@ -96,6 +100,19 @@ class Provider {
     }
     MUSTER_CHECK(answer != nullptr, "no answer");
     return *answer;
+  }
+
+  // The effects of a refusal, from this one on.
+  void CheckLeftNothing(const Status& refusal, size_t first) const {
+    for (size_t i = first; i < effects_.size(); ++i) {
+      MUSTER_CHECK(!std::holds_alternative<provider::Core::Call>(effects_[i]), "a refused call reached the backend");
+      const auto* persist = std::get_if<contract::Persist>(&effects_[i]);
+      if (persist == nullptr) continue;
+      MUSTER_CHECK(refusal.code() != Code::kFailedPrecondition, "a fenced call stored something");
+      for (const contract::Write& write : persist->writes) {
+        MUSTER_CHECK(write.key.starts_with(provider::kMarkKey), "a refused call stored {}", codec::Quote(write.key));
+      }
+    }
   }
 
   template <class WireReply, class Reply>
