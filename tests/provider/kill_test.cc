@@ -1,8 +1,8 @@
-// The real program, killed: at every crash point and at random moments, with hundreds of transitions under way, and on
-// a disk that is full. Afterwards nothing is lost, nothing was done twice, fences and operation ids are those of
+// The real program, killed: at every crash point and at random moments, with a hundred and more transitions under way,
+// and on a disk that is full. Afterwards nothing is lost, nothing was done twice, fences and operation ids are those of
 // before.
 //
-// MUSTER_KILLS says how many random kills; 10 unless given.
+// MUSTER_KILLS says how many random kills, 10 unless given, and ten times how often each crash point is tried.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -12,10 +12,11 @@
 #include <condition_variable>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iostream>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <regex>
 #include <set>
@@ -25,8 +26,7 @@
 #include "base/rng.h"
 #include "contract/provider.h"
 #include "host/temp_dir_for_test.h"
-#include "rpc/provider_client.h"
-#include "smoke/process.h"
+#include "provider/life.h"
 
 namespace muster::provider {
 namespace {
@@ -35,8 +35,9 @@ using contract::ProviderRequest;
 using contract::TransitionAck;
 using model::MachineState;
 
-constexpr uint64_t kMachines = 300;
+constexpr uint64_t kMachines = 400;
 constexpr size_t kWorkers = 8;
+constexpr std::string_view kCluster = "c";
 
 constexpr std::string_view kCatalogue = R"(
 zones: [a, b]
@@ -45,10 +46,10 @@ types:
     capacity: on-demand
     resources: {cpu: 1}
     price: 1
-    create: {median: 20ms, p99: 300ms}
-    configure: {median: 20ms, p99: 300ms, fails: 0.02}
-    drain: {median: 20ms, p99: 300ms}
-    delete: {median: 20ms, p99: 300ms}
+    create: {median: 300ms, p99: 1s}
+    configure: {median: 300ms, p99: 1s, fails: 0.02}
+    drain: {median: 300ms, p99: 1s}
+    delete: {median: 300ms, p99: 1s}
 )";
 
 // Blocks for the answer.
@@ -66,40 +67,14 @@ Result<contract::ProviderReply> Ask(contract::ProviderPort& port, ProviderReques
   return *std::move(result);
 }
 
-std::string ProgramUnderTest() {
-  const char* program = std::getenv("MUSTER");
-  return program != nullptr ? program : "build/muster";
-}
-
-// The command line of a provider, as one word each.
 std::vector<std::string> Provider(const std::string& data_dir, const std::string& catalogue) {
-  return {ProgramUnderTest(), "provider",
-          "--listen",         ":0",
-          "--metrics-addr",   ":0",
-          "--data-dir",       data_dir,
-          "--name",           "m",
-          "--catalogue",      catalogue,
-          "--machines",       std::to_string(kMachines)};
+  return ProviderCommand(data_dir, catalogue, kMachines);
 }
 
-// One life of the program, and a client to it.
-class Life {
- public:
-  explicit Life(std::vector<std::string> command) : process_(std::move(command)) {
-    const std::string line = process_.WaitForErrorLine("\"msg\":\"listening\"");
-    std::smatch found;
-    if (!std::regex_search(line, found, std::regex("\"grpc\":\"(127.0.0.1:[0-9]+)\""))) return;  // died on the way
-    auto client = rpc::MakeProviderClient(found[1]);
-    if (client) client_ = *std::move(client);
-  }
-  bool up() const { return client_ != nullptr; }
-  contract::ProviderPort& client() { return *client_; }
-  smoke::Process& process() { return process_; }
-
- private:
-  smoke::Process process_;
-  std::unique_ptr<contract::ProviderPort> client_;
-};
+int Kills() {
+  const char* asked = std::getenv("MUSTER_KILLS");
+  return asked != nullptr ? std::stoi(asked) : 10;
+}
 
 // What the shards know for certain, over all lives of the provider.
 struct Memory {
@@ -109,6 +84,7 @@ struct Memory {
     std::string operation;
   };
   std::mutex mu;
+  std::condition_variable acknowledged_more;
   std::map<std::string, Passed> last;                                  // machine -> its last acknowledged transition
   std::map<std::string, int64_t> sent;                                 // machine -> sequence of the last one asked for
   std::map<std::string, std::pair<std::string, size_t>> acknowledged;  // operation -> machine and kind
@@ -125,7 +101,7 @@ ProviderRequest RequestFor(size_t kind, const std::string& machine, const contra
     case 0: return contract::CreateRequest{.machine_id = machine, .fence = token};
     case 1:
       return contract::ConfigureRequest{.machine_id = machine,
-                                        .cluster_id = "c",
+                                        .cluster_id = std::string(kCluster),
                                         .bootstrap_blob = "b",
                                         .fence = token,
                                         .shard_metadata = {{"m", machine}}};
@@ -166,6 +142,7 @@ void Work(contract::ProviderPort& port, Memory& memory, size_t worker, uint64_t 
     const std::lock_guard lock(memory.mu);
     memory.last[machine] = {.token = token, .kind = kind, .operation = id};
     memory.acknowledged[id] = {machine, kind};
+    memory.acknowledged_more.notify_all();
   }
 }
 
@@ -181,12 +158,12 @@ void WorkUntil(Life& life, Memory& memory, uint64_t seed, const std::function<vo
   for (std::thread& worker : workers) worker.join();
 }
 
-// A new life knows the fences and the operations of the last one.
-void ExpectRemembered(contract::ProviderPort& port, Memory& memory, uint64_t seed) {
+// A new life knows the fences and the operations of the last one; asked of one machine in `every`.
+void ExpectRemembered(contract::ProviderPort& port, Memory& memory, uint64_t seed, uint64_t every) {
   Rng rng(seed);
   std::vector<std::pair<std::string, Memory::Passed>> some;
   for (const auto& entry : memory.last) {
-    if (rng.Chance(1, 10)) some.push_back(entry);
+    if (rng.Chance(1, every)) some.push_back(entry);
   }
   for (const auto& [machine, passed] : some) {
     const auto old = Ask(port, RequestFor(passed.kind, machine, passed.token));
@@ -208,45 +185,102 @@ void ExpectRemembered(contract::ProviderPort& port, Memory& memory, uint64_t see
   }
 }
 
-// Nobody asks for anything: every machine comes to rest, and the ledger of the cloud has each operation once.
-void ExpectAllDoneOnce(contract::ProviderPort& port, const Memory& memory, const std::string& ledger) {
-  std::map<std::string, model::Machine> machines;
-  for (bool moving = true; moving;) {
-    const auto reply = Ask(port, contract::ListRequest{});
-    ASSERT_TRUE(reply.has_value()) << reply.error().ToString();
-    moving = false;
-    for (const contract::MachineRecord& machine : std::get<contract::ListReply>(*reply).machines) {
-      machines[machine->id] = *machine;
-      moving = moving || !(model::IsStable(machine->state) || machine->state == MachineState::kFailed);
-    }
-  }
-  ASSERT_EQ(machines.size(), kMachines);
-  std::ifstream file(ledger);
-  std::set<std::string> done;
-  std::map<std::string, int> last_kind;
+// The lines of the cloud's ledger.
+struct Done {
+  std::string operation;
+  int kind = 0;
+  std::string machine;
+  bool failed = false;
+};
+std::vector<Done> ReadLedger(const std::string& path) {
+  std::vector<Done> lines;
+  std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     std::istringstream in(line);
-    std::string operation;
-    std::string kind_text;
-    std::string machine;
+    std::string kind;
     std::string code;
-    std::getline(in, operation, '\t');
-    std::getline(in, kind_text, '\t');
-    std::getline(in, machine, '\t');
+    Done done;
+    std::getline(in, done.operation, '\t');
+    std::getline(in, kind, '\t');
+    std::getline(in, done.machine, '\t');
     std::getline(in, code, '\t');
-    EXPECT_TRUE(done.insert(operation).second) << operation << " was done twice";
-    const int kind = std::stoi(kind_text);
-    const int before = last_kind.contains(machine) ? last_kind[machine] : 3;
-    const bool legal = kind == 3 || (kind == 0 && before == 3) || (kind == 1 && (before == 0 || before == 2)) ||
-                       (kind == 2 && before == 1);
-    EXPECT_TRUE(legal) << machine << ": " << kind << " after " << before;
-    last_kind[machine] = kind;
+    done.kind = std::stoi(kind);
+    done.failed = code != "0";
+    lines.push_back(done);
+  }
+  return lines;
+}
+
+bool AtRest(const model::Machine& machine) {
+  return model::IsStable(machine.state) || machine.state == MachineState::kFailed;
+}
+
+std::map<std::string, model::Machine> ListAll(contract::ProviderPort& port) {
+  std::map<std::string, model::Machine> machines;
+  const auto reply = Ask(port, contract::ListRequest{});
+  EXPECT_TRUE(reply.has_value()) << reply.error().ToString();
+  if (!reply) return machines;
+  const auto& list = std::get<contract::ListReply>(*reply);
+  EXPECT_TRUE(list.rejected.empty()) << list.rejected[0].reason;
+  for (const contract::MachineRecord& machine : list.machines) machines[machine->id] = *machine;
+  EXPECT_EQ(machines.size(), kMachines);
+  return machines;
+}
+
+size_t UnderWay(const std::map<std::string, model::Machine>& machines) {
+  return static_cast<size_t>(std::ranges::count_if(machines, [](const auto& entry) { return !AtRest(entry.second); }));
+}
+
+// The machine is what the cloud did to it last.
+void ExpectIs(const model::Machine& machine, const Done* last) {
+  if (last != nullptr && last->failed) {
+    EXPECT_EQ(machine.state, MachineState::kFailed) << machine.id;
+    EXPECT_NE(machine.last_error, "") << machine.id;
+    return;
+  }
+  constexpr MachineState kAfter[] = {MachineState::kIdle, MachineState::kConfigured, MachineState::kIdle,
+                                     MachineState::kSpeculative};
+  const MachineState want = last == nullptr ? MachineState::kSpeculative : kAfter[last->kind];
+  EXPECT_EQ(machine.state, want) << machine.id << ": " << machine.last_error;
+  const bool bound = want == MachineState::kConfigured;
+  EXPECT_EQ(machine.cluster, bound ? kCluster : "") << machine.id;
+  const std::map<std::string, std::string> metadata = {{"m", machine.id}};
+  EXPECT_EQ(machine.shard_metadata, bound ? metadata : decltype(metadata){}) << machine.id;
+}
+
+// Nobody asks for anything: every machine comes to rest, and the ledger of the cloud has each operation once.
+void ExpectAllDoneOnce(contract::ProviderPort& port, const Memory& memory, const std::string& ledger) {
+  std::map<std::string, model::Machine> machines = ListAll(port);
+  while (UnderWay(machines) > 0 && !::testing::Test::HasFailure()) machines = ListAll(port);
+  const std::vector<Done> lines = ReadLedger(ledger);
+  std::set<std::string> done;
+  std::map<std::string, const Done*> last;
+  for (const Done& line : lines) {
+    EXPECT_TRUE(done.insert(line.operation).second) << line.operation << " was done twice";
+    const int before = last.contains(line.machine) ? last[line.machine]->kind : 3;
+    const bool legal = line.kind == 3 || (line.kind == 0 && before == 3) ||
+                       (line.kind == 1 && (before == 0 || before == 2)) || (line.kind == 2 && before == 1);
+    EXPECT_TRUE(legal) << line.machine << ": " << line.kind << " after " << before;
+    last[line.machine] = &line;
   }
   for (const auto& [operation, what] : memory.acknowledged) {
-    const model::Machine& machine = machines[what.first];
-    EXPECT_TRUE(done.contains(operation) || !machine.last_error.empty())
-        << operation << " on " << what.first << " is lost";
+    EXPECT_TRUE(done.contains(operation)) << operation << " on " << what.first << " is lost";
   }
+  for (const auto& [id, machine] : machines) ExpectIs(machine, last.contains(id) ? last[id] : nullptr);
+}
+
+// Names in the sources that the provider is made of: whoever adds a crash point has it tried here.
+std::set<std::string> CrashPoints() {
+  std::set<std::string> names;
+  for (const char* folder : {"host", "provider", "role/provider"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(std::string(MUSTER_SOURCE_DIR "/src/") + folder)) {
+      std::ifstream file(entry.path());
+      const std::string text{std::istreambuf_iterator<char>(file), {}};
+      const std::regex form("CRASH_POINT\\(\"([a-z_.]+)\"\\)");
+      for (std::sregex_iterator it(text.begin(), text.end(), form), end; it != end; ++it) names.insert((*it)[1]);
+    }
+  }
+  return names;
 }
 
 class Killed : public ::testing::Test {
@@ -258,7 +292,7 @@ class Killed : public ::testing::Test {
   void Judge() {
     Life life(Provider(dir_.File("data"), catalogue_));
     ASSERT_TRUE(life.up()) << life.process().err();
-    ExpectRemembered(life.client(), memory_, 1);
+    ExpectRemembered(life.client(), memory_, 1, 1);
     ExpectAllDoneOnce(life.client(), memory_, dir_.File("data") + "/cloud.log");
     life.process().Signal(SIGTERM);
     EXPECT_EQ(life.process().Wait(), 0) << life.process().err();
@@ -270,25 +304,22 @@ class Killed : public ::testing::Test {
 };
 
 TEST_F(Killed, AtRandomMoments) {
-  const char* asked = std::getenv("MUSTER_KILLS");
-  const int kills = asked != nullptr ? std::stoi(asked) : 10;
+  const int kills = Kills();
+  size_t under_way = 0;
   for (int i = 0; i < kills; ++i) {
     Life life(Provider(dir_.File("data"), catalogue_));
     ASSERT_TRUE(life.up()) << life.process().err();
-    ExpectRemembered(life.client(), memory_, static_cast<uint64_t>(i));
+    under_way += UnderWay(ListAll(life.client()));
+    ExpectRemembered(life.client(), memory_, static_cast<uint64_t>(i), 10);
     // A moment drawn in transitions, not in seconds: so many are acknowledged, then the power goes.
     Rng rng(static_cast<uint64_t>(i));
-    size_t before = 0;
-    {
-      const std::lock_guard lock(memory_.mu);
-      before = memory_.acknowledged.size();
-    }
-    const size_t until = before + 50 + rng.Below(400);
+    const size_t until = memory_.acknowledged.size() + 50 + rng.Below(400);
     WorkUntil(life, memory_, static_cast<uint64_t>(i), [&] {
-      for (bool enough = false; !enough;) {
-        std::this_thread::yield();
-        const std::lock_guard lock(memory_.mu);
-        enough = memory_.acknowledged.size() >= until || HasFailure();
+      {
+        std::unique_lock lock(memory_.mu);
+        const bool enough = memory_.acknowledged_more.wait_for(
+            lock, smoke::kPatience, [&] { return memory_.acknowledged.size() >= until || HasFailure(); });
+        EXPECT_TRUE(enough) << "transitions stopped";
       }
       life.process().Signal(SIGKILL);
       EXPECT_EQ(life.process().Wait(), 128 + SIGKILL) << life.process().err();
@@ -296,25 +327,36 @@ TEST_F(Killed, AtRandomMoments) {
     if (HasFailure()) return;
   }
   Judge();
+  std::cout << fmt::format("{} kills, {} transitions acknowledged, {} under way after a kill\n", kills,
+                           memory_.acknowledged.size(), under_way / static_cast<size_t>(std::max(1, kills - 1)));
 }
 
 TEST_F(Killed, AtEveryCrashPoint) {
-  for (const char* point :
-       {"persist.before_commit", "persist.after_commit", "provider.before_answer", "provider.after_answer",
-        "provider.before_start", "provider.before_ledger", "provider.after_ledger"}) {
-    std::vector<std::string> command = Provider(dir_.File("data"), catalogue_);
-    command.insert(command.begin(), {"env", fmt::format("MUSTER_CRASH_POINT={}:40", point)});
-    Life life(command);
-    // Some are passed often enough while it asks again for what was under way: then it dies before it listens.
-    const auto dies = [&] { EXPECT_EQ(life.process().Wait(), 128 + SIGKILL) << point << "\n" << life.process().err(); };
-    if (life.up()) {
-      WorkUntil(life, memory_, 99, dies);
-    } else {
-      dies();
+  const std::set<std::string> points = CrashPoints();
+  EXPECT_GE(points.size(), 9u);
+  const int rounds = std::max(1, Kills() / 10);
+  Rng rng(1);
+  for (int round = 0; round < rounds; ++round) {
+    for (const std::string& point : points) {
+      const uint64_t hit = round == 0 ? 40 : 1 + rng.Below(400);
+      std::vector<std::string> command = Provider(dir_.File("data"), catalogue_);
+      command.insert(command.begin(), {"env", fmt::format("MUSTER_CRASH_POINT={}:{}", point, hit)});
+      Life life(command);
+      const auto dies = [&] {
+        EXPECT_EQ(life.process().Wait(), 128 + SIGKILL) << point << "\n" << life.process().err();
+      };
+      // Some are passed often enough while it asks again for what was under way: then it dies before it listens.
+      if (life.up()) {
+        WorkUntil(life, memory_, static_cast<uint64_t>(round), dies);
+      } else {
+        dies();
+      }
+      if (HasFailure()) return;
     }
-    if (HasFailure()) return;
   }
   Judge();
+  std::cout << fmt::format("{} kills at {} crash points, {} transitions acknowledged\n",
+                           rounds * static_cast<int>(points.size()), points.size(), memory_.acknowledged.size());
 }
 
 // A disk of 4 MB, most of it taken; what takes it is removed when somebody writes to the pipe.
