@@ -48,8 +48,8 @@ struct ConformanceOptions {
   std::string shard_id;
 };
 
-// Whether there is a provider to be judged: why not, if a Get shows that nobody is there, that it is no provider, or that
-// it does not speak to us.
+// Whether there is a provider to be judged: why not, if a Get shows that nobody is there, that it is no provider, or
+// that it does not speak to us.
 Status CheckAnswers(contract::ProviderPort& provider, const Clock& clock);
 
 // Every check in order; `seen`, if given, hears of each as it is done. `clock` bounds the waiting.
