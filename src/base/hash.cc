@@ -1,18 +1,23 @@
 #include "base/hash.h"
 
+#include <bit>
 #include <cstddef>
+#include <cstring>
 
 namespace muster {
 
+static_assert(std::endian::native == std::endian::little, "words are read as they lie in memory");
+
 void Hasher::Add(std::string_view bytes) {
+  const char* at = bytes.data();
+  size_t left = bytes.size();
   uint64_t word = 0;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    word |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * (i % 8));
-    if (i % 8 == 7) {
-      Add(word);
-      word = 0;
-    }
+  for (; left >= 8; left -= 8, at += 8) {
+    std::memcpy(&word, at, 8);
+    Add(word);
   }
+  word = 0;
+  if (left > 0) std::memcpy(&word, at, left);
   Add(word);
   Add(bytes.size());
 }

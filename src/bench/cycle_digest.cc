@@ -51,7 +51,7 @@ ClaimKind KindOf(MachineState state) {
 std::vector<fast::NeedId> Claimers(const fast::Engine& engine) {
   const fast::Inventory& inventory = engine.inventory();
   std::vector<fast::ClaimRow> claims;
-  engine.cycle().claims().ForEach([&](const fast::ClaimRow& claim) { claims.push_back(claim); });
+  engine.cycle().ForEachClaim([&](const fast::ClaimRow& claim) { claims.push_back(claim); });
   std::ranges::sort(claims, {}, [](const fast::ClaimRow& c) { return std::tuple(c.group, c.first); });
   std::vector<fast::NeedId> claimers(inventory.rows(), fast::kNoId);
   fast::GroupId group = fast::kNoId;

@@ -85,19 +85,25 @@ Decision Comparison::Decide(const World& world, Memory& memory, MonoTime now, co
 
   if (!long_lived_ || before != left_behind_) {
     for (auto* engine : {&long_lived_, &unexplained_}) engine->emplace(policy).engine().Restore(before);
-    side_by_side_.emplace(policy, &shuffled_).engine().Restore(before);
+    for (auto* engine : {&side_by_side_, &unexplained_side_by_side_}) {
+      engine->emplace(policy, &shuffled_).engine().Restore(before);
+    }
   }
   left_behind_ = memory;
   long_lived_->Show(world);
   const Decision lasting = long_lived_->Decide(now);
   Note("long-lived", expected, memory, lasting, long_lived_->engine().ExportMemory());
 
-  unexplained_->Show(world);
-  unexplained_->engine().Decide(now);
-  Decision named = unexplained_->engine().Explain();
-  named.needs = expected.needs;  // verdicts are made on demand only
-  named.machines = expected.machines;
-  Note("without verdicts", expected, memory, named, unexplained_->engine().ExportMemory());
+  const auto decide_unexplained = [&](const char* who, fast::Follower& engine) {
+    engine.Show(world);
+    engine.engine().Decide(now);
+    Decision named = engine.engine().Explain();
+    named.needs = expected.needs;  // verdicts are made on demand only
+    named.machines = expected.machines;
+    Note(who, expected, memory, named, engine.engine().ExportMemory());
+  };
+  decide_unexplained("without verdicts", *unexplained_);
+  decide_unexplained("eight workers without verdicts", *unexplained_side_by_side_);
 
   side_by_side_->Show(world);
   const Decision parallel = side_by_side_->Decide(now);

@@ -36,6 +36,7 @@ class Comparison {
   std::optional<fast::Follower> unexplained_;  // decides without verdicts, as production does
   ShuffledParallel shuffled_{7, 8};
   std::optional<fast::Follower> side_by_side_;  // eight workers, in any order
+  std::optional<fast::Follower> unexplained_side_by_side_;
   Memory left_behind_;
   int cycle_ = 0;
   std::string difference_;

@@ -115,23 +115,23 @@ TEST_P(FastMutant, IsFound) {
   fmt::print("{}: {}\n", GetParam(), found.substr(0, found.find('\n')));
 }
 
-INSTANTIATE_TEST_SUITE_P(FastEngine, FastMutant,
-                         testing::Values("fast.batch_too_large", "fast.clocks_forgotten", "fast.cluster_order",
-                                         "fast.dead_values", "fast.dirty_missed", "fast.double_claim",
-                                         "fast.drain_unlearnt", "fast.drains_unseen", "fast.gap_forgotten",
-                                         "fast.gaps_stay", "fast.held_over", "fast.keep_order", "fast.labels_kept",
-                                         "fast.late_last", "fast.lost_uncounted", "fast.merge_order",
-                                         "fast.missed_pledge", "fast.moves_ignored", "fast.no_prune_together",
-                                         "fast.part_unstamped", "fast.patch_another", "fast.pledge_never_ends",
-                                         "fast.pledge_not_renamed", "fast.pool_order", "fast.reclaims_uncounted",
-                                         "fast.released_twice", "fast.retry_unnoticed", "fast.stale_domains",
-                                         "fast.stale_fit", "fast.stale_fold", "fast.stale_host", "fast.stale_offers",
-                                         "fast.stale_pool", "fast.stale_sizes", "fast.tied_all"),
-                         [](const auto& test) {
-                           std::string name = test.param;
-                           std::ranges::replace(name, '.', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    FastEngine, FastMutant,
+    testing::Values("fast.batch_too_large", "fast.clocks_forgotten", "fast.cluster_order", "fast.dead_values",
+                    "fast.dirty_missed", "fast.double_claim", "fast.drain_unlearnt", "fast.drains_unseen",
+                    "fast.gap_forgotten", "fast.gaps_stay", "fast.held_over", "fast.keep_order", "fast.labels_kept",
+                    "fast.late_last", "fast.lost_uncounted", "fast.merge_order", "fast.missed_pledge",
+                    "fast.moves_ignored", "fast.no_prune_together", "fast.part_unstamped", "fast.patch_another",
+                    "fast.pledge_never_ends", "fast.pledge_not_renamed", "fast.pool_order", "fast.reclaims_uncounted",
+                    "fast.released_twice", "fast.retry_unnoticed", "fast.stale_domains", "fast.stale_fit",
+                    "fast.stale_fold", "fast.stale_host", "fast.stale_offers", "fast.stale_pool", "fast.stale_sizes",
+                    "fast.tied_all", "fast.settled_blindly", "fast.settled_forever", "fast.settled_stale",
+                    "fast.settled_with_more", "fast.surplus_missed"),
+    [](const auto& test) {
+      std::string name = test.param;
+      std::ranges::replace(name, '.', '_');
+      return name;
+    });
 
 TEST(FastMutants, NothingIsFoundWithoutThem) { EXPECT_EQ(SearchRounds(kRounds).difference, ""); }
 

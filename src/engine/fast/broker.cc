@@ -22,7 +22,7 @@ constexpr size_t kLargestWindow = 4096;
 }  // namespace
 
 bool Cycle::MaySpeculate(NeedId n) const {
-  return outcomes_[n].credit_done && HasSession(n) && !IsZero(outcomes_[n].shortage, dims());
+  return turns_[n] == Turn::kCredited && HasSession(n) && !IsZero(outcomes_[n].shortage, dims());
 }
 
 void Cycle::ServeBySpeculation(Parallel& parallel) {
@@ -30,12 +30,12 @@ void Cycle::ServeBySpeculation(Parallel& parallel) {
   winner_.resize(inventory_.rows(), kNoId);
   size_t size = kSmallestWindow;
   std::vector<NeedId> window;
-  for (NeedId n = 0; n < outcomes_.size();) {
+  for (NeedId n = 0; n < turns_.size();) {
     // A window ends before a need that must be served whole in its turn.
     window.clear();
     NeedId end = n;
-    for (; end < outcomes_.size() && window.size() < size; ++end) {
-      if (!outcomes_[end].credit_done) break;
+    for (; end < turns_.size() && window.size() < size; ++end) {
+      if (turns_[end] == Turn::kToCome) break;
       if (MaySpeculate(end)) window.push_back(end);
     }
     const uint64_t conflicts = stats_.conflicts + stats_.displacements;
@@ -55,8 +55,8 @@ void Cycle::ServeBySpeculation(Parallel& parallel) {
     } else if (window.size() == size) {
       size = std::min(size * 2, kLargestWindow);
     }
-    if (n < outcomes_.size() && !outcomes_[n].credit_done) {
-      PlanInTurn(n, plans_[0]);
+    if (n < turns_.size() && turns_[n] == Turn::kToCome) {
+      if (!Settle(n)) PlanInTurn(n, plans_[0]);
       EndTurn(n++);
     }
   }
@@ -171,7 +171,7 @@ void Cycle::SettleProposal(Proposal& proposal) {
 
 void Cycle::PlanInTurn(NeedId n, Plan& plan) {
   Planner& planner = *planners_[0];
-  if (outcomes_[n].credit_done) {
+  if (turns_[n] == Turn::kCredited) {
     plan.Clear(need(n).aggregate);
     plan.shortage = outcomes_[n].shortage;
     for (uint32_t c = outcomes_[n].first_claim; c != kNoId; c = claims_[c].next_of_need) {

@@ -66,9 +66,13 @@ uint32_t DomainOf(const Fit& fit, ClassId id) {
 
 Amounts Catalogue::Dense(const model::Resources& resources) {
   Amounts amounts;
+  size_t next = 0;  // both are mostly in the order of names
   for (const auto& [name, amount] : resources.entries()) {
-    size_t d = 0;
-    while (d < names_.size() && names_[d] != name) ++d;
+    size_t d = next;
+    if (d >= names_.size() || names_[d] != name) {
+      for (d = 0; d < names_.size() && names_[d] != name;) ++d;
+    }
+    next = d + 1;
     if (d == names_.size()) {
       MUSTER_CHECK(d < kMaxDimensions, "more than {} resource dimensions", kMaxDimensions);
       names_.push_back(name);

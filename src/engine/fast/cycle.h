@@ -73,7 +73,6 @@ struct Outcome {
   uint32_t victims = 0;
   uint32_t lost = 0;
   uint32_t gang = kNoId;  // row in Cycle::gangs_
-  bool credit_done = false;
   bool parked = false;
   bool satisfiable = false;
   bool on_its_way = false;
@@ -104,10 +103,20 @@ class Cycle {
   void Run(MonoTime now, bool explain, Parallel& parallel);
 
   const std::vector<FastAction>& actions() const { return actions_; }
-  const ClaimLog& claims() const { return claims_; }
-  const std::vector<Outcome>& outcomes() const { return outcomes_; }
+  // Every claim: those in the log, and those of needs that settled.
+  template <class Visit>
+  void ForEachClaim(const Visit& visit) const {
+    claims_.ForEach(visit);
+    for (NeedId n = 0; n < turns_.size(); ++n) {
+      if (turns_[n] != Turn::kSettled) continue;
+      for (const GroupId g : need(n).own) {
+        const uint32_t count = inventory_.SettledClaim(inventory_.group(g));
+        if (count > 0) visit(ClaimRow{.need = n, .group = g, .count = count});
+      }
+    }
+  }
   const BrokerStats& broker() const { return stats_; }
-  size_t unsatisfied() const;
+  size_t unsatisfied() const { return short_.size(); }
 
   void RestoreNeed(KeyId key, const NeedMemory& memory);
   const std::vector<KeyId>& remembered() const { return remembered_; }
@@ -124,7 +133,10 @@ class Cycle {
   bool HasSession(NeedId n) const { return inventory_.cluster(need(n).cluster).state.session; }
 
   // serve.cc
+  enum class Turn : uint8_t { kToCome, kCredited, kSettled, kOver };
   void Begin(MonoTime now, bool explain);
+  bool Settle(NeedId n);
+  void KeepSettled(NeedRow& row, std::span<const Take> takes);
   void RefreshPledges();
   void PrepareFits();
   void ServeInTurn();
@@ -133,6 +145,7 @@ class Cycle {
   void CommitCredit(NeedId n, const Plan& plan, uint32_t shelf);
   void CommitAcquisition(NeedId n, const Plan& plan);
   void Claim(NeedId n, const Take& take, uint32_t shelf);
+  bool IsCovered(NeedId n) const;  // so far
   void EndTurn(NeedId n);
   void EndPledges(NeedId n);
 
@@ -191,7 +204,17 @@ class Cycle {
   void MarkTaken(MachineId m);
 
   // phase3.cc
+  // What a cluster's bound groups were like when phase 3 last looked: while nothing but needs that did not settle can
+  // have changed that, only their groups are looked at again.
+  struct Surplus {
+    uint64_t version = 0;         // Cluster::version
+    uint64_t listed = 0;          // Demand::ListedIn
+    bool shared = true;           // a need claimed machines of another key
+    std::vector<GroupId> groups;  // Configured with unclaimed machines or running clocks, in keep order
+    std::vector<GroupId> again;   // to be looked at again
+  };
   void Reclaim();
+  std::span<const GroupId> Candidates(ClusterId c);
   bool MayReclaimFrom(GroupId g) const;
   void Release();
   bool IsHeld(MachineId m) const;
@@ -199,6 +222,7 @@ class Cycle {
   // finish.cc
   void Finish();
   void KeepClocks();
+  void KeepClocks(GroupId g);
   void KeepStamps();
   void Remember();
 
@@ -213,15 +237,19 @@ class Cycle {
   const Policy& policy_;
   MonoTime now_{};
   bool explain_ = false;
-  std::tuple<size_t, uint64_t, uint64_t, uint64_t> prepared_{};  // what fits were prepared for
+  std::tuple<size_t, uint64_t, uint64_t> prepared_{};  // what fits were prepared for
 
-  std::vector<Outcome> outcomes_;
+  std::vector<Turn> turns_;        // by need
+  std::vector<Outcome> outcomes_;  // by need; of one that settled, an older cycle's
+  std::vector<NeedId> served_;     // needs that did not settle, in order
+  std::vector<NeedId> short_;      // needs that phase 1 left short, in order
   std::vector<GangPlan> gangs_;
   ClaimLog claims_;
   std::vector<uint32_t> restamps_[ClaimLog::kShelves];  // claims on machines that were another need's
   std::vector<FastAction> actions_;
   std::vector<int64_t> reclaims_left_;          // by cluster
-  std::vector<GroupId> surplus_;                // Configured groups with unclaimed machines or running clocks
+  std::vector<Surplus> surplus_;                // by cluster
+  std::vector<GroupId> found_;                  // scratch
   std::vector<GroupId> ended_;                  // pledged groups whose pledge ended in this cycle
   std::unordered_map<MachineId, NeedId> held_;  // phase 2: pledged machines single needs count on; never iterated
   std::vector<uint32_t> taken_;                 // by machine: the cycle in which phase 2 took it

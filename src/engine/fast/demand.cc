@@ -122,12 +122,7 @@ void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<Wall
         !infos_[demand.rows[i].profile].is_gang) {
       // The common case: a plain need wants more or less. It keeps its place in every order.
       Reread(demand.rows[i], rollup.rows[i]);
-      for (NeedRow& need : demand.needs) {
-        if (need.is_gang || need.key != demand.rows[i].key || need.row != i) continue;
-        need.aggregate = demand.rows[i].aggregate;
-        if (need.fit != demand.rows[i].fit) ++fits_version_;
-        need.fit = demand.rows[i].fit;
-      }
+      Patch(demand, demand.rows[i]);
       continue;
     }
     Row row = known ? demand.rows[i] : Read(cluster, rollup.rows[i]);
@@ -155,15 +150,61 @@ void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<Wall
   for (size_t n = 0; n < fresh.size(); ++n) {
     Row& row = demand.rows[where[n]];
     --ListingOf(row.key).rows;
+    const uint32_t need = row.need;
     row = fresh[n];
-    if (!in_place) continue;
-    for (NeedRow& need : demand.needs) {
-      if (need.is_gang || need.key != row.key || need.row != where[n]) continue;
-      need.aggregate = row.aggregate;
-      if (need.fit != row.fit) ++fits_version_;
-      need.fit = row.fit;
-    }
+    row.need = need;
+    if (in_place) Patch(demand, row);
   }
+}
+
+// Whether a need that settles would take the same if it wanted this.
+bool Demand::TakesTheSame(const NeedRow& need, const Amounts& aggregate) const {
+  if (need.aggregate == aggregate || MUTANT("fast.settled_forever")) return true;
+  if (need.is_gang || !need.takes_in_order) return false;
+  bool needs_all = false;
+  for (size_t d = 0; d < inventory_.catalogue().dimensions(); ++d) {
+    if (aggregate[d] == 0) continue;
+    if (need.aggregate[d] == 0 || need.taken[d] < aggregate[d]) return false;
+    needs_all = needs_all || need.taken[d] - need.least[d] < aggregate[d] || MUTANT("fast.settled_with_more");
+  }
+  return needs_all;
+}
+
+// What the list before this one knew of the need.
+void Demand::Inherit(NeedRow& need) {
+  const uint32_t place = NotesOf(need.key).before;
+  if (place == kNoId) {
+    inventory_.AllowSettling(need.key, false);
+    return;
+  }
+  NotesOf(need.key).before = kNoId;  // of equal rows, the first
+  NeedRow& before = before_[place];
+  if (before.fit != need.fit || before.is_gang != need.is_gang || !TakesTheSame(before, need.aggregate)) {
+    inventory_.AllowSettling(need.key, false);
+  }
+  need.own = std::move(before.own);
+  need.own_version = before.own_version;
+  need.own_fit = before.own_fit;
+  need.takes_in_order = before.takes_in_order;
+  need.taken = before.taken;
+  need.least = before.least;
+}
+
+Demand::KeyNotes& Demand::NotesOf(KeyId key) {
+  if (notes_.size() <= key) notes_.resize(std::max<size_t>(inventory_.keys(), key + 1));
+  KeyNotes& notes = notes_[key];
+  if (notes.turn != normalisations_) notes = {.turn = normalisations_};
+  return notes;
+}
+
+// A plain row keeps its place, its need only wants something else.
+void Demand::Patch(ClusterDemand& demand, const Row& row) {
+  NeedRow& need = demand.needs[row.need];
+  if (need.fit != row.fit || !TakesTheSame(need, row.aggregate)) inventory_.AllowSettling(need.key, false);
+  need.aggregate = row.aggregate;
+  if (need.fit == row.fit) return;
+  need.fit = row.fit;
+  ++fits_version_;
 }
 
 // Whether a free machine could host the fold: asked often, answered anew when free groups come or go.
@@ -196,7 +237,7 @@ bool Demand::HasHost(ClusterId cluster, FitId fit) {
 
 // Its own machines already cover it in one domain: folding would give them away.
 bool Demand::IsAssembled(KeyId id, FitId fit_id, const Amounts& aggregate) {
-  if (!inventory_.HasOwn(id)) return false;
+  if (!inventory_.key_state(id).has_own) return false;
   const Key& key = inventory_.key(id);
   Catalogue& catalogue = inventory_.catalogue();
   const Fit& fit = catalogue.FitWithDomains(fit_id);
@@ -230,13 +271,14 @@ NeedRow Demand::Plain(ClusterId cluster, const Row& row, uint32_t position) {
 
 void Demand::Normalise(ClusterId cluster) {
   ClusterDemand& demand = clusters_[cluster];
+  ++normalisations_;
+  std::swap(before_, demand.needs);
+  for (uint32_t i = 0; i < before_.size() && !demand.has_equal_rows; ++i) NotesOf(before_[i].key).before = i;
   demand.needs.clear();
   demand.now_called.clear();
   demand.has_equal_rows = false;
   demand.has_gangs = false;
-  seen_.clear();
-  fold_slot_.clear();
-  demand.needs.reserve(demand.rows.size());
+  demand.needs.reserve(before_.size() + 1);
   for (uint32_t i = 0; i < demand.rows.size(); ++i) {
     const Row& row = demand.rows[i];
     const ProfileInfo& info = infos_[row.profile];
@@ -246,7 +288,7 @@ void Demand::Normalise(ClusterId cluster) {
     }
     demand.has_gangs = true;
     KeyId key = row.key;
-    if (const uint32_t count = ++seen_[row.key]; count > 1) {
+    if (const uint32_t count = ++NotesOf(row.key).seen; count > 1) {
       key = inventory_.KeyOf(cluster, row.profile, fmt::format("{}#{}", inventory_.key(row.key).group, count));
     }
     demand.rows[i].gang_key = key;
@@ -259,8 +301,9 @@ void Demand::Normalise(ClusterId cluster) {
       continue;
     }
     demand.now_called.emplace_back(key, row.fold_key);
-    const auto [slot, is_new] = fold_slot_.emplace(row.fold_key, static_cast<uint32_t>(demand.needs.size()));
-    if (is_new) {
+    uint32_t& slot = NotesOf(row.fold_key).slot;
+    if (slot == kNoId) {
+      slot = static_cast<uint32_t>(demand.needs.size());
       NeedRow folded = Plain(cluster, row, i);
       folded.key = row.fold_key;
       folded.profile = info.folded;
@@ -269,7 +312,7 @@ void Demand::Normalise(ClusterId cluster) {
       demand.needs.push_back(std::move(folded));
       continue;
     }
-    NeedRow& folded = demand.needs[slot->second];
+    NeedRow& folded = demand.needs[slot];
     for (size_t d = 0; d < kMaxDimensions; ++d) folded.aggregate[d] = AddCapped(folded.aggregate[d], row.aggregate[d]);
     const Amounts& known = inventory_.catalogue().fit_as_is(folded.fit).min_unit;
     const Amounts min_unit = Max(known, inventory_.catalogue().fit_as_is(row.fit).min_unit);
@@ -281,6 +324,9 @@ void Demand::Normalise(ClusterId cluster) {
   }
   stamp_of_.resize(inventory_.keys(), kNoStamp);
   for (NeedRow& need : demand.needs) {
+    demand.has_equal_rows = demand.has_equal_rows || NotesOf(need.key).listed;
+    NotesOf(need.key).listed = true;
+    Inherit(need);
     need.stamp = stamp_of_[need.key];
     if (need.stamp != kNoStamp) continue;
     const Key& key = inventory_.key(need.key);
@@ -301,15 +347,14 @@ void Demand::Normalise(ClusterId cluster) {
     for (const SortKey& key : sort_keys_) moved_.push_back(std::move(*key.need));
     std::swap(moved_, demand.needs);
   }
-  for (size_t i = 1; i < demand.needs.size(); ++i) {
-    demand.has_equal_rows = demand.has_equal_rows || demand.needs[i].key == demand.needs[i - 1].key;
-  }
+  for (uint32_t i = 0; i < demand.needs.size(); ++i) demand.rows[demand.needs[i].row].need = i;
   demand.changed = false;
 }
 
 Demand::SortKey Demand::SortKeyOf(NeedRow& need) const {
   return {.precedence = need.precedence,
           .arrival = need.arrival,
+          .cluster = need.cluster,
           .cluster_rank = inventory_.cluster_rank(need.cluster),
           .profile_rank = inventory_.profile_rank(need.profile),
           .need = &need};
@@ -344,7 +389,7 @@ bool Demand::SameKeyLess(const NeedRow& a, const NeedRow& b) const {
 bool Demand::FoldingStays(ClusterId cluster) {
   for (const Row& row : clusters_[cluster].rows) {
     if (row.gang_key == kNoId) continue;
-    const bool stays = row.folded ? !inventory_.HasOwn(row.gang_key) && FreeHost(row.fold_fit)
+    const bool stays = row.folded ? !inventory_.key_state(row.gang_key).has_own && FreeHost(row.fold_fit)
                                   : inventory_.catalogue().fit(row.fold_fit).classes.empty();
     if (!stays) return false;
   }
@@ -379,23 +424,43 @@ void Demand::BeginCycle() {
   }
   if (anew_.empty()) return;
   inventory_.RankProfiles();
+  ++listing_;
   // The needs of these clusters move in memory: their old places leave the order before. A new cluster or profile may
   // have moved the ranks of the others, but never past each other.
-  std::erase_if(sorted_, [&](const SortKey& key) { return is_anew_[key.need->cluster] != 0; });
-  for (SortKey& key : sorted_) key = SortKeyOf(*key.need);
+  std::erase_if(sorted_, [&](const SortKey& key) { return is_anew_[key.cluster] != 0; });
+  if (ranked_clusters_ != inventory_.clusters() || ranked_profiles_ != inventory_.profiles()) {
+    for (SortKey& key : sorted_) key = SortKeyOf(*key.need);
+    ranked_clusters_ = inventory_.clusters();
+    ranked_profiles_ = inventory_.profiles();
+  }
   const auto middle = static_cast<ptrdiff_t>(sorted_.size());
   for (const ClusterId c : anew_) {
     Normalise(c);
-    for (NeedRow& need : clusters_[c].needs) sorted_.push_back(SortKeyOf(need));
+    clusters_[c].listed = listing_;
+    listed_in_.resize(inventory_.keys(), 0);
+    for (NeedRow& need : clusters_[c].needs) {
+      listed_in_[need.key] = listing_;
+      sorted_.push_back(SortKeyOf(need));
+    }
   }
   const auto less = [&](const SortKey& a, const SortKey& b) { return OrderLess(a, b); };
   std::sort(sorted_.begin() + middle, sorted_.end(), less);
   if (middle != 0) std::inplace_merge(sorted_.begin(), sorted_.begin() + middle, sorted_.end(), less);
   order_.clear();
-  for (const SortKey& key : sorted_) order_.push_back(key.need);
-  ++listing_;
-  listed_in_.resize(inventory_.keys(), 0);
-  for (const NeedRow* need : order_) listed_in_[need->key] = listing_;
+  keys_.clear();
+  gangs_ = 0;
+  for (const SortKey& key : sorted_) {
+    key.need->id = static_cast<NeedId>(order_.size());
+    if (key.need->is_gang) key.need->gang = static_cast<uint32_t>(gangs_++);
+    order_.push_back(key.need);
+    keys_.push_back(key.need->key);
+  }
+}
+
+bool Demand::IsListed(KeyId key) const {
+  const ClusterId cluster = inventory_.key(key).cluster;
+  return key < listed_in_.size() && cluster < clusters_.size() && listed_in_[key] != 0 &&
+         listed_in_[key] == clusters_[cluster].listed;
 }
 
 KeyId Demand::NowCalled(KeyId key) const {

@@ -9,7 +9,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/time.h"
@@ -38,7 +37,8 @@ struct ProfileInfo {
 
 // A need of the normalised list.
 struct NeedRow {
-  NeedId id = kNoId;  // its place in this cycle's order
+  NeedId id = kNoId;      // its place in this cycle's order
+  uint32_t gang = kNoId;  // gangs: its place among them
   KeyId key = kNoId;
   ClusterId cluster = kNoId;
   ProfileId profile = kNoId;
@@ -56,6 +56,12 @@ struct NeedRow {
   std::vector<GroupId> own;
   uint32_t own_version = 0;
   FitId own_fit = kNoId;
+  // When it last took all it wanted of them (KeyState::may_settle): while every machine of its own adds to all it
+  // wants, it takes the fewest in keep order that cover it. So it takes the same when it wants more or less, as long as
+  // `taken` covers that and, less `least`, would not.
+  bool takes_in_order = false;
+  Amounts taken;
+  Amounts least;  // at most what any machine taken has
 };
 
 class Demand {
@@ -68,14 +74,19 @@ class Demand {
   // Normalises what changed and puts all needs in order. After Inventory::BeginCycle.
   void BeginCycle();
   const std::vector<NeedRow*>& order() const { return order_; }
+  const std::vector<KeyId>& keys() const { return keys_; }  // of order()
   // Counts changes of the list beyond the amounts of plain needs.
   uint64_t version() const { return listing_; }
   uint64_t fits_version() const { return fits_version_; }  // a need uses another fit than before
   // Under which key a gang's pledge made in another cycle is decided in this one; the key itself if nothing is known.
   KeyId NowCalled(KeyId key) const;
-  bool IsListed(KeyId key) const { return key < listed_in_.size() && listed_in_[key] == listing_; }
+  bool IsListed(KeyId key) const;
 
   const std::vector<NeedRow>& NeedsOf(ClusterId cluster) const { return clusters_[cluster].needs; }
+  uint64_t ListedIn(ClusterId cluster) const { return clusters_[cluster].listed; }  // version() when it was normalised
+  bool HasEqualRows(ClusterId cluster) const { return clusters_[cluster].has_equal_rows; }
+  size_t gangs() const { return gangs_; }
+  const std::vector<ClusterId>& normalised() const { return anew_; }  // in this cycle
   const ProfileInfo& info(ProfileId id) const { return infos_[id]; }
   size_t rows() const;
 
@@ -90,6 +101,7 @@ class Demand {
     FitId fold_fit = kNoId;  // gangs
     KeyId gang_key = kNoId;  // gangs: told apart from others of its key
     bool folded = false;     // gangs: in the normalised list
+    uint32_t need = kNoId;   // plain: its place in ClusterDemand::needs
   };
   struct ClusterDemand {
     std::vector<Row> rows;
@@ -99,6 +111,7 @@ class Demand {
     bool changed = true;  // needs must be made anew
     bool has_equal_rows = false;
     bool has_gangs = false;
+    uint64_t listed = 0;
     uint64_t seen_version = 0;  // of Cluster::version
     uint64_t seen_folding = 0;
   };
@@ -107,10 +120,22 @@ class Demand {
     int64_t arrival = 0;
   };
 
+  struct KeyNotes {           // scratch of Normalise
+    uint64_t turn = 0;        // for which the rest holds
+    uint32_t seen = 0;        // rows of the key so far
+    bool listed = false;      // in the new list
+    uint32_t slot = kNoId;    // of a fold: its place in the new list
+    uint32_t before = kNoId;  // its place in the old list
+  };
+
   ProfileId Learn(const model::Profile& profile);
   Row Read(ClusterId cluster, const model::Need& from);
   bool IsAmountOnly(const Row& row, const model::Need& from, bool stamped) const;
   void Reread(Row& row, const model::Need& from);
+  void Patch(ClusterDemand& demand, const Row& row);
+  bool TakesTheSame(const NeedRow& need, const Amounts& aggregate) const;
+  void Inherit(NeedRow& need);
+  KeyNotes& NotesOf(KeyId key);
   bool FoldingStays(ClusterId cluster);
   void Normalise(ClusterId cluster);
   NeedRow Plain(ClusterId cluster, const Row& row, uint32_t position);
@@ -122,6 +147,7 @@ class Demand {
   struct SortKey {
     uint64_t precedence = 0;
     int64_t arrival = 0;
+    ClusterId cluster = kNoId;
     uint32_t cluster_rank = 0;
     uint32_t profile_rank = 0;
     NeedRow* need = nullptr;
@@ -136,6 +162,7 @@ class Demand {
   std::vector<ProfileInfo> infos_;  // by ProfileId; filter == kNoId: not known yet
   std::vector<Listing> listings_;   // by KeyId
   std::vector<NeedRow*> order_;
+  std::vector<KeyId> keys_;
   std::vector<SortKey> sorted_;     // parallel to order_
   std::vector<SortKey> sort_keys_;  // scratch
   std::vector<NeedRow> moved_;      // scratch
@@ -157,10 +184,14 @@ class Demand {
   uint64_t folding_ = 1;  // counts changes of hosts_
   uint64_t hosts_version_ = 0;
   std::vector<StampId> stamp_of_;    // by KeyId; kNoStamp: not made yet
-  std::vector<uint64_t> listed_in_;  // by KeyId: the listing it was last part of
+  std::vector<uint64_t> listed_in_;  // by KeyId: version() when it was last listed
   uint64_t listing_ = 0;
-  std::unordered_map<KeyId, uint32_t> seen_;       // scratch of Normalise, never iterated
-  std::unordered_map<KeyId, uint32_t> fold_slot_;  // the same
+  size_t gangs_ = 0;
+  size_t ranked_clusters_ = 0;  // how many there were when `sorted_` was made
+  size_t ranked_profiles_ = 0;
+  std::vector<KeyNotes> notes_;  // by KeyId
+  uint64_t normalisations_ = 0;
+  std::vector<NeedRow> before_;  // scratch
   int64_t latest_ = 0;
   uint64_t fits_version_ = 0;
 };

@@ -9,6 +9,12 @@ using model::CapacityType;
 using model::MachineState;
 using model::Reason;
 
+namespace {
+
+const Outcome kSettledOutcome{.satisfiable = true};  // what nobody asked about is not known
+
+}  // namespace
+
 NeedId Cycle::FirstOfKey(KeyId key) const {
   for (const NeedRow& row : demand_.NeedsOf(inventory_.key(key).cluster)) {
     if (row.key == key) return row.id;
@@ -19,7 +25,7 @@ NeedId Cycle::FirstOfKey(KeyId key) const {
 // By machine: the need that claimed it.
 std::vector<NeedId> Cycle::Claimers() {
   std::vector<NeedId> claimers(inventory_.rows(), kNoId);
-  claims_.ForEach([&](const ClaimRow& claim) {
+  ForEachClaim([&](const ClaimRow& claim) {
     IdSet::Cursor cursor = inventory_.group(claim.group).members.Begin();
     for (uint32_t i = 0; i < claim.first; ++i) inventory_.Next(claim.group, cursor);
     for (uint32_t i = 0; i < claim.count; ++i) claimers[inventory_.Next(claim.group, cursor)] = claim.need;
@@ -29,7 +35,7 @@ std::vector<NeedId> Cycle::Claimers() {
 
 NeedVerdict Cycle::VerdictOf(NeedId n) {
   const NeedRow& row = need(n);
-  const Outcome& outcome = outcomes_[n];
+  const Outcome& outcome = turns_[n] == Turn::kSettled ? kSettledOutcome : outcomes_[n];
   NeedVerdict verdict;
   verdict.need.cluster = inventory_.cluster(row.cluster).name;
   verdict.need.profile = demand_.info(row.profile).profile;
@@ -45,7 +51,7 @@ NeedVerdict Cycle::VerdictOf(NeedId n) {
   verdict.creating = outcome.creating;
   verdict.bootstraps = outcome.bootstraps;
   verdict.provisions = outcome.provisions;
-  if (row.is_gang && gangs_[outcome.gang].domain != kNoId) {
+  if (outcome.gang != kNoId && gangs_[outcome.gang].domain != kNoId) {
     std::string text;
     for (const std::string& value : fit(n).domains[gangs_[outcome.gang].domain]) {
       text += (text.empty() ? "" : "/") + value;

@@ -26,29 +26,33 @@ void Cycle::Finish() {
 // The clock of a Configured machine runs while it could be reclaimed. Groups that are claimed whole and had no clock
 // running are not looked at.
 void Cycle::KeepClocks() {
-  for (const GroupId g : surplus_) {
-    Group& group = inventory_.group(g);
-    const ClusterState& cluster = inventory_.cluster(group.cluster).state;
-    const bool runs = cluster.session && cluster.gate_open;
-    const uint32_t unclaimed = runs ? inventory_.Remaining(g) : 0;
-    if (unclaimed == 0 && !group.has_clocks) continue;
-    const uint32_t claimed = group.size - unclaimed;
-    if (group.clock_changes == group.changes && group.clock_claimed == claimed) continue;
-    IdSet::Cursor cursor = group.members.Begin();
-    uint32_t at = 0;
-    group.oldest_clock = now_.time_since_epoch().count();
-    for (MachineId m = inventory_.Next(g, cursor); m != kNoMachine; m = inventory_.Next(g, cursor), ++at) {
-      if (at < claimed) {
-        inventory_.SetSince(m, std::nullopt);
-        continue;
-      }
-      if (!inventory_.since(m)) inventory_.SetSince(m, now_);
-      group.oldest_clock = std::min<int64_t>(group.oldest_clock, inventory_.since(m)->time_since_epoch().count());
-    }
-    group.has_clocks = unclaimed > 0;
-    group.clock_changes = group.changes;
-    group.clock_claimed = claimed;
+  for (const Surplus& surplus : surplus_) {
+    for (const GroupId g : surplus.groups) KeepClocks(g);
   }
+}
+
+void Cycle::KeepClocks(GroupId g) {
+  Group& group = inventory_.group(g);
+  const ClusterState& cluster = inventory_.cluster(group.cluster).state;
+  const bool runs = cluster.session && cluster.gate_open;
+  const uint32_t unclaimed = runs ? inventory_.Remaining(g) : 0;
+  if (unclaimed == 0 && !group.has_clocks) return;
+  const uint32_t claimed = group.size - unclaimed;
+  if (group.clock_changes == group.changes && group.clock_claimed == claimed) return;
+  IdSet::Cursor cursor = group.members.Begin();
+  uint32_t at = 0;
+  group.oldest_clock = now_.time_since_epoch().count();
+  for (MachineId m = inventory_.Next(g, cursor); m != kNoMachine; m = inventory_.Next(g, cursor), ++at) {
+    if (at < claimed) {
+      inventory_.SetSince(m, std::nullopt);
+      continue;
+    }
+    if (!inventory_.since(m)) inventory_.SetSince(m, now_);
+    group.oldest_clock = std::min<int64_t>(group.oldest_clock, inventory_.since(m)->time_since_epoch().count());
+  }
+  group.has_clocks = unclaimed > 0;
+  group.clock_changes = group.changes;
+  group.clock_claimed = claimed;
 }
 
 // A machine belongs to the need that claimed it last.
@@ -72,9 +76,8 @@ void Cycle::KeepStamps() {
 void Cycle::Remember() {
   if (need_memory_.size() < inventory_.keys()) need_memory_.resize(inventory_.keys());
   next_memory_.clear();
-  for (NeedId n = 0; n < outcomes_.size(); ++n) {
+  for (const NeedId n : short_) {
     const Outcome& outcome = outcomes_[n];
-    if (IsZero(outcome.shortage, dims())) continue;
     const NeedMemory& old = need_memory_[need(n).key];
     NeedMemory memory{.age_unmet = old.age_unmet + 1};
     const bool in_vain = outcome.bootstraps == 0 && outcome.provisions == 0 && !outcome.satisfiable;

@@ -174,7 +174,8 @@ void Planner::ChooseDomain(NeedId n, const std::vector<DomainSupply>& supply, bo
 // The gang's own bound machines cover it, in one domain and no other: that domain ranks first, whatever else there is,
 // and nothing but its own is credited. What a fleet at rest consists of.
 bool Planner::CreditOwnGang(NeedId n, Plan& plan) {
-  if (explain_ || inventory_.HasPledges(need(n).key) || inventory_.HasCreating(need(n).key)) return false;
+  const KeyState& key = inventory_.key_state(need(n).key);
+  if (explain_ || key.has_pledges || key.has_creating) return false;
   if (MemoryOf(need(n).key).hopeless > 0) return false;
   const std::vector<GroupId>& groups = OwnGroups(n);
   uint32_t domain = kNoId;
@@ -187,7 +188,7 @@ bool Planner::CreditOwnGang(NeedId n, Plan& plan) {
     Subtract(rest, each(g), sight_.Remaining(g), dims());
   }
   if (domain == kNoId || !IsZero(rest, dims())) return false;
-  OwnLane(n, kNoId, own_);
+  plan.settles = OwnLane(n, kNoId, own_);
   TakeLane(own_, TiesInKeepOrder, plan.shortage, plan.credits, nullptr);
   plan.gang.domain = domain;
   plan.gang.satisfiable = true;
@@ -197,7 +198,7 @@ bool Planner::CreditOwnGang(NeedId n, Plan& plan) {
 // A gang that its cluster covers in some domain chooses among such domains, whatever is free elsewhere: the common case
 // of a fleet at rest. False: it must look further.
 bool Planner::ChooseSettled(NeedId n, GangPlan& gang) {
-  if (explain_ || inventory_.HasPledges(need(n).key) || MemoryOf(need(n).key).hopeless > 0) return false;
+  if (explain_ || inventory_.key_state(need(n).key).has_pledges || MemoryOf(need(n).key).hopeless > 0) return false;
   CollectSupply(n, false, supply_);
   std::erase_if(supply_, [&](const DomainSupply& s) { return !Covers(s.creditable, need(n).aggregate, dims()); });
   if (supply_.empty()) return false;

@@ -95,8 +95,7 @@ KeyId Inventory::KeyOf(ClusterId cluster, ProfileId profile, std::string_view gr
   if (known != kNoId) return known;
   const auto id = static_cast<KeyId>(keys_.size());
   keys_.push_back({.cluster = cluster, .profile = profile, .group = std::string(group)});
-  key_flags_.push_back(0);
-  own_versions_.push_back(1);
+  key_states_.emplace_back();
   key_lookup_.Insert(hasher.value(), id);
   return id;
 }
@@ -437,13 +436,17 @@ void Inventory::Move(MachineId m, GroupId to) {
   const GroupId from = group_[m];
   if (from == to) return;
   group_[m] = to;
+  const auto count = [&](Group& g) {
+    g.size = g.members.size();
+    ++g.changes;
+    if (g.owner != kNoId && !MUTANT("fast.settled_stale")) key_states_[g.owner].may_settle = false;
+    CountChange(g);
+  };
   if (from != kNoId) {
     Group& g = groups_[from];
     g.members.Remove(m, labels_, [&](MachineId other) { return group_[other] == from; });
-    g.size = g.members.size();
-    ++g.changes;
+    count(g);
     if (g.size == 0) dirty_groups_.push_back(from);
-    CountChange(g);
   }
   if (to != kNoId) {
     Group& g = groups_[to];
@@ -452,9 +455,7 @@ void Inventory::Move(MachineId m, GroupId to) {
     }
     g.members.Add(m, labels_, [&](MachineId other) { return group_[other] == to; });
     if (since_state_[m] == MachineState::kConfigured && !MUTANT("fast.clocks_forgotten")) g.has_clocks = true;
-    g.size = g.members.size();
-    ++g.changes;
-    CountChange(g);
+    count(g);
   }
 }
 
@@ -503,10 +504,12 @@ void Inventory::Tidy() {
     std::ranges::sort(key.own, keep_less);
     std::ranges::sort(key.creating, {}, [&](GroupId g) { return std::tuple(catalogue_.cls(groups_[g].cls).price, g); });
     key.is_dirty = false;
-    ++own_versions_[id];
-    key_flags_[id] =
-        static_cast<uint8_t>((key.has_pledges() ? 1 : 0) | (key.own.empty() && key.creating.empty() ? 0 : 2) |
-                             (key.creating.empty() ? 0 : 4));
+    KeyState& state = key_states_[id];
+    ++state.own_version;
+    state.may_settle = false;
+    state.has_pledges = key.has_pledges();
+    state.has_own = !key.own.empty() || !key.creating.empty();
+    state.has_creating = !key.creating.empty();
   }
   dirty_clusters_.clear();
   dirty_keys_.clear();
@@ -540,12 +543,12 @@ void Inventory::BeginCycle(MonoTime now) {
   ++cycle_;
   drains_.resize(catalogue_.drain_types().size());
   AssignLabels();
-  Settle();
+  Update();
   old_life_.clear();
   ClustersByName();
 }
 
-void Inventory::Settle() {
+void Inventory::Update() {
   // In the order of ids, machines that come in bulk are appended to their groups.
   std::ranges::sort(dirty_, {}, [&](MachineId m) { return labels_[m]; });
   bool some_left = false;
@@ -571,9 +574,10 @@ void Inventory::Settle() {
 
 // --- groups
 
-void Inventory::Reset(Group& g) const {
+void Inventory::Reset(Group& g) {
   g.cycle = cycle_;
-  g.claimed = 0;
+  g.claimed = SettledClaim(g);
+  if (g.owner != kNoId) key_states_[g.owner].opened = cycle_;
   g.first_claim = kNoId;
   g.last_claim = kNoId;
   if (!MUTANT("fast.held_over")) g.held_for = kNoId;
@@ -631,7 +635,7 @@ void Inventory::Restamp(GroupId id, StampId stamp) {
 }
 
 size_t Inventory::hot_bytes() const {
-  size_t bytes = key_flags_.capacity() + labels_.capacity() * 8 + since_.capacity() * 8 + state_.capacity() * 3 +
+  size_t bytes = labels_.capacity() * 8 + since_.capacity() * 8 + state_.capacity() * 3 +
                  (cls_.capacity() + cluster_.capacity() + group_.capacity() + stamp_.capacity() +
                   bind_stamp_.capacity() + pledge_.capacity() + by_id_.capacity()) *
                      4;

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/probe.h"
 #include "engine/fast/catalogue.h"
 #include "engine/fast/id_set.h"
 #include "engine/fast/ids.h"
@@ -41,10 +42,20 @@ struct Key {  // (cluster, fingerprint, group): whom machines, pledges and parki
   std::vector<GroupId> creating;  // being made for it, cheapest first
   std::vector<GroupId> idle;      // pledged to it
   std::vector<GroupId> draining;  // pledged to it
-  uint64_t own_version = 1;       // counts changes of `own`
   bool is_dirty = false;
 
   bool has_pledges() const { return !idle.empty() || !draining.empty(); }
+};
+
+// What is read of a key for every need in every cycle, kept apart from its row.
+struct KeyState {
+  uint32_t own_version = 1;  // counts changes of Key::own
+  uint32_t opened = 0;       // the cycle in which somebody first looked into one of these groups
+  uint32_t settled = 0;      // the cycle in which its need took what it took before (Group::settled)
+  bool may_settle = false;   // its need, its groups and their machines are as they were when it took that
+  bool has_pledges = false;
+  bool has_own = false;  // bound or Creating
+  bool has_creating = false;
 };
 
 struct Cluster {
@@ -74,12 +85,14 @@ struct alignas(64) Group {
   NeedId held_for = kNoId;  // pledged: the gang that counts on all of it
   uint32_t held = 0;        // pledged: machines that single needs count on (phase 2)
   uint32_t changes = 0;     // counts changes of its members
+  uint32_t settled = 0;     // bound: what its owner's need takes of it while it is settled
 
   // Where a merge with tied groups split it last, for as long as `split_changes` equals `changes` (Planner::TakeTied).
   uint32_t split_changes = 0xffffffff;
   uint32_t split = 0;                 // so many were taken
   MachineId split_last = kNoMachine;  // the last taken
   MachineId split_next = kNoMachine;  // the first left
+  uint32_t bound_at = 0;              // bound: its place in Cluster::bound when the cycle last walked it
   // Clocks were kept for this many claimed members (Cycle::KeepClocks).
   uint32_t clock_changes = 0xffffffff;
   uint32_t clock_claimed = 0;
@@ -108,6 +121,7 @@ class Inventory {
 
   ProfileId ProfileOf(std::string_view fingerprint);
   const std::string& fingerprint(ProfileId id) const { return fingerprints_[id]; }
+  size_t profiles() const { return fingerprints_.size(); }
   // Ranks of fingerprints by name, made anew when one came.
   void RankProfiles();
   uint32_t profile_rank(ProfileId id) const { return profile_rank_[id]; }
@@ -115,11 +129,7 @@ class Inventory {
   KeyId KeyOf(const NeedKey& key);
   Key& key(KeyId id) { return keys_[id]; }
   const Key& key(KeyId id) const { return keys_[id]; }
-  // Read for every need in every cycle, so kept apart from the rows.
-  bool HasPledges(KeyId id) const { return (key_flags_[id] & 1) != 0; }
-  bool HasOwn(KeyId id) const { return (key_flags_[id] & 2) != 0; }  // bound or Creating
-  bool HasCreating(KeyId id) const { return (key_flags_[id] & 4) != 0; }
-  uint32_t OwnVersion(KeyId id) const { return own_versions_[id]; }  // counts changes of Key::own
+  const KeyState& key_state(KeyId id) const { return key_states_[id]; }
   NeedKey NameOf(KeyId id) const;
   size_t keys() const { return keys_.size(); }
   StampId StampOf(const Stamp& stamp);
@@ -136,7 +146,7 @@ class Inventory {
   // Brings groups and memory up to date with what changed.
   void BeginCycle(MonoTime now);
   // Brings groups up to date with what changed since, inside a cycle that has claimed nothing yet.
-  void Settle();
+  void Update();
   uint32_t cycle() const { return cycle_; }
 
   // --- machines
@@ -171,8 +181,21 @@ class Inventory {
   }
   uint32_t Remaining(GroupId id) const {
     const Group& g = groups_[id];
-    return g.size - (g.cycle == cycle_ ? g.claimed : 0);
+    return g.size - (g.cycle == cycle_ ? g.claimed : SettledClaim(g));
   }
+  // What the owner's need claimed of a bound group by settling: the first machines of it, and no ClaimRow says so.
+  uint32_t SettledClaim(const Group& g) const {
+    return g.owner != kNoId && key_states_[g.owner].settled == cycle_ ? g.settled : 0;
+  }
+  // The key's need takes of its own groups what it took before, if nothing changed and nobody has looked into them in
+  // this cycle: with that all its claims are made.
+  bool Settle(KeyId id) {
+    KeyState& key = key_states_[id];
+    if (!key.may_settle || (key.opened == cycle_ && !MUTANT("fast.settled_blindly"))) return false;
+    key.settled = cycle_;
+    return true;
+  }
+  void AllowSettling(KeyId id, bool may_settle) { key_states_[id].may_settle = may_settle; }
   // Walks a group's members by id, from the first unclaimed or from the first at all.
   IdSet::Cursor FirstUnclaimed(GroupId id);
   MachineId Next(GroupId id, IdSet::Cursor& cursor) const;
@@ -204,7 +227,7 @@ class Inventory {
   static constexpr uint8_t kRestamped = 2;  // stamp_ is newer than the group's
   static constexpr uint8_t kLeaving = 4;    // removed: gone with the next cycle
 
-  void Reset(Group& group) const;
+  void Reset(Group& group);
   MachineId Make(const std::string& id, uint64_t hash);
   void AssignLabels();
   void Refresh(MachineId m);
@@ -230,8 +253,7 @@ class Inventory {
   std::vector<uint32_t> profile_rank_;
   Lookup fingerprint_lookup_;
   std::vector<Key> keys_;
-  std::vector<uint8_t> key_flags_;
-  std::vector<uint32_t> own_versions_;
+  std::vector<KeyState> key_states_;
   Lookup key_lookup_;
   std::vector<Stamp> stamps_;
   Lookup stamp_lookup_;

@@ -45,7 +45,7 @@ Amounts Cycle::Residual(NeedId n, SpreadCounts* counts) {
     }
   }
   const Key& key = inventory_.key(row.key);
-  if (!inventory_.HasPledges(row.key)) return residual;
+  if (!inventory_.key_state(row.key).has_pledges) return residual;
   merge_.Clear();
   std::vector<GroupId> groups;
   for (const auto* list : {&key.idle, &key.draining}) {
@@ -100,6 +100,10 @@ void Cycle::FillOffers(NeedId n, Offers& offers) {
       const Group& group = inventory_.Open(g);
       const ClusterState& cluster = inventory_.cluster(group.cluster).state;
       if (!cluster.session) continue;
+      if (const uint32_t settled = inventory_.SettledClaim(group); settled > 0) {
+        const NeedId owner = FirstOfKey(group.owner);
+        add(g, {.need = owner, .group = g, .count = settled}, inventory_.stamp(need(owner).stamp), false);
+      }
       for (uint32_t at = group.first_claim; at != kNoId; at = claims_[at].next_of_group) {
         add(g, claims_[at], inventory_.stamp(need(claims_[at].need).stamp), false);
       }
@@ -230,9 +234,9 @@ std::vector<Cycle::Offer> Cycle::PruneOffers(NeedId n, const Offers& offers, std
 void Cycle::Phase2() {
   offers_.clear();
   offers_of_.clear();
-  for (NeedId n = 0; n < outcomes_.size(); ++n) {
+  for (const NeedId n : short_) {
     Outcome& outcome = outcomes_[n];
-    if (IsZero(outcome.shortage, dims()) || outcome.parked || !HasSession(n)) continue;
+    if (outcome.parked || !HasSession(n)) continue;
     const NeedRow& row = need(n);
     if (row.is_gang && gangs_[outcome.gang].domain == kNoId) continue;
     std::optional<SpreadCounts> counts;

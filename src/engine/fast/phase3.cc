@@ -11,16 +11,48 @@ using model::CapacityType;
 using model::MachineState;
 using model::Reason;
 
+// The cluster's bound groups that may have something unclaimed, in keep order.
+std::span<const GroupId> Cycle::Candidates(ClusterId c) {
+  Surplus& surplus = surplus_[c];
+  const Cluster& cluster = inventory_.cluster(c);
+  const bool moved = surplus.version != cluster.version && !MUTANT("fast.surplus_missed");
+  const bool all = surplus.shared || moved || surplus.listed != demand_.ListedIn(c);
+  surplus.version = cluster.version;
+  surplus.listed = demand_.ListedIn(c);
+  surplus.shared = false;
+  if (all) {
+    surplus.again.clear();
+    for (uint32_t i = 0; i < cluster.bound.size(); ++i) inventory_.group(cluster.bound[i]).bound_at = i;
+    return cluster.bound;
+  }
+  if (!surplus.again.empty()) {
+    surplus.again.insert(surplus.again.end(), surplus.groups.begin(), surplus.groups.end());
+    std::ranges::sort(surplus.again, {}, [&](GroupId g) { return inventory_.group(g).bound_at; });
+    const auto twice = std::ranges::unique(surplus.again);
+    surplus.again.erase(twice.begin(), twice.end());
+    std::swap(surplus.again, surplus.groups);
+    surplus.again.clear();
+  }
+  return surplus.groups;
+}
+
 void Cycle::Reclaim() {
-  surplus_.clear();
+  for (const NeedId n : served_) {
+    const std::vector<GroupId>& own = inventory_.key(need(n).key).own;  // also what it cannot use any more
+    std::vector<GroupId>& again = surplus_[need(n).cluster].again;
+    again.insert(again.end(), own.begin(), own.end());
+  }
+  std::vector<GroupId>& found = found_;
   for (const ClusterId c : inventory_.ClustersByName()) {
     const Cluster& cluster = inventory_.cluster(c);
     const bool runs = cluster.state.session && cluster.state.gate_open;
-    for (size_t i = 0; i < cluster.bound.size();) {
-      const GroupId first = cluster.bound[i];
+    const std::span<const GroupId> bound = Candidates(c);
+    found.clear();
+    for (size_t i = 0; i < bound.size();) {
+      const GroupId first = bound[i];
       const Group& group = inventory_.group(first);
       const bool surplus = group.state == MachineState::kConfigured && inventory_.Remaining(first) > 0;
-      if (surplus || group.has_clocks) surplus_.push_back(first);
+      if (surplus || group.has_clocks) found.push_back(first);
       if (!runs || !surplus || !MayReclaimFrom(first) || reclaims_left_[c] <= 0) {
         ++i;
         continue;
@@ -28,9 +60,9 @@ void Cycle::Reclaim() {
       // All that tie with it go by id together; groups before it in the tie have nothing to give.
       merge_.Clear();
       merge_.Add(first);
-      for (++i; i < cluster.bound.size() && TiesInKeepOrder(inventory_, first, cluster.bound[i]); ++i) {
-        const GroupId g = cluster.bound[i];
-        if (inventory_.Remaining(g) > 0 || inventory_.group(g).has_clocks) surplus_.push_back(g);
+      for (++i; i < bound.size() && TiesInKeepOrder(inventory_, first, bound[i]); ++i) {
+        const GroupId g = bound[i];
+        if (inventory_.Remaining(g) > 0 || inventory_.group(g).has_clocks) found.push_back(g);
         if (MayReclaimFrom(g)) merge_.Add(g);
       }
       for (; !merge_.empty() && reclaims_left_[c] > 0; merge_.Step()) {
@@ -44,6 +76,7 @@ void Cycle::Reclaim() {
                             .need = kNoId});
       }
     }
+    std::swap(surplus_[c].groups, found);
   }
 }
 

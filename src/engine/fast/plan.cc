@@ -11,6 +11,7 @@ void Plan::Clear(const Amounts& aggregate) {
   credits.clear();
   acquired.clear();
   shortage = aggregate;
+  settles = false;
   gang.domain = kNoId;
   gang.parked = false;
   gang.satisfiable = false;
@@ -34,9 +35,12 @@ bool Planner::Credit(NeedId n, Plan& plan) {
     CreditSpread(n, plan);
     return true;
   }
-  OwnLane(n, kNoId, lane_);
+  const bool whole = OwnLane(n, kNoId, lane_);
   TakeLane(lane_, TiesInKeepOrder, plan.shortage, plan.credits, nullptr);
-  if (IsZero(plan.shortage, dims())) return true;
+  if (IsZero(plan.shortage, dims())) {
+    plan.settles = whole;
+    return true;
+  }
   RestLane(n, kNoId, lane_);
   TakeLane(lane_, TiesInKeepOrder, plan.shortage, plan.credits, nullptr);
   CreatingLane(n, kNoId, lane_);
@@ -64,8 +68,8 @@ void Planner::Whole(NeedId n, Plan& plan) {
 
 const std::vector<GroupId>& Planner::OwnGroups(NeedId n) const {
   NeedRow& row = *demand_.order()[n];
-  if (row.own_version == inventory_.OwnVersion(row.key) && row.own_fit == row.fit) return row.own;
-  row.own_version = inventory_.OwnVersion(row.key);
+  if (row.own_version == inventory_.key_state(row.key).own_version && row.own_fit == row.fit) return row.own;
+  row.own_version = inventory_.key_state(row.key).own_version;
   row.own_fit = row.fit;
   row.own.clear();
   for (const GroupId g : inventory_.key(row.key).own) {
@@ -74,12 +78,16 @@ const std::vector<GroupId>& Planner::OwnGroups(NeedId n) const {
   return row.own;
 }
 
-void Planner::OwnLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const {
+bool Planner::OwnLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const {
   lane.clear();
+  bool whole = true;
   for (const GroupId g : OwnGroups(n)) {
-    if (sight_.Remaining(g) == 0) continue;
+    const uint32_t remaining = sight_.Remaining(g);
+    whole = whole && remaining == inventory_.group(g).size;
+    if (remaining == 0) continue;
     if (domain == kNoId || DomainOf(fit(n), inventory_.group(g).cls) == domain) lane.push_back(g);
   }
+  return whole;
 }
 
 void Planner::RestLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const {
@@ -95,7 +103,7 @@ void Planner::RestLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) co
 
 void Planner::CreatingLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const {
   lane.clear();
-  if (!inventory_.HasCreating(need(n).key)) return;
+  if (!inventory_.key_state(need(n).key).has_creating) return;
   const Fit& classes = fit(n);
   for (const GroupId g : inventory_.key(need(n).key).creating) {
     const ClassId c = inventory_.group(g).cls;

@@ -47,7 +47,8 @@ struct GangPlan {
 struct Plan {
   std::vector<Take> credits;
   Acquisition acquired;
-  Amounts shortage;  // what is left
+  Amounts shortage;      // what is left
+  bool settles = false;  // all of it comes from its own groups, of which nobody else had claimed anything
   GangPlan gang;
 
   void Clear(const Amounts& aggregate);
@@ -100,6 +101,8 @@ class Planner {
 
   // Free groups the need may acquire from, those pledged to it left out; at a reserved cost those pledged to others.
   void Offerers(NeedId n, model::MachineState state, uint32_t domain, std::vector<Offerer>& out) const;
+  // All of its own groups that it can use, claimed or not.
+  const std::vector<GroupId>& OwnGroups(NeedId n) const;
   NeedMemory MemoryOf(KeyId key) const { return key < need_memory_.size() ? need_memory_[key] : NeedMemory{}; }
 
  private:
@@ -152,9 +155,8 @@ class Planner {
   bool TakeAsLastTime(std::span<const GroupId> tied, Amounts& shortage, std::vector<Take>& takes) const;
   void NoteSplit(std::span<const Take> takes);
   bool TakeAllTied(std::span<const GroupId> tied, Amounts& shortage, std::vector<Take>& takes) const;
-  // All of its own groups that it can use, claimed or not.
-  const std::vector<GroupId>& OwnGroups(NeedId n) const;
-  void OwnLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const;
+  // Whether all its own groups were still untouched.
+  bool OwnLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const;
   void RestLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const;
   void CreatingLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const;
 

@@ -1,5 +1,6 @@
 // Phase 1: needs in order, each from what its cluster has and then from what is free.
 #include <algorithm>
+#include <limits>
 
 #include "base/probe.h"
 #include "engine/fast/cycle.h"
@@ -39,7 +40,11 @@ void Cycle::Begin(MonoTime now, bool explain) {
   PrepareFits();
   const auto& order = demand_.order();
   outcomes_.resize(order.size());
-  uint32_t gangs = 0;
+  turns_.assign(order.size(), Turn::kToCome);
+  served_.clear();
+  short_.clear();
+  surplus_.resize(inventory_.clusters());
+  if (gangs_.size() < demand_.gangs()) gangs_.resize(demand_.gangs());
   claims_.Clear();
   for (auto& shelf : restamps_) shelf.clear();
   actions_.clear();
@@ -51,13 +56,9 @@ void Cycle::Begin(MonoTime now, bool explain) {
     reclaims_left_[c] = inventory_.cluster(c).state.reclaims_allowed;
   }
   age_before_.clear();
-  for (NeedId n = 0; n < order.size(); ++n) {
-    order[n]->id = n;
-    outcomes_[n] = {.shortage = order[n]->aggregate};
-    if (order[n]->is_gang) outcomes_[n].gang = gangs++;
-    if (explain) age_before_.push_back(planners_[0]->MemoryOf(order[n]->key).age_unmet);
+  if (explain) {
+    for (const NeedRow* row : order) age_before_.push_back(planners_[0]->MemoryOf(row->key).age_unmet);
   }
-  if (gangs_.size() < gangs) gangs_.resize(gangs);
   for (auto& planner : planners_) planner->set_explain(explain);
 }
 
@@ -78,29 +79,44 @@ void Cycle::RefreshPledges() {
       }
     }
   }
-  if (changed) inventory_.Settle();
+  if (changed) inventory_.Update();
 }
 
 // Fits learn about new classes here, so that planners may share them.
 void Cycle::PrepareFits() {
-  const std::tuple seen(catalogue().classes(), catalogue().live_version(), demand_.version(), demand_.fits_version());
-  if (seen == prepared_) return;
-  prepared_ = seen;
-  for (const NeedRow* row : demand_.order()) {
-    if (row->is_gang || row->spreads) {
-      catalogue().FitWithDomains(row->fit);
+  const auto prepare = [&](const NeedRow& row) {
+    if (row.is_gang || row.spreads) {
+      catalogue().FitWithDomains(row.fit);
     } else {
-      catalogue().fit(row->fit);
+      catalogue().fit(row.fit);
     }
+  };
+  const std::tuple seen(catalogue().classes(), catalogue().live_version(), demand_.fits_version());
+  if (seen != prepared_) {
+    prepared_ = seen;
+    for (const NeedRow* row : demand_.order()) prepare(*row);
+    return;
   }
+  for (const ClusterId c : demand_.normalised()) {
+    for (const NeedRow& row : demand_.NeedsOf(c)) prepare(row);
+  }
+}
+
+// A fleet at rest: the need takes of its own groups what it took last time, and nobody need look at them.
+bool Cycle::Settle(NeedId n) {
+  if (explain_ || !inventory_.Settle(demand_.keys()[n])) return false;
+  turns_[n] = Turn::kSettled;
+  return true;
 }
 
 void Cycle::ServeInTurn() {
   Plan& plan = plans_[0];
-  for (NeedId n = 0; n < outcomes_.size(); ++n) {
-    planners_[0]->Whole(n, plan);
-    CommitCredit(n, plan, 0);
-    CommitAcquisition(n, plan);
+  for (NeedId n = 0; n < turns_.size(); ++n) {
+    if (!Settle(n)) {
+      planners_[0]->Whole(n, plan);
+      CommitCredit(n, plan, 0);
+      CommitAcquisition(n, plan);
+    }
     EndTurn(n);
   }
   stats_.accepted_claims = stats_.claimed;
@@ -125,21 +141,52 @@ void Cycle::CreditSideBySide(Parallel& parallel) {
 
 void Cycle::CreditCluster(ClusterId cluster, Planner& planner, Plan& plan, uint32_t shelf) {
   for (const NeedRow& row : demand_.NeedsOf(cluster)) {
+    if (Settle(row.id)) continue;
     if (!planner.Credit(row.id, plan)) return;
     CommitCredit(row.id, plan, shelf);
-    outcomes_[row.id].credit_done = true;
+    turns_[row.id] = Turn::kCredited;
   }
 }
 
 void Cycle::CommitCredit(NeedId n, const Plan& plan, uint32_t shelf) {
   Outcome& outcome = outcomes_[n];
-  outcome.shortage = plan.shortage;
+  NeedRow& row = *demand_.order()[n];
+  outcome = {.shortage = plan.shortage, .gang = row.gang};
   for (const Take& take : plan.credits) Claim(n, take, shelf);
-  if (!need(n).is_gang) return;
+  const bool settles = plan.settles && !demand_.HasEqualRows(row.cluster);
+  inventory_.AllowSettling(row.key, settles);
+  if (settles) KeepSettled(row, plan.credits);
+  if (!row.is_gang) return;
   gangs_[outcome.gang] = plan.gang;
   outcome.parked = plan.gang.parked;
   outcome.satisfiable = plan.gang.satisfiable;
   for (const GroupId g : plan.gang.holds) inventory_.Open(g).held_for = n;
+}
+
+void Cycle::KeepSettled(NeedRow& row, std::span<const Take> takes) {
+  row.takes_in_order = true;
+  for (const GroupId g : row.own) {
+    Group& group = inventory_.group(g);
+    group.settled = 0;
+    for (size_t d = 0; d < dims(); ++d) {
+      if (row.aggregate[d] > 0 && inventory_.each(group)[d] == 0) row.takes_in_order = false;
+    }
+  }
+  row.taken = {};
+  row.least.v.fill(std::numeric_limits<int64_t>::max());
+  for (const Take& take : takes) {
+    Group& group = inventory_.group(take.group);
+    group.settled = take.count;
+    for (size_t d = 0; d < dims(); ++d) {
+      const int64_t each = inventory_.each(group)[d];
+      int64_t all = 0;
+      if (__builtin_mul_overflow(each, int64_t{take.count}, &all) ||
+          __builtin_add_overflow(row.taken[d], all, &row.taken[d])) {
+        row.takes_in_order = false;
+      }
+      row.least[d] = std::min(row.least[d], each);
+    }
+  }
 }
 
 void Cycle::CommitAcquisition(NeedId n, const Plan& plan) {
@@ -173,6 +220,7 @@ void Cycle::Claim(NeedId n, const Take& take, uint32_t shelf) {
   group.last_claim = row;
   if (!MUTANT("fast.double_claim")) group.claimed += take.count;
   if (group.owner != kNoId && group.stamp != need(n).stamp) restamps_[shelf].push_back(row);
+  if (group.owner != kNoId && group.owner != need(n).key) surplus_[group.cluster].shared = true;
   switch (group.state) {
     case MachineState::kIdle: outcome.bootstraps += take.count; break;
     case MachineState::kSpeculative: outcome.provisions += take.count; break;
@@ -181,10 +229,21 @@ void Cycle::Claim(NeedId n, const Take& take, uint32_t shelf) {
   }
 }
 
+bool Cycle::IsCovered(NeedId n) const {
+  if (turns_[n] == Turn::kSettled) return true;
+  return IsZero(turns_[n] == Turn::kToCome ? need(n).aggregate : outcomes_[n].shortage, dims());
+}
+
 void Cycle::EndTurn(NeedId n) {
   const auto& order = demand_.order();
+  if (turns_[n] != Turn::kSettled) {
+    turns_[n] = Turn::kOver;
+    served_.push_back(n);
+    if (!IsZero(outcomes_[n].shortage, dims())) short_.push_back(n);
+  }
+  if (!inventory_.key_state(demand_.keys()[n]).has_pledges) return;
   const bool last_of_key = n + 1 == order.size() || order[n + 1]->key != order[n]->key;
-  if (last_of_key && inventory_.HasPledges(order[n]->key)) EndPledges(n);
+  if (last_of_key) EndPledges(n);
 }
 
 // What becomes of the pledges to a key once its last row had its turn. All machines of a group share their fate.
@@ -196,7 +255,7 @@ void Cycle::EndPledges(NeedId n) {
   for (const NeedRow& row : demand_.NeedsOf(need(n).cluster)) {
     if (row.key != id) continue;
     if (first == nullptr) first = &row;
-    covered = covered && IsZero(outcomes_[row.id].shortage, dims());
+    covered = covered && IsCovered(row.id);
   }
   const auto can_serve = [&](ClassId c) {
     return std::ranges::any_of(demand_.NeedsOf(need(n).cluster),
@@ -220,11 +279,6 @@ void Cycle::EndPledges(NeedId n) {
       if (!sequence_.empty()) sequence_[catalogue().cls(group.cls).drain] += kPoison;
     }
   }
-}
-
-size_t Cycle::unsatisfied() const {
-  return static_cast<size_t>(
-      std::ranges::count_if(outcomes_, [&](const Outcome& outcome) { return !IsZero(outcome.shortage, dims()); }));
 }
 
 }  // namespace muster::engine::fast

@@ -146,8 +146,12 @@ void AddTakes(const Picks& picks, std::vector<Take>& takes) {
 }  // namespace
 
 void Planner::CreditSpread(NeedId n, Plan& plan) {
-  OwnLane(n, kNoId, lane_);
+  const bool whole = OwnLane(n, kNoId, lane_);
   TakeLane(lane_, TiesInKeepOrder, plan.shortage, plan.credits, nullptr);
+  if (IsZero(plan.shortage, dims())) {
+    plan.settles = whole;
+    return;
+  }
   CreatingLane(n, kNoId, lane_);
   TakeLane(lane_, TiesInPrice, plan.shortage, plan.credits, nullptr);
   if (IsZero(plan.shortage, dims())) return;
