@@ -35,7 +35,9 @@ void OpenSessions(const Setup& setup, fast::Engine& engine) {
 }
 
 void List(const Setup& setup, fast::Engine& engine) {
-  for (const model::Machine& machine : setup.world.machines) engine.Upsert(machine);
+  for (size_t i = 0; i < setup.world.machines.size(); ++i) {
+    engine.Upsert(setup.world.machines[i], setup.class_digests[i]);
+  }
 }
 
 void Send(const Setup& setup, fast::Engine& engine, WallTime now) {
@@ -153,7 +155,7 @@ Status MeasureWarm(Setup& setup, const std::function<void(const Line&)>& see) {
     setup.rollups.Breathe(rng);
     const Duration passed = std::chrono::seconds(++cycle);
     meter.Start();
-    for (const uint32_t m : provider.changed()) engine->Upsert(setup.world.machines[m]);
+    for (const uint32_t m : provider.changed()) engine->Upsert(setup.world.machines[m], setup.class_digests[m]);
     Send(setup, *engine, kStart.wall + passed);
     engine->Decide(kStart.mono + passed);
     meter.Stop();

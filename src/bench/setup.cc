@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "bench/process.h"
+#include "engine/fast/catalogue.h"
 #include "engine/shapes/shapes.h"
 
 namespace muster::bench {
@@ -29,8 +30,12 @@ Setup::Setup(const Plan& plan_of, const EngineOptions& options_of, Parallel& par
       parallel(parallel_of),
       policy{.surplus_hold = options_of.surplus_hold.value_or(plan_of.surplus_hold)},
       world(ShapeOf(plan_of).build(ScaleOf(options_of.scale))),
-      rollups(world),
-      resident_before(ResidentBytes()) {}
+      rollups(world) {
+  for (const model::Machine& machine : world.machines) {
+    class_digests.push_back(engine::fast::ClassDigest(machine));
+  }
+  resident_before = ResidentBytes();
+}
 
 Line Setup::NewLine(std::string_view temp) const {
   return {.shape = std::string(plan.shape),

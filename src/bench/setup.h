@@ -22,6 +22,7 @@ struct Setup {
   Parallel& parallel;
   engine::Policy policy;
   engine::World world;
+  std::vector<uint64_t> class_digests;  // of world.machines, as whoever decodes a list makes them
   Rollups rollups;
   int64_t resident_before = 0;  // before any engine
 

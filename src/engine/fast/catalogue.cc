@@ -11,13 +11,23 @@
 namespace muster::engine::fast {
 namespace {
 
-uint64_t HashOf(const Amounts& amounts, size_t n) {
-  Hasher hasher;
-  for (size_t d = 0; d < n; ++d) hasher.Add(static_cast<uint64_t>(amounts[d]));
-  return hasher.value();
+// Dimensions may still come: the hash reads those that are not zero only.
+void AddTo(Hasher& hasher, const Amounts& amounts) {
+  for (size_t d = 0; d < kMaxDimensions; ++d) {
+    if (amounts[d] != 0) hasher.Add(static_cast<uint64_t>(amounts[d]) * kMaxDimensions + d);
+  }
 }
 
-uint64_t ClassHash(const model::Machine& machine) {
+std::string Posting(std::string_view key, std::string_view value) {
+  std::string posting(key);
+  posting += '\0';
+  posting += value;
+  return posting;
+}
+
+}  // namespace
+
+uint64_t ClassDigest(const model::Machine& machine) {
   Hasher hasher;
   hasher.Add(machine.instance_type);
   hasher.Add(machine.zone);
@@ -34,15 +44,6 @@ uint64_t ClassHash(const model::Machine& machine) {
   }
   return hasher.value();
 }
-
-std::string Posting(std::string_view key, std::string_view value) {
-  std::string posting(key);
-  posting += '\0';
-  posting += value;
-  return posting;
-}
-
-}  // namespace
 
 std::optional<std::string_view> Class::Attribute(std::string_view key) const {
   if (key == model::kInstanceTypeKey)
@@ -100,14 +101,8 @@ bool Catalogue::HasRoomFor(const model::Resources& resources) const {
 }
 
 ShapeId Catalogue::ShapeOf(const Amounts& each) {
-  // Dimensions may still come: the hash reads those that are not zero only.
   Hasher hasher;
-  for (size_t d = 0; d < kMaxDimensions; ++d) {
-    if (each[d] != 0) {
-      hasher.Add(d);
-      hasher.Add(static_cast<uint64_t>(each[d]));
-    }
-  }
+  AddTo(hasher, each);
   const ShapeId known = shape_lookup_.Find(hasher.value(), [&](uint32_t i) { return shapes_[i].each == each; });
   if (known != kNoId) return known;
   const auto id = static_cast<ShapeId>(shapes_.size());
@@ -116,6 +111,7 @@ ShapeId Catalogue::ShapeOf(const Amounts& each) {
   return id;
 }
 
+#ifdef MUSTER_FAULTS
 bool Catalogue::IsOfClass(const model::Machine& machine, ClassId id) const {
   const Class& c = classes_[id];
   if (c.price != machine.price_per_hour.micros || c.probability != machine.interruption_probability.millionths ||
@@ -135,13 +131,19 @@ bool Catalogue::IsOfClass(const model::Machine& machine, ClassId id) const {
   }
   return true;
 }
+#endif
 
-ClassId Catalogue::ClassOf(const model::Machine& machine) {
-  const uint64_t hash = ClassHash(machine);
-  const ClassId known = class_lookup_.Find(hash, [&](uint32_t i) { return IsOfClass(machine, i); });
-  if (known != kNoId) return known;
+ClassId Catalogue::ClassOf(const model::Machine& machine, uint64_t digest) {
+  const ClassId known = class_lookup_.Find(digest, [&](uint32_t i) { return classes_[i].digest == digest; });
+  if (known != kNoId) {
+#ifdef MUSTER_FAULTS
+    MUSTER_CHECK(IsOfClass(machine, known), "machine {} came with another machine's digest", machine.id);
+#endif
+    return known;
+  }
   const auto id = static_cast<ClassId>(classes_.size());
-  Class fresh{.instance_type = machine.instance_type,
+  Class fresh{.digest = digest,
+              .instance_type = machine.instance_type,
               .zone = machine.zone,
               .labels = machine.labels,
               .capacity_type = machine.capacity_type,
@@ -150,7 +152,7 @@ ClassId Catalogue::ClassOf(const model::Machine& machine) {
               .shape = ShapeOf(Dense(machine.EffectiveAllocatable()))};
   fresh.drain = DrainRow(machine.instance_type);
   classes_.push_back(std::move(fresh));
-  class_lookup_.Insert(hash, id);
+  class_lookup_.Insert(digest, id);
   Index(id);
   return id;
 }
@@ -256,7 +258,7 @@ void Catalogue::Extend(Filter& filter) {
 FitId Catalogue::FitOf(uint32_t filter, const Amounts& min_unit) {
   Hasher hasher;
   hasher.Add(filter);
-  hasher.Add(HashOf(min_unit, kMaxDimensions));
+  AddTo(hasher, min_unit);
   const FitId known = fit_lookup_.Find(
       hasher.value(), [&](uint32_t i) { return fits_[i].filter == filter && fits_[i].min_unit == min_unit; });
   if (known != kNoId) return known;
@@ -274,7 +276,6 @@ const Fit& Catalogue::fit(FitId id) {
     const ClassId c = filter.classes[fit.seen];
     if (!fast::Covers(each(c), fit.min_unit, kMaxDimensions)) continue;
     fit.classes.push_back(c);
-    fit.domains_version = 0;
     if (fit.bits.size() <= c / 64) fit.bits.resize(c / 64 + 1, 0);
     fit.bits[c / 64] |= uint64_t{1} << (c % 64);
     const auto at = std::ranges::lower_bound(fit.types, classes_[c].drain);
@@ -283,11 +284,27 @@ const Fit& Catalogue::fit(FitId id) {
   return fit;
 }
 
+// Domains are those of all classes; which of their values count changes as classes come to life and die out.
 const Fit& Catalogue::FitWithDomains(FitId id) {
   fit(id);
   Fit& fit = fits_[id];
-  if (fit.domains_version == live_version_ || (MUTANT("fast.stale_domains") && fit.domains_version != 0)) return fit;
-  fit.domains_version = live_version_;
+  if (fit.domains_for != fit.classes.size() && !(MUTANT("fast.stale_domains") && fit.domains_for > 0)) {
+    fit.domains_for = fit.classes.size();
+    NameDomains(fit);
+    fit.lives_version = 0;
+  }
+  if (fit.values.empty() || fit.lives_version == live_version_) return fit;
+  fit.lives_version = live_version_;
+  for (size_t c = 0; c < fit.values.size(); ++c) {
+    fit.value_lives[c].assign(fit.values[c], false);
+    for (size_t i = 0; i < fit.classes.size(); ++i) {
+      if (classes_[fit.classes[i]].live > 0) fit.value_lives[c][fit.value_of[c][fit.domain_of[i]]] = true;
+    }
+  }
+  return fit;
+}
+
+void Catalogue::NameDomains(Fit& fit) const {
   const Filter& filter = filters_[fit.filter];
   const std::vector<std::string> keys = filter.TopologyKeys();
   std::vector<std::vector<std::string>> domains;
@@ -311,7 +328,6 @@ const Fit& Catalogue::FitWithDomains(FitId id) {
   }
   fit.value_of.assign(filter.spread.size(), {});
   fit.values.clear();
-  fit.value_lives.clear();
   for (size_t c = 0; c < filter.spread.size(); ++c) {
     std::vector<std::string> values;
     for (const auto& domain : fit.domains) values.push_back(domain[c]);
@@ -322,12 +338,8 @@ const Fit& Catalogue::FitWithDomains(FitId id) {
       fit.value_of[c].push_back(static_cast<uint32_t>(std::ranges::lower_bound(values, domain[c]) - values.begin()));
     }
     fit.values.push_back(static_cast<uint32_t>(values.size()));
-    fit.value_lives.emplace_back(values.size(), false);
-    for (size_t i = 0; i < fit.classes.size(); ++i) {
-      if (classes_[fit.classes[i]].live > 0) fit.value_lives[c][fit.value_of[c][fit.domain_of[i]]] = true;
-    }
   }
-  return fit;
+  fit.value_lives.resize(fit.values.size());
 }
 
 uint32_t Catalogue::DrainRow(std::string_view instance_type) {

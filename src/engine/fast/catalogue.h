@@ -27,7 +27,11 @@ struct Shape {
   Wide size = 0;
 };
 
+// Everything that machines of one class agree on. Made where a record is decoded, so that the engine need not read it.
+uint64_t ClassDigest(const model::Machine& machine);
+
 struct Class {
+  uint64_t digest = 0;
   std::string instance_type;
   std::string zone;
   std::map<std::string, std::string> labels;
@@ -66,12 +70,13 @@ struct Fit {
   // Of a filter with topology keys: domains by name, and each class's.
   std::vector<std::vector<std::string>> domains;  // sorted
   std::vector<uint32_t> domain_of;                // parallel to `classes`
-  uint64_t domains_version = 0;                   // of Catalogue::live_version()
+  size_t domains_for = 0;                         // so many classes
   std::vector<std::vector<ClassId>> in_domain;    // by domain
   // Spread: per constraint, how many values there are, and the value of each domain.
   std::vector<std::vector<uint32_t>> value_of;  // [constraint][domain]
   std::vector<uint32_t> values;                 // [constraint]
   std::vector<std::vector<bool>> value_lives;   // [constraint][value]: a machine that is not Failed has it
+  uint64_t lives_version = 0;                   // of Catalogue::live_version()
 
   bool Has(ClassId id) const { return id / 64 < bits.size() && (bits[id / 64] >> (id % 64) & 1) != 0; }
 };
@@ -91,8 +96,8 @@ class Catalogue {
   // Whether `resources` would need more dimensions than there is room for.
   bool HasRoomFor(const model::Resources& resources) const;
 
-  ClassId ClassOf(const model::Machine& machine);
-  bool IsOfClass(const model::Machine& machine, ClassId id) const;
+  // `digest` is the machine's ClassDigest.
+  ClassId ClassOf(const model::Machine& machine, uint64_t digest);
   Class& cls(ClassId id) { return classes_[id]; }
   const Class& cls(ClassId id) const { return classes_[id]; }
   const Shape& shape_of(ClassId id) const { return shapes_[classes_[id].shape]; }
@@ -120,7 +125,11 @@ class Catalogue {
   const std::vector<std::string>& drain_types() const { return drain_types_; }
 
  private:
+#ifdef MUSTER_FAULTS
+  bool IsOfClass(const model::Machine& machine, ClassId id) const;
+#endif
   ShapeId ShapeOf(const Amounts& each);
+  void NameDomains(Fit& fit) const;
   void Index(ClassId id);
   bool MatchesFilter(const Filter& filter, ClassId id) const;
   void Extend(Filter& filter);

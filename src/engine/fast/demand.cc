@@ -31,14 +31,6 @@ model::Profile FoldedProfile(const model::Profile& profile) {
   return model::Profile(std::move(parts));
 }
 
-std::string FoldName(const model::Resources& aggregate) {
-  std::string text = "fold:";
-  for (const auto& [name, amount] : aggregate.entries()) {
-    text += fmt::format("{}{}={}", text.size() == 5 ? "" : ",", name, model::FormatQuantity(amount));
-  }
-  return text;
-}
-
 uint64_t Precedence(const model::Profile& profile) {
   const auto priority = static_cast<uint64_t>(int64_t{profile.priority()} + (int64_t{1} << 31));
   return priority << 16 | static_cast<uint64_t>(profile.interruption()) << 8 |
@@ -54,9 +46,6 @@ Amounts Max(const Amounts& a, const Amounts& b) {
 }  // namespace
 
 ProfileId Demand::Learn(const model::Profile& profile) {
-  const std::string* shared = &profile.fingerprint();
-  const ProfileId lately = lately_[(reinterpret_cast<uintptr_t>(shared) >> 5) % lately_.size()];
-  if (lately != kNoId && &infos_[lately].profile.fingerprint() == shared) return lately;
   const ProfileId id = inventory_.ProfileOf(profile.fingerprint());
   if (infos_.size() <= id) infos_.resize(id + 1);
   if (infos_[id].filter != kNoId) return id;
@@ -66,8 +55,35 @@ ProfileId Demand::Learn(const model::Profile& profile) {
   info.precedence = Precedence(profile);
   if (info.is_gang) info.folded = Learn(FoldedProfile(profile));
   infos_[id] = std::move(info);
-  lately_[(reinterpret_cast<uintptr_t>(shared) >> 5) % lately_.size()] = id;
   return id;
+}
+
+ProfileId Demand::ProfileOf(const model::Profile& profile) {
+  const std::string* shared = &profile.fingerprint();
+  Seen& seen = profiles_seen_[(reinterpret_cast<uintptr_t>(shared) >> 5) % profiles_seen_.size()];
+  if (seen.rollup != rollups_ || seen.shared != shared) seen = {rollups_, shared, Learn(profile)};
+  return seen.profile;
+}
+
+const std::string& Demand::FoldNameOf(const Amounts& aggregate) {
+  Hasher hasher;
+  for (size_t d = 0; d < kMaxDimensions; ++d) {
+    if (aggregate[d] != 0) hasher.Add(static_cast<uint64_t>(aggregate[d]) * kMaxDimensions + d);
+  }
+  uint32_t at = fold_name_lookup_.Find(hasher.value(), [&](uint32_t i) { return fold_names_[i].first == aggregate; });
+  if (at == kNoId) {
+    std::string text = "fold:";
+    const Catalogue& catalogue = inventory_.catalogue();
+    for (const uint32_t d : catalogue.by_name()) {
+      if (aggregate[d] == 0) continue;
+      const std::string_view comma = text.size() == 5 ? "" : ",";
+      text += fmt::format("{}{}={}", comma, catalogue.dimension_names()[d], model::FormatQuantity(aggregate[d]));
+    }
+    at = static_cast<uint32_t>(fold_names_.size());
+    fold_names_.emplace_back(aggregate, std::move(text));
+    fold_name_lookup_.Insert(hasher.value(), at);
+  }
+  return fold_names_[at].second;
 }
 
 Demand::Listing& Demand::ListingOf(KeyId key) {
@@ -77,14 +93,14 @@ Demand::Listing& Demand::ListingOf(KeyId key) {
 
 Demand::Row Demand::Read(ClusterId cluster, const model::Need& from) {
   Catalogue& catalogue = inventory_.catalogue();
-  Row row{.profile = Learn(from.profile), .arrival = from.arrival.time_since_epoch().count()};
+  Row row{.profile = ProfileOf(from.profile), .arrival = from.arrival.time_since_epoch().count()};
   row.aggregate = catalogue.Dense(from.aggregate);
   const Amounts min_unit = catalogue.Dense(from.min_unit);
   row.key = inventory_.KeyOf(cluster, row.profile, from.group);
   const ProfileInfo& info = infos_[row.profile];
   row.fit = catalogue.FitOf(info.filter, min_unit);
   if (info.is_gang) {
-    row.fold_key = inventory_.KeyOf(cluster, info.folded, FoldName(from.aggregate));
+    row.fold_key = inventory_.KeyOf(cluster, info.folded, FoldNameOf(row.aggregate));
     row.fold_fit = catalogue.FitOf(infos_[info.folded].filter, Max(row.aggregate, min_unit));
   }
   return row;
@@ -109,6 +125,7 @@ void Demand::Reread(Row& row, const model::Need& from) {
 void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<WallTime> now) {
   if (clusters_.size() <= cluster) clusters_.resize(cluster + 1);
   ClusterDemand& demand = clusters_[cluster];
+  ++rollups_;
   if (now) latest_ = std::max(latest_, now->time_since_epoch().count());
   const bool same_count = rollup.rows.size() == demand.rows.size();
   if (same_count && std::ranges::equal(rollup.digests, demand.digests)) return;
@@ -160,12 +177,13 @@ void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<Wall
 // Whether a need that settles would take the same if it wanted this.
 bool Demand::TakesTheSame(const NeedRow& need, const Amounts& aggregate) const {
   if (need.aggregate == aggregate || MUTANT("fast.settled_forever")) return true;
-  if (need.is_gang || !need.takes_in_order) return false;
+  if (need.is_gang || need.habit == nullptr || !need.habit->in_order) return false;
+  const Habit& habit = *need.habit;
   bool needs_all = false;
   for (size_t d = 0; d < inventory_.catalogue().dimensions(); ++d) {
     if (aggregate[d] == 0) continue;
-    if (need.aggregate[d] == 0 || need.taken[d] < aggregate[d]) return false;
-    needs_all = needs_all || need.taken[d] - need.least[d] < aggregate[d] || MUTANT("fast.settled_with_more");
+    if (need.aggregate[d] == 0 || habit.taken[d] < aggregate[d]) return false;
+    needs_all = needs_all || habit.taken[d] - habit.least[d] < aggregate[d] || MUTANT("fast.settled_with_more");
   }
   return needs_all;
 }
@@ -185,9 +203,7 @@ void Demand::Inherit(NeedRow& need) {
   need.own = std::move(before.own);
   need.own_version = before.own_version;
   need.own_fit = before.own_fit;
-  need.takes_in_order = before.takes_in_order;
-  need.taken = before.taken;
-  need.least = before.least;
+  need.habit = std::move(before.habit);
 }
 
 Demand::KeyNotes& Demand::NotesOf(KeyId key) {
@@ -360,12 +376,10 @@ Demand::SortKey Demand::SortKeyOf(NeedRow& need) const {
           .need = &need};
 }
 
+// Of one cluster.
 bool Demand::OrderLess(const SortKey& a, const SortKey& b) const {
   if (a.precedence != b.precedence) return a.precedence > b.precedence;
   if (a.arrival != b.arrival) return a.arrival < b.arrival;
-  if (a.cluster_rank != b.cluster_rank) {
-    return MUTANT("fast.cluster_order") ? a.need->cluster < b.need->cluster : a.cluster_rank < b.cluster_rank;
-  }
   if (a.profile_rank != b.profile_rank) return a.profile_rank < b.profile_rank;
   return SameKeyLess(*a.need, *b.need);
 }
@@ -443,7 +457,15 @@ void Demand::BeginCycle() {
       sorted_.push_back(SortKeyOf(need));
     }
   }
-  const auto less = [&](const SortKey& a, const SortKey& b) { return OrderLess(a, b); };
+  // Needs of one cluster lie in order already.
+  const auto less = [](const SortKey& a, const SortKey& b) {
+    if (a.precedence != b.precedence) return a.precedence > b.precedence;
+    if (a.arrival != b.arrival) return a.arrival < b.arrival;
+    if (a.cluster_rank != b.cluster_rank) {
+      return MUTANT("fast.cluster_order") ? a.cluster < b.cluster : a.cluster_rank < b.cluster_rank;
+    }
+    return a.need < b.need;
+  };
   std::sort(sorted_.begin() + middle, sorted_.end(), less);
   if (middle != 0) std::inplace_merge(sorted_.begin(), sorted_.begin() + middle, sorted_.end(), less);
   order_.clear();

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,6 +36,15 @@ struct ProfileInfo {
   ProfileId folded = kNoId;  // gangs: the profile of the plain need it folds into
 };
 
+// What a need took of its own groups. While every machine of its own adds to all it wants, it takes the fewest in keep
+// order that cover it: the same when it wants more or less, as long as `taken` covers that and, less `least`, would
+// not.
+struct Habit {
+  bool in_order = false;  // every machine of its own adds to all it wants
+  Amounts taken;
+  Amounts least;  // at most what any machine taken has
+};
+
 // A need of the normalised list.
 struct NeedRow {
   NeedId id = kNoId;      // its place in this cycle's order
@@ -56,12 +66,7 @@ struct NeedRow {
   std::vector<GroupId> own;
   uint32_t own_version = 0;
   FitId own_fit = kNoId;
-  // When it last took all it wanted of them (KeyState::may_settle): while every machine of its own adds to all it
-  // wants, it takes the fewest in keep order that cover it. So it takes the same when it wants more or less, as long as
-  // `taken` covers that and, less `least`, would not.
-  bool takes_in_order = false;
-  Amounts taken;
-  Amounts least;  // at most what any machine taken has
+  std::unique_ptr<Habit> habit;  // when it last took all it wanted of them (KeyState::may_settle)
 };
 
 class Demand {
@@ -128,7 +133,9 @@ class Demand {
     uint32_t before = kNoId;  // its place in the old list
   };
 
+  ProfileId ProfileOf(const model::Profile& profile);
   ProfileId Learn(const model::Profile& profile);
+  const std::string& FoldNameOf(const Amounts& aggregate);
   Row Read(ClusterId cluster, const model::Need& from);
   bool IsAmountOnly(const Row& row, const model::Need& from, bool stamped) const;
   void Reread(Row& row, const model::Need& from);
@@ -166,13 +173,17 @@ class Demand {
   std::vector<SortKey> sorted_;     // parallel to order_
   std::vector<SortKey> sort_keys_;  // scratch
   std::vector<NeedRow> moved_;      // scratch
-  // Profiles seen lately, by the address of what they share: a decoder gives equal rows one profile.
-  std::array<ProfileId, 256> lately_ = MakeNone();
-  static constexpr std::array<ProfileId, 256> MakeNone() {
-    std::array<ProfileId, 256> none{};
-    none.fill(kNoId);
-    return none;
-  }
+  // Profiles of the roll-up that is being read, by the address of what they share: a decoder gives equal rows one
+  // profile.
+  struct Seen {
+    uint64_t rollup = 0;
+    const std::string* shared = nullptr;
+    ProfileId profile = kNoId;
+  };
+  std::array<Seen, 256> profiles_seen_;
+  uint64_t rollups_ = 0;
+  std::vector<std::pair<Amounts, std::string>> fold_names_;  // by what is folded
+  Lookup fold_name_lookup_;
   std::vector<ClusterId> anew_;
   std::vector<uint8_t> is_anew_;
   struct Host {

@@ -158,12 +158,12 @@ MachineId Inventory::Make(const std::string& id, uint64_t hash) {
   return m;
 }
 
-void Inventory::Upsert(const model::Machine& machine) {
+void Inventory::Upsert(const model::Machine& machine, uint64_t class_digest) {
   const uint64_t hash = Hash(machine.id);
   MachineId m = machine_lookup_.Find(hash, [&](uint32_t i) { return ids_[i] == machine.id; });
   const bool is_new = m == kNoMachine;
   if (is_new) m = Make(machine.id, hash);
-  const ClassId cls = !is_new && catalogue_.IsOfClass(machine, cls_[m]) ? cls_[m] : catalogue_.ClassOf(machine);
+  const ClassId cls = catalogue_.ClassOf(machine, class_digest);
   const bool leaving = (flags_[m] & kLeaving) != 0;
   const bool counted = !is_new && !leaving && state_[m] != MachineState::kFailed;
   const bool counts = machine.state != MachineState::kFailed;
@@ -242,11 +242,40 @@ void Inventory::SetSince(MachineId m, std::optional<MonoTime> since) {
 
 // --- the start of a cycle
 
+// Ids of one provider begin alike, so the eight bytes behind what all of them share decide nearly always.
+void Inventory::SortById(std::vector<MachineId>& machines) const {
+  if (machines.size() < 2) return;
+  std::string_view shared = ids_[machines.front()];
+  for (const MachineId m : machines) {
+    if (ids_[m].starts_with(shared)) continue;
+    shared = shared.substr(0, static_cast<size_t>(std::ranges::mismatch(shared, ids_[m]).in1 - shared.begin()));
+  }
+  struct Entry {
+    uint64_t begins = 0;
+    MachineId machine = kNoMachine;
+  };
+  std::vector<Entry> entries;
+  entries.reserve(machines.size());
+  for (const MachineId m : machines) {
+    uint64_t begins = 0;
+    for (size_t i = 0; i < 8; ++i) {
+      const size_t at = shared.size() + i;
+      begins = begins << 8 | (at < ids_[m].size() ? static_cast<unsigned char>(ids_[m][at]) : 0);
+    }
+    entries.push_back({.begins = begins, .machine = m});
+  }
+  const auto less = [&](const Entry& a, const Entry& b) {
+    return a.begins != b.begins ? a.begins < b.begins : ids_[a.machine] < ids_[b.machine];
+  };
+  if (!std::ranges::is_sorted(entries, less)) std::ranges::sort(entries, less);
+  for (size_t i = 0; i < entries.size(); ++i) machines[i] = entries[i].machine;
+}
+
 // Machines that came since get a label between their neighbours'; labels order machines by id.
 void Inventory::AssignLabels() {
   if (newcomers_.empty()) return;
   const auto by_id = [&](MachineId a, MachineId b) { return ids_[a] < ids_[b]; };
-  std::ranges::sort(newcomers_, by_id);
+  SortById(newcomers_);
   const auto middle = static_cast<ptrdiff_t>(by_id_.size());
   by_id_.insert(by_id_.end(), newcomers_.begin(), newcomers_.end());
   if (middle != 0) std::inplace_merge(by_id_.begin(), by_id_.begin() + middle, by_id_.end(), by_id);
@@ -459,17 +488,24 @@ void Inventory::Move(MachineId m, GroupId to) {
   }
 }
 
-bool Inventory::KeepLess(GroupId a, GroupId b) const {
-  const Group& x = groups_[a];
-  const Group& y = groups_[b];
-  if (x.state != y.state) return x.state == MachineState::kConfigured;
-  const int64_t price_x = catalogue_.cls(x.cls).price;
-  const int64_t price_y = catalogue_.cls(y.cls).price;
-  if (price_x != price_y) return price_x < price_y;
-  const auto& reclamation_x = stamps_[x.stamp].reclamation;
-  const auto& reclamation_y = stamps_[y.stamp].reclamation;
-  if (reclamation_x != reclamation_y && !MUTANT("fast.keep_order")) return reclamation_x > reclamation_y;
-  return a < b;  // equal: whoever walks them merges by id
+// Configured first, cheap first, then what is dear to reclaim. Whoever walks groups that tie merges them by id.
+void Inventory::SortToKeep(std::vector<GroupId>& groups) {
+  if (groups.size() < 2) return;
+  keep_.clear();
+  for (const GroupId id : groups) {
+    const Group& g = groups_[id];
+    keep_.push_back({.is_binding = g.state != MachineState::kConfigured,
+                     .price = catalogue_.cls(g.cls).price,
+                     .reclamation = stamps_[g.stamp].reclamation,
+                     .group = id});
+  }
+  std::ranges::sort(keep_, [](const Keep& a, const Keep& b) {
+    if (a.is_binding != b.is_binding) return b.is_binding;
+    if (a.price != b.price) return a.price < b.price;
+    if (a.reclamation != b.reclamation && !MUTANT("fast.keep_order")) return a.reclamation > b.reclamation;
+    return a.group < b.group;
+  });
+  for (size_t i = 0; i < keep_.size(); ++i) groups[i] = keep_[i].group;
 }
 
 // Drops empty groups and puts the lists that changed in order.
@@ -491,17 +527,16 @@ void Inventory::Tidy() {
   }
   dirty_groups_.clear();
   const auto is_gone = [&](GroupId id) { return groups_[id].cls == kNoId; };
-  const auto keep_less = [&](GroupId a, GroupId b) { return KeepLess(a, b); };
   for (const ClusterId id : dirty_clusters_) {
     std::erase_if(clusters_[id].bound, is_gone);
     std::erase_if(clusters_[id].in_flight, is_gone);
-    std::ranges::sort(clusters_[id].bound, keep_less);
+    SortToKeep(clusters_[id].bound);
     clusters_[id].is_dirty = false;
   }
   for (const KeyId id : dirty_keys_) {
     Key& key = keys_[id];
     for (auto* list : {&key.own, &key.creating, &key.idle, &key.draining}) std::erase_if(*list, is_gone);
-    std::ranges::sort(key.own, keep_less);
+    SortToKeep(key.own);
     std::ranges::sort(key.creating, {}, [&](GroupId g) { return std::tuple(catalogue_.cls(groups_[g].cls).price, g); });
     key.is_dirty = false;
     KeyState& state = key_states_[id];
@@ -550,7 +585,12 @@ void Inventory::BeginCycle(MonoTime now) {
 
 void Inventory::Update() {
   // In the order of ids, machines that come in bulk are appended to their groups.
-  std::ranges::sort(dirty_, {}, [&](MachineId m) { return labels_[m]; });
+  if (dirty_.size() * 4 > by_id_.size()) {
+    dirty_.clear();
+    std::ranges::copy_if(by_id_, std::back_inserter(dirty_), [&](MachineId m) { return (flags_[m] & kDirty) != 0; });
+  } else {
+    std::ranges::sort(dirty_, {}, [&](MachineId m) { return labels_[m]; });
+  }
   bool some_left = false;
   for (const MachineId m : dirty_) {
     if ((flags_[m] & kLeaving) != 0) {

@@ -136,7 +136,7 @@ class Inventory {
   const Stamp& stamp(StampId id) const { return stamps_[id]; }
 
   // --- changes
-  void Upsert(const model::Machine& machine);
+  void Upsert(const model::Machine& machine, uint64_t class_digest);
   void Remove(std::string_view id);
   // Memory of an earlier life. A machine's row is read when the machine comes.
   void Restore(const Memory& memory);
@@ -230,6 +230,7 @@ class Inventory {
   void Reset(Group& group);
   MachineId Make(const std::string& id, uint64_t hash);
   void AssignLabels();
+  void SortById(std::vector<MachineId>& machines) const;
   void Refresh(MachineId m);
   void ReadOldLife(MachineId m);
   void Place(MachineId m);
@@ -240,7 +241,7 @@ class Inventory {
   void MarkDirty(const Group& group);
   void CountChange(const Group& group);
   void Tidy();
-  bool KeepLess(GroupId a, GroupId b) const;
+  void SortToKeep(std::vector<GroupId>& groups);
   void DropGaps();
   void CompactSlots();
 
@@ -288,6 +289,13 @@ class Inventory {
   std::vector<GroupId> dirty_groups_;  // may have become empty
   std::vector<KeyId> pledged_keys_;
   std::vector<GroupId> pledged_idle_;
+  struct Keep {  // what decides the keep order
+    bool is_binding = false;
+    int64_t price = 0;
+    model::Penalty reclamation;
+    GroupId group = kNoId;
+  };
+  std::vector<Keep> keep_;  // scratch
 
   std::vector<DrainMean> drains_;  // by Catalogue::DrainRow
   std::vector<Resting> resting_;

@@ -164,16 +164,18 @@ void Cycle::CommitCredit(NeedId n, const Plan& plan, uint32_t shelf) {
 }
 
 void Cycle::KeepSettled(NeedRow& row, std::span<const Take> takes) {
-  row.takes_in_order = true;
+  if (row.habit == nullptr) row.habit = std::make_unique<Habit>();
+  Habit& habit = *row.habit;
+  habit.in_order = true;
   for (const GroupId g : row.own) {
     Group& group = inventory_.group(g);
     group.settled = 0;
     for (size_t d = 0; d < dims(); ++d) {
-      if (row.aggregate[d] > 0 && inventory_.each(group)[d] == 0) row.takes_in_order = false;
+      if (row.aggregate[d] > 0 && inventory_.each(group)[d] == 0) habit.in_order = false;
     }
   }
-  row.taken = {};
-  row.least.v.fill(std::numeric_limits<int64_t>::max());
+  habit.taken = {};
+  habit.least.v.fill(std::numeric_limits<int64_t>::max());
   for (const Take& take : takes) {
     Group& group = inventory_.group(take.group);
     group.settled = take.count;
@@ -181,10 +183,10 @@ void Cycle::KeepSettled(NeedRow& row, std::span<const Take> takes) {
       const int64_t each = inventory_.each(group)[d];
       int64_t all = 0;
       if (__builtin_mul_overflow(each, int64_t{take.count}, &all) ||
-          __builtin_add_overflow(row.taken[d], all, &row.taken[d])) {
-        row.takes_in_order = false;
+          __builtin_add_overflow(habit.taken[d], all, &habit.taken[d])) {
+        habit.in_order = false;
       }
-      row.least[d] = std::min(row.least[d], each);
+      habit.least[d] = std::min(habit.least[d], each);
     }
   }
 }
