@@ -31,10 +31,12 @@ Rollups::Rollups(const engine::World& world) {
     rollups_.push_back({.cluster = name, .rows = {}, .digests = {}});
   }
   gangs_.resize(rollups_.size());
+  std::map<std::string, model::Profile> profiles;  // equal rows share one, as whoever decodes them sees to
   for (const model::Need& need : world.needs) {
     const size_t at = index.at(need.cluster);
     const auto row = static_cast<uint32_t>(rollups_[at].rows.size());
     rollups_[at].rows.push_back(need);
+    rollups_[at].rows.back().profile = profiles.try_emplace(need.profile.fingerprint(), need.profile).first->second;
     rollups_[at].digests.push_back(engine::fast::RowDigest(need));
     if (IsGang(need)) {
       gangs_[at].push_back(row);

@@ -61,29 +61,36 @@ ProfileId Demand::Learn(const model::Profile& profile) {
 ProfileId Demand::ProfileOf(const model::Profile& profile) {
   const std::string* shared = &profile.fingerprint();
   Seen& seen = profiles_seen_[(reinterpret_cast<uintptr_t>(shared) >> 5) % profiles_seen_.size()];
-  if (seen.rollup != rollups_ || seen.shared != shared) seen = {rollups_, shared, Learn(profile)};
-  return seen.profile;
+  const bool known = seen.shared == shared && (seen.rollup == rollups_ || seen.kept == shared);
+  if (known) return seen.profile;
+  const ProfileId id = Learn(profile);
+  seen = {.rollup = rollups_, .shared = shared, .kept = &infos_[id].profile.fingerprint(), .profile = id};
+  return id;
 }
 
-const std::string& Demand::FoldNameOf(const Amounts& aggregate) {
+KeyId Demand::FoldKeyOf(ClusterId cluster, ProfileId folded, const Amounts& aggregate) {
   Hasher hasher;
   for (size_t d = 0; d < kMaxDimensions; ++d) {
     if (aggregate[d] != 0) hasher.Add(static_cast<uint64_t>(aggregate[d]) * kMaxDimensions + d);
   }
-  uint32_t at = fold_name_lookup_.Find(hasher.value(), [&](uint32_t i) { return fold_names_[i].first == aggregate; });
+  const uint64_t hash = hasher.value();
+  FoldSeen& seen = folds_seen_[(hash + folded) % folds_seen_.size()];
+  if (seen.rollup == rollups_ && seen.profile == folded && seen.aggregate == aggregate) return seen.key;
+  uint32_t at = fold_name_lookup_.Find(hash, [&](uint32_t i) { return fold_names_[i].first == aggregate; });
   if (at == kNoId) {
-    std::string text = "fold:";
     const Catalogue& catalogue = inventory_.catalogue();
+    std::string name = "fold:";
     for (const uint32_t d : catalogue.by_name()) {
       if (aggregate[d] == 0) continue;
-      const std::string_view comma = text.size() == 5 ? "" : ",";
-      text += fmt::format("{}{}={}", comma, catalogue.dimension_names()[d], model::FormatQuantity(aggregate[d]));
+      const std::string_view comma = name.size() == 5 ? "" : ",";
+      name += fmt::format("{}{}={}", comma, catalogue.dimension_names()[d], model::FormatQuantity(aggregate[d]));
     }
     at = static_cast<uint32_t>(fold_names_.size());
-    fold_names_.emplace_back(aggregate, std::move(text));
-    fold_name_lookup_.Insert(hasher.value(), at);
+    fold_names_.emplace_back(aggregate, std::move(name));
+    fold_name_lookup_.Insert(hash, at);
   }
-  return fold_names_[at].second;
+  seen = {rollups_, folded, aggregate, inventory_.KeyOf(cluster, folded, fold_names_[at].second)};
+  return seen.key;
 }
 
 Demand::Listing& Demand::ListingOf(KeyId key) {
@@ -100,7 +107,7 @@ Demand::Row Demand::Read(ClusterId cluster, const model::Need& from) {
   const ProfileInfo& info = infos_[row.profile];
   row.fit = catalogue.FitOf(info.filter, min_unit);
   if (info.is_gang) {
-    row.fold_key = inventory_.KeyOf(cluster, info.folded, FoldNameOf(row.aggregate));
+    row.fold_key = FoldKeyOf(cluster, info.folded, row.aggregate);
     row.fold_fit = catalogue.FitOf(infos_[info.folded].filter, Max(row.aggregate, min_unit));
   }
   return row;

@@ -135,7 +135,7 @@ class Demand {
 
   ProfileId ProfileOf(const model::Profile& profile);
   ProfileId Learn(const model::Profile& profile);
-  const std::string& FoldNameOf(const Amounts& aggregate);
+  KeyId FoldKeyOf(ClusterId cluster, ProfileId folded, const Amounts& aggregate);
   Row Read(ClusterId cluster, const model::Need& from);
   bool IsAmountOnly(const Row& row, const model::Need& from, bool stamped) const;
   void Reread(Row& row, const model::Need& from);
@@ -173,15 +173,23 @@ class Demand {
   std::vector<SortKey> sorted_;     // parallel to order_
   std::vector<SortKey> sort_keys_;  // scratch
   std::vector<NeedRow> moved_;      // scratch
-  // Profiles of the roll-up that is being read, by the address of what they share: a decoder gives equal rows one
-  // profile.
+  // Profiles by the address of what they share: a decoder gives equal rows one profile. Known to be the same while the
+  // roll-up is read that showed it, or if it is the one that is kept.
   struct Seen {
     uint64_t rollup = 0;
     const std::string* shared = nullptr;
+    const std::string* kept = nullptr;  // what ProfileInfo keeps, so that it stays where it is
     ProfileId profile = kNoId;
   };
   std::array<Seen, 256> profiles_seen_;
   uint64_t rollups_ = 0;
+  struct FoldSeen {
+    uint64_t rollup = 0;
+    ProfileId profile = kNoId;
+    Amounts aggregate;
+    KeyId key = kNoId;
+  };
+  std::array<FoldSeen, 64> folds_seen_;                      // the same for folds
   std::vector<std::pair<Amounts, std::string>> fold_names_;  // by what is folded
   Lookup fold_name_lookup_;
   std::vector<ClusterId> anew_;

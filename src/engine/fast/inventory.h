@@ -8,6 +8,7 @@
 // Changes are noted at once and take effect in BeginCycle: several between two cycles count as one.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -253,7 +254,7 @@ class Inventory {
   std::vector<std::string> fingerprints_;
   std::vector<uint32_t> profile_rank_;
   Lookup fingerprint_lookup_;
-  std::vector<Key> keys_;
+  std::deque<Key> keys_;  // rows are large: they stay where they are
   std::vector<KeyState> key_states_;
   Lookup key_lookup_;
   std::vector<Stamp> stamps_;
