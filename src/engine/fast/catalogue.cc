@@ -288,7 +288,7 @@ const Fit& Catalogue::fit(FitId id) {
 const Fit& Catalogue::FitWithDomains(FitId id) {
   fit(id);
   Fit& fit = fits_[id];
-  if (fit.domains_for != fit.classes.size() && !(MUTANT("fast.stale_domains") && fit.domains_for > 0)) {
+  if (fit.domains_for != fit.classes.size() && !(MUTANT("fast.stale_domains") && fit.domains_for != kNoId)) {
     fit.domains_for = fit.classes.size();
     NameDomains(fit);
     fit.lives_version = 0;

@@ -70,7 +70,7 @@ struct Fit {
   // Of a filter with topology keys: domains by name, and each class's.
   std::vector<std::vector<std::string>> domains;  // sorted
   std::vector<uint32_t> domain_of;                // parallel to `classes`
-  size_t domains_for = 0;                         // so many classes
+  size_t domains_for = kNoId;                     // so many classes
   std::vector<std::vector<ClassId>> in_domain;    // by domain
   // Spread: per constraint, how many values there are, and the value of each domain.
   std::vector<std::vector<uint32_t>> value_of;  // [constraint][domain]
