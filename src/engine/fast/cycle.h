@@ -187,6 +187,10 @@ class Cycle {
     std::vector<OfferRun> runs;
     bool valid = false;
   };
+  struct Offered {  // the next machine of a run
+    uint64_t label = 0;
+    uint32_t run = 0;
+  };
   struct Offer {
     uint32_t run = 0;
     MachineId machine = kNoMachine;
@@ -271,6 +275,7 @@ class Cycle {
   std::vector<Plan> plans_;                         // one for each planner
   IdMerge merge_;
   std::vector<Offerer> offerers_;
+  std::vector<Offered> offered_;
 
   // Speculation.
   BrokerStats stats_;

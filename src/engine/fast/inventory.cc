@@ -178,17 +178,23 @@ void Inventory::Upsert(const model::Machine& machine, uint64_t class_digest) {
   cls_[m] = cls;
   state_[m] = machine.state;
   cluster_[m] = machine.cluster.empty() ? kNoId : ClusterOf(machine.cluster);
-  bind_stamp_[m] = kNoStamp;
-  if (IsBound(machine.state) && !machine.shard_metadata.empty()) {
-    if (const auto decoded = DecodeBindStamp(machine.shard_metadata)) {
-      bind_stamp_[m] = StampOf({.profile = ProfileOf(decoded->fingerprint),
-                                .group = decoded->group,
-                                .priority = decoded->priority,
-                                .interruption = decoded->interruption,
-                                .reclamation = decoded->reclamation});
-    }
-  }
+  bind_stamp_[m] = IsBound(machine.state) && !machine.shard_metadata.empty() ? BindStampOf(machine) : kNoStamp;
   Touch(m);
+}
+
+// Machines bound for one need follow each other in a list.
+StampId Inventory::BindStampOf(const model::Machine& machine) {
+  if (machine.shard_metadata == last_metadata_) return last_stamp_;
+  last_metadata_ = machine.shard_metadata;
+  last_stamp_ = kNoStamp;
+  if (const auto decoded = DecodeBindStamp(machine.shard_metadata)) {
+    last_stamp_ = StampOf({.profile = ProfileOf(decoded->fingerprint),
+                           .group = decoded->group,
+                           .priority = decoded->priority,
+                           .interruption = decoded->interruption,
+                           .reclamation = decoded->reclamation});
+  }
+  return last_stamp_;
 }
 
 void Inventory::Touch(MachineId m) {

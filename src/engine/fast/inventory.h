@@ -230,6 +230,7 @@ class Inventory {
 
   void Reset(Group& group);
   MachineId Make(const std::string& id, uint64_t hash);
+  StampId BindStampOf(const model::Machine& machine);
   void AssignLabels();
   void SortById(std::vector<MachineId>& machines) const;
   void Refresh(MachineId m);
@@ -259,6 +260,8 @@ class Inventory {
   Lookup key_lookup_;
   std::vector<Stamp> stamps_;
   Lookup stamp_lookup_;
+  std::map<std::string, std::string> last_metadata_;  // decoded last
+  StampId last_stamp_ = kNoStamp;
 
   // Machines, by row.
   std::vector<std::string> ids_;

@@ -170,26 +170,11 @@ std::vector<Cycle::Offer> Cycle::Choose(NeedId n, Offers& offers, Amounts& resid
     }
     return HeadOf(run) != kNoMachine;
   };
-  size_t at = 0;
-  while (at < offers.runs.size() && !IsZero(residual, dims())) {
-    // The first run that will do, and among those that tie with it the smallest id.
-    OfferRun* best = nullptr;
-    size_t i = at;
-    for (; i < offers.runs.size(); ++i) {
-      OfferRun& run = offers.runs[i];
-      if (best != nullptr && run.tie != best->tie) break;
-      if (!may_take(run)) continue;
-      if (best == nullptr || inventory_.label(run.head) < inventory_.label(best->head)) best = &run;
-    }
-    if (best == nullptr) break;
-    // What was passed over stays out of reach, but for a skew that may ease.
-    if (counts == nullptr) {
-      while (offers.runs[at].tie != best->tie) ++at;
-    }
-    const Group& group = inventory_.group(best->group);
-    MarkTaken(best->head);
-    chosen.push_back({.run = static_cast<uint32_t>(best - offers.runs.data()), .machine = best->head});
-    if (best->kind == ActionKind::kReclaim) {
+  const auto take = [&](OfferRun& run) {
+    const Group& group = inventory_.group(run.group);
+    MarkTaken(run.head);
+    chosen.push_back({.run = static_cast<uint32_t>(&run - offers.runs.data()), .machine = run.head});
+    if (run.kind == ActionKind::kReclaim) {
       const auto used = std::ranges::find(reclaimed, group.cluster, &std::pair<ClusterId, int64_t>::first);
       if (used == reclaimed.end()) {
         reclaimed.emplace_back(group.cluster, 1);
@@ -199,6 +184,42 @@ std::vector<Cycle::Offer> Cycle::Choose(NeedId n, Offers& offers, Amounts& resid
     }
     Subtract(residual, inventory_.each(group), 1, dims());
     if (counts != nullptr) counts->Add(DomainOf(classes, group.cls), 1);
+  };
+  if (counts == nullptr) {
+    // Runs that tie go by id together. What is passed over once stays out of reach.
+    const auto later = [](const Offered& a, const Offered& b) { return a.label > b.label; };
+    for (size_t i = 0; i < offers.runs.size() && !IsZero(residual, dims());) {
+      offered_.clear();
+      for (const uint32_t tie = offers.runs[i].tie; i < offers.runs.size() && offers.runs[i].tie == tie; ++i) {
+        OfferRun& run = offers.runs[i];
+        if (may_take(run)) offered_.push_back({.label = inventory_.label(run.head), .run = static_cast<uint32_t>(i)});
+      }
+      std::ranges::make_heap(offered_, later);
+      while (!offered_.empty() && !IsZero(residual, dims())) {
+        std::ranges::pop_heap(offered_, later);
+        OfferRun& run = offers.runs[offered_.back().run];
+        offered_.pop_back();
+        const uint64_t next = offered_.empty() ? ~uint64_t{0} : offered_.front().label;
+        bool goes_on = may_take(run);
+        for (; goes_on && inventory_.label(run.head) < next; goes_on = may_take(run)) take(run);
+        if (!goes_on) continue;
+        offered_.push_back(
+            {.label = inventory_.label(run.head), .run = static_cast<uint32_t>(&run - offers.runs.data())});
+        std::ranges::push_heap(offered_, later);
+      }
+    }
+    return PruneOffers(n, offers, std::move(chosen), wanted, counts);
+  }
+  for (;;) {
+    // A skew may ease, so every run is looked at again: the first that will do, and of those that tie the smallest id.
+    OfferRun* best = nullptr;
+    for (OfferRun& run : offers.runs) {
+      if (IsZero(residual, dims()) || (best != nullptr && run.tie != best->tie)) break;
+      if (!may_take(run)) continue;
+      if (best == nullptr || inventory_.label(run.head) < inventory_.label(best->head)) best = &run;
+    }
+    if (best == nullptr) break;
+    take(*best);
   }
   return PruneOffers(n, offers, std::move(chosen), wanted, counts);
 }
