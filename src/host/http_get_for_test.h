@@ -18,6 +18,7 @@ struct HttpAnswer {
 
 inline HttpAnswer HttpGet(const Address& server, const std::string& path) {
   httplib::Client client(server.host, server.port);
+  client.set_read_timeout(60);  // a busy machine is no failure
   const httplib::Result result = client.Get(path);
   if (!result) return {.status = 0, .body = to_string(result.error())};
   return {.status = result->status, .body = result->body};
