@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <numeric>
 #include <vector>
@@ -20,6 +21,8 @@ class Parallel {
   virtual void For(size_t n, const std::function<void(size_t)>& fn) = 0;
   // Inside fn: calls `step` while nobody else's step runs. Here, where fn never races with itself, simply so.
   virtual void OneAtATime(const std::function<void()>& step) { step(); }
+  // A clock for statistics alone: nanoseconds from some point on, where there are threads; else it stands still.
+  virtual uint64_t Nanos() const { return 0; }
   // How many calls may run at once; 1 means fn never races with itself.
   virtual size_t width() const = 0;
 };

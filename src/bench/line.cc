@@ -64,6 +64,8 @@ std::string ToJson(const Line& line) {
       .Add("rss_mb", line.rss_mb)
       .Add("conflict_fraction", line.conflict_fraction)
       .Add("retries", line.retries)
+      .Add("proposal_us_basic", line.proposal_us_basic)
+      .Add("proposal_us_gang", line.proposal_us_gang)
       .Add("displacements", line.displacements)
       .Add("bootstraps", line.outcomes.bootstraps)
       .Add("provisions", line.outcomes.provisions)

@@ -32,14 +32,16 @@ struct Line {
   size_t needs = 0;    // as the clusters sent them
   size_t decided = 0;  // after folding
   size_t clusters = 0;
-  std::vector<double> micros;           // samples, in the order taken
-  std::vector<double> cpu_micros;       // the same in processor time of the deciding thread
-  std::optional<double> allocs;         // a cycle, the mean; nothing where allocations are not counted
-  std::optional<double> allocs_p50;     // of the middle cycle
-  double hot_bytes_per_machine = 0;     // fast engine
-  double rss_mb = 0;                    // resident memory since before the engine was made
-  double conflict_fraction = 0;         // the largest of a cycle
-  uint64_t retries = 0;                 // sums over the samples
+  std::vector<double> micros;        // samples, in the order taken
+  std::vector<double> cpu_micros;    // the same in processor time of the deciding thread
+  std::optional<double> allocs;      // a cycle, the mean; nothing where allocations are not counted
+  std::optional<double> allocs_p50;  // of the middle cycle
+  double hot_bytes_per_machine = 0;  // fast engine
+  double rss_mb = 0;                 // resident memory since before the engine was made
+  double conflict_fraction = 0;      // the largest of a cycle
+  uint64_t retries = 0;              // sums over the samples
+  double proposal_us_basic = 0;      // mean of a plan of each mode in the last sample, with several workers
+  double proposal_us_gang = 0;
   uint64_t displacements = 0;           // the same
   Outcomes outcomes;                    // warm: sums over the samples, and the most that were short in a cycle
   double cost_per_hour = 0;             // once what was bought has come and what was released has gone

@@ -1,5 +1,7 @@
 #include "host/pool.h"
 
+#include <chrono>
+
 #include "base/check.h"
 
 namespace muster::host {
@@ -26,6 +28,10 @@ void Pool::Job::Drain() noexcept {
        i = next.fetch_add(1, std::memory_order_relaxed)) {
     fn(i);
   }
+}
+
+uint64_t Pool::Nanos() const {
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
 }
 
 void Pool::For(size_t n, const std::function<void(size_t)>& fn) {

@@ -30,6 +30,7 @@ class Pool final : public Parallel {
     const std::lock_guard lock(step_);
     step();
   }
+  uint64_t Nanos() const override;
   size_t width() const override { return threads_.size() + 1; }
 
  private:

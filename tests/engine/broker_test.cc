@@ -70,6 +70,7 @@ TEST(Broker, RealThreadsGiveTheAnswerOfOne) {
     ASSERT_EQ(threads.digest, expected) << "run " << run;
     ExpectSound(threads.stats);
     EXPECT_LE(threads.stats.conflict_fraction(), 0.5) << "run " << run;
+    EXPECT_GT(threads.stats.nanos_basic, 0u);
     conflicts += threads.stats.conflicts;
     displacements += threads.stats.displacements;
   }

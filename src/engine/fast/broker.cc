@@ -43,9 +43,9 @@ void Cycle::ServeBySpeculation(Parallel& parallel) {
     size_t next = 0;
     for (; n < end; ++n) {
       if (next < proposals_.size() && proposals_[next].need == n) {
-        SettleProposal(proposals_[next++]);
+        SettleProposal(proposals_[next++], parallel);
       } else if (MaySpeculate(n)) {
-        PlanInTurn(n, plans_[0]);
+        PlanInTurn(n, plans_[0], parallel);
       }
       EndTurn(n);
     }
@@ -56,7 +56,7 @@ void Cycle::ServeBySpeculation(Parallel& parallel) {
       size = std::min(size * 2, kLargestWindow);
     }
     if (n < turns_.size() && turns_[n] == Turn::kToCome) {
-      if (!Settle(n)) PlanInTurn(n, plans_[0]);
+      if (!Settle(n)) PlanInTurn(n, plans_[0], parallel);
       EndTurn(n++);
     }
   }
@@ -104,7 +104,9 @@ void Cycle::SpeculateChain(size_t worker, std::span<Proposal* const> chain, Para
       plan.credits.push_back({.group = claims_[c].group, .count = claims_[c].count});
     }
     for (const uint32_t type : fit(n).types) proposal->read.push_back(sequence_[type] + moved[type]);
+    const uint64_t began = parallel.Nanos();
     planner.Acquire(n, plan);
+    proposal->nanos = parallel.Nanos() - began;
     for (const Take& take : plan.acquired.takes) planner.sight().Claim(take.group, take.count);
     for (const uint32_t type : fit(n).types) ++moved[type];
     parallel.OneAtATime([&] { Submit(*proposal); });
@@ -120,6 +122,7 @@ void Cycle::Submit(Proposal& proposal) {
     return n == kNoId ? nullptr : &*std::ranges::lower_bound(proposals_, n, {}, &Proposal::need);
   };
   ++stats_.proposals_basic;
+  stats_.nanos_basic += proposal.nanos;
   for (const MachineId m : proposal.plan.acquired.machines) {
     const Proposal* other = holder(m);
     if (other != nullptr && need(other->need).precedence >= precedence) proposal.rejected = true;
@@ -149,7 +152,7 @@ bool Cycle::IsOvertaken(const Proposal& proposal) const {
   });
 }
 
-void Cycle::SettleProposal(Proposal& proposal) {
+void Cycle::SettleProposal(Proposal& proposal, const Parallel& parallel) {
   const NeedId n = proposal.need;
   const uint64_t machines = proposal.plan.acquired.machines.size();
   // Refused, or overtaken: by a need of higher precedence that took one of its machines, or by a move it has not seen.
@@ -166,11 +169,12 @@ void Cycle::SettleProposal(Proposal& proposal) {
     return;
   }
   ++stats_.retries;
-  PlanInTurn(n, plans_[0]);
+  PlanInTurn(n, plans_[0], parallel);
 }
 
-void Cycle::PlanInTurn(NeedId n, Plan& plan) {
+void Cycle::PlanInTurn(NeedId n, Plan& plan, const Parallel& parallel) {
   Planner& planner = *planners_[0];
+  const uint64_t began = parallel.Nanos();
   if (turns_[n] == Turn::kCredited) {
     plan.Clear(need(n).aggregate);
     plan.shortage = outcomes_[n].shortage;
@@ -184,6 +188,7 @@ void Cycle::PlanInTurn(NeedId n, Plan& plan) {
   }
   CommitAcquisition(n, plan);
   ++(need(n).is_gang ? stats_.proposals_gang : stats_.proposals_basic);
+  (need(n).is_gang ? stats_.nanos_gang : stats_.nanos_basic) += parallel.Nanos() - began;
   stats_.accepted_claims += plan.acquired.machines.size();
   if (!MUTANT("fast.retry_unnoticed")) Bump(fit(n), kPoison);
 }

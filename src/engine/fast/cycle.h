@@ -82,6 +82,8 @@ struct Outcome {
 struct BrokerStats {
   uint64_t proposals_basic = 0;   // plans of plain needs, speculated or made in turn
   uint64_t proposals_gang = 0;    // all-or-nothing plans
+  uint64_t nanos_basic = 0;       // what planning them took, by the clock of Parallel
+  uint64_t nanos_gang = 0;        // the same
   uint64_t conflicts = 0;         // proposals whose buckets had moved
   uint64_t retries = 0;           // plans made again in turn
   uint64_t displacements = 0;     // accepted proposals that a need of higher precedence took machines from
@@ -153,6 +155,7 @@ class Cycle {
   struct Proposal {
     NeedId need = kNoId;
     Plan plan;
+    uint64_t nanos = 0;          // it took to plan
     std::vector<uint64_t> read;  // Bucket sequence numbers, parallel to the fit's types
     bool rejected = false;
     bool displaced = false;
@@ -165,8 +168,8 @@ class Cycle {
   void Submit(Proposal& proposal);
   bool StillHolds(const Proposal& proposal) const;
   bool IsOvertaken(const Proposal& proposal) const;
-  void SettleProposal(Proposal& proposal);
-  void PlanInTurn(NeedId n, Plan& plan);
+  void SettleProposal(Proposal& proposal, const Parallel& parallel);
+  void PlanInTurn(NeedId n, Plan& plan, const Parallel& parallel);
   void Bump(const Fit& fit, uint64_t by);
 
   // phase2.cc
