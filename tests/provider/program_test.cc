@@ -2,12 +2,15 @@
 // from before, and what a monitoring system sees.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <map>
 
 #include "host/http_get_for_test.h"
 #include "host/temp_dir_for_test.h"
@@ -244,6 +247,52 @@ TEST_F(Program, MetricsAreThoseOfTheMoment) {
   EXPECT_TRUE(seen.contains("muster_provider_machines{state=\"Speculative\"} 7\n")) << seen;
   EXPECT_TRUE(seen.contains("muster_provider_operations_open 0\n")) << seen;
   EXPECT_TRUE(seen.contains("muster_provider_requests_total{code=\"OK\",method=\"Create\"} 1\n")) << seen;
+  Stop(life);
+}
+
+// Blocks for the answer.
+Result<contract::ProviderReply> Ask(contract::ProviderPort& port, contract::ProviderRequest request) {
+  std::promise<Result<contract::ProviderReply>> answer;
+  port.Ask(std::move(request), 20s, [&](Result<contract::ProviderReply> reply) { answer.set_value(std::move(reply)); });
+  return answer.get_future().get();
+}
+
+// What a provider of format 1 left when it was killed: m-000001 Draining, m-000002 Configured, m-000003 Idle,
+// m-000004 never touched.
+TEST_F(Program, AnOlderDataDirectoryOpens) {
+  const std::filesystem::path old = MUSTER_SOURCE_DIR "/tests/provider/data/directory-1";
+  std::filesystem::create_directory(dir_.File("data"));
+  std::filesystem::copy_file(old / "cloud.log", dir_.File("data/cloud.log"));
+  std::ifstream file(old / "state.sql");
+  const std::string sql{std::istreambuf_iterator<char>(file), {}};
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(dir_.File("data/state.db").c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+  sqlite3_close(db);
+
+  Life life(ProviderCommand(dir_.File("data"), (old / "catalogue.yaml").string(), 4));
+  ASSERT_TRUE(life.up()) << life.process().err();
+  const auto get = [&](const std::string& id) {
+    return *std::get<contract::GetReply>(*Ask(life.client(), contract::GetRequest{id})).machine;
+  };
+  const model::Machine bound = get("m-000002");
+  EXPECT_EQ(bound.state, model::MachineState::kConfigured);
+  EXPECT_EQ(bound.cluster, "c");
+  EXPECT_EQ(bound.shard_metadata, (std::map<std::string, std::string>{{"need", std::string("a\0b", 3)}}));
+  EXPECT_EQ(bound.host.ref, "host-op-130e586bf5b89dc1-7");
+  EXPECT_EQ(get("m-000003").state, model::MachineState::kIdle);
+  EXPECT_EQ(get("m-000004").state, model::MachineState::kSpeculative);
+  // The grace of the drain is long over: it ends as soon as the backend is asked for it again.
+  const auto give_up = std::chrono::steady_clock::now() + smoke::kPatience;
+  while (get("m-000001").state != model::MachineState::kIdle && std::chrono::steady_clock::now() < give_up) continue;
+  EXPECT_EQ(get("m-000001").state, model::MachineState::kIdle);
+  const contract::DrainRequest drain{.machine_id = "m-000001", .grace_period_seconds = 1, .fence = {"s", 3, 6}};
+  const auto fenced = Ask(life.client(), drain);
+  ASSERT_FALSE(fenced.has_value());
+  EXPECT_EQ(fenced.error().code(), Code::kFailedPrecondition) << fenced.error().ToString();
+  const auto again = Ask(life.client(), contract::DrainRequest{.machine_id = "m-000001", .fence = {"s", 3, 7}});
+  ASSERT_TRUE(again.has_value()) << again.error().ToString();
+  EXPECT_EQ(std::get<contract::TransitionAck>(*again).operation_id, "op-130e586bf5b89dc1-15");
   Stop(life);
 }
 
