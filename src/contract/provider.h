@@ -145,6 +145,8 @@ class MachineRecord {
   const model::Machine& operator*() const { return machine_ ? *machine_ : Nobody(); }
   const model::Machine* operator->() const { return &**this; }
   bool operator==(const MachineRecord& other) const { return **this == *other; }
+  // Asks for the memory of the record, for whoever will copy it in a moment: thousands of them lie all over the place.
+  void Prefetch() const { __builtin_prefetch(machine_.get(), 1); }
 
   friend void Encode(codec::Writer& writer, const MachineRecord& record) { codec::Encode(writer, *record); }
   friend bool Decode(codec::Reader& reader, MachineRecord& record) {

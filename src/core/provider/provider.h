@@ -114,6 +114,7 @@ class Core {
 
   void OnGet(contract::RequestId request, const contract::GetRequest& get, std::vector<Effect>& out) const;
   void OnList(contract::RequestId request, const contract::ListRequest& list, std::vector<Effect>& out);
+  std::vector<contract::MachineRecord> RecordsOf(const std::vector<MachineIndex>& machines) const;
 
   static std::string KeyOf(const contract::MarketMoved& market);
   // Gives the machine its changed record and the next number, and adds its row to the batch.
