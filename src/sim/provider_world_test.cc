@@ -33,10 +33,11 @@ TEST(ProviderWorld, FindsPlantedBugs) {
   for (const char* name :
        {"provider.no_fence", "provider.fence_lets_equal_pass", "provider.fence_ignores_epoch",
         "provider.fence_per_shard", "provider.mark_only_known_machines", "provider.mark_not_durable",
-        "provider.existence_before_fence", "provider.replay_ignores_cluster", "provider.answer_before_durable",
-        "provider.no_resume", "provider.resume_under_another_id", "provider.late_end_unfails",
-        "provider.drain_keeps_cluster", "provider.drain_keeps_metadata", "provider.failed_without_error",
-        "provider.repeat_gets_another_id", "provider.page_skips_the_rest"}) {
+        "provider.existence_before_fence", "provider.repetition_before_fence", "provider.failed_call_keeps_its_token",
+        "provider.replay_ignores_cluster", "provider.answer_before_durable", "provider.no_resume",
+        "provider.resume_under_another_id", "provider.late_end_unfails", "provider.drain_keeps_cluster",
+        "provider.drain_keeps_metadata", "provider.failed_without_error", "provider.repeat_gets_another_id",
+        "provider.page_skips_the_rest"}) {
     const faults::ScopedMutant mutant(name);
     InlineParallel parallel;
     const auto report = RunCampaign(World(), {.seeds = 300, .repeats = 1, .stop_at_failure = true}, parallel);
