@@ -62,14 +62,13 @@ std::vector<NamedAction> Engine::NamedActions() const {
 std::vector<ShortNeed> Engine::ShortNeeds() const {
   std::vector<ShortNeed> needs;
   const Catalogue& catalogue = inventory_.catalogue();
-  const std::vector<Outcome>& outcomes = cycle_->outcomes();
   for (const NeedId n : cycle_->short_needs()) {
     const NeedRow& row = *demand_.order()[n];
     needs.push_back({.key = inventory_.NameOf(row.key),
                      .profile = demand_.info(row.profile).profile,
-                     .shortage = catalogue.Sparse(outcomes[n].shortage),
+                     .shortage = catalogue.Sparse(cycle_->outcome(n).shortage),
                      .age = cycle_->need_memory(row.key).age_unmet,
-                     .on_its_way = outcomes[n].on_its_way});
+                     .on_its_way = cycle_->outcome(n).on_its_way});
   }
   return needs;
 }
