@@ -10,7 +10,7 @@ namespace {
 // Effects wait behind the disk, which may stall for two seconds and more than once: what was true when the core decided
 // may be over for so long when the call leaves.
 constexpr Duration kSlack = 7s;
-constexpr Duration kLogSlack = 4s;  // of a line of the log, which waits for one write only
+constexpr Duration kLogSlack = 4s;  // where it waits for one write only
 
 struct Transition {
   std::string machine;
@@ -40,7 +40,9 @@ void ShardJudge::Calls(const Who& who, const contract::ProviderRequest& request,
   Check(owner->second.node == who.node && owner->second.life == who.life,
         [&] { return fmt::format("two lives of {} use epoch {}", fence.shard_id, fence.epoch); });
   Check(fence.epoch > 0, [&] { return fmt::format("{} calls without an epoch", fence.shard_id); });
-  Check(!fenced_.contains(who), [&] { return fmt::format("{} goes on though it was fenced", fence.shard_id); });
+  const auto fenced = fenced_.find(who);
+  Check(fenced == fenced_.end() || now - fenced->second < kLogSlack,
+        [&] { return fmt::format("{} goes on though it was fenced", fence.shard_id); });
   const auto not_paused = [&](const std::string& name) {
     const auto paused = paused_.find({who.node, name});
     Check(paused == paused_.end() || now - paused->second < kSlack, [&] {

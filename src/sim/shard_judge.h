@@ -6,7 +6,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -35,7 +34,7 @@ class ShardJudge {
              std::optional<MonoTime> session, MonoTime now);
   // The provider let a token pass, or did not.
   void Passed(const contract::ProviderRequest& request);
-  void Fenced(const Who& who) { fenced_.insert(who); }
+  void Fenced(const Who& who, MonoTime now) { fenced_.emplace(who, now); }
   void Audits(const Who& who, const shard::Core& core, const contract::ActionView& action, MonoTime now);
   // A cycle has ended.
   void AfterCycle(const Who& who, const shard::Core& core, const std::map<std::string, SimCluster*>& clusters);
@@ -56,7 +55,7 @@ class ShardJudge {
   const Duration reclaim_window_;
   std::map<std::pair<std::string, int64_t>, Who> epochs_;          // by shard and epoch: whose it is
   std::map<std::pair<std::string, std::string>, int64_t> passed_;  // by shard and machine: the newest epoch
-  std::set<Who> fenced_;
+  std::map<Who, MonoTime> fenced_;
   std::map<std::pair<size_t, std::string>, std::deque<MonoTime>> reclaims_;  // by node and cluster
   std::map<std::pair<size_t, std::string>, MonoTime> paused_;
   std::optional<std::string> failure_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/codec.h"
 #include "base/probe.h"
 #include "core/shard/shard.h"
 #include "host/journal.h"
@@ -28,7 +29,7 @@ using model::MachineState;
 constexpr Duration kFaultyTime = 40s;
 constexpr Duration kCalmTime = 90s;
 constexpr Duration kSilentTime = 20s;  // the last of it: nobody acts
-constexpr Duration kReclaimWindow = 12s;
+constexpr Duration kReclaimWindow = 8s;
 constexpr uint64_t kMachines = 12;
 constexpr size_t kNodes = 3;  // two shards, and who takes the first one's place
 constexpr ProcessId kProviderProcess(0);
@@ -235,6 +236,7 @@ class ShardWorld {
       if (!nodes_[i]->host.alive()) nodes_[i]->host.Start();
     }
     for (size_t i = 0; i < clusters_.size(); ++i) {
+      if (links_[i].up && links_[i].node != Serving(i)) Break(i);
       clusters_[i]->SetFaults(false);
       clusters_[i]->SetDemand({static_cast<int64_t>(1 + rng_.Below(2)) * 4000});
       Order(Serving(i), clusters_[i]->name(), contract::ActuationMode::kActive);
@@ -297,13 +299,19 @@ class ShardWorld {
       if (links_[c].up && links_[c].node == i) links_[c].up = false;
     }
     kernel_.After(pause, [this, i] {
-      if (!nodes_[i]->host.alive()) nodes_[i]->host.Start();
+      if (!nodes_[i]->host.alive() && !nodes_[i]->zombie) nodes_[i]->host.Start();
     });
   }
 
   // The data directory of the first shard is moved to another host, but its process lives on.
   void TakeOver() {
     if (calm_) return;
+    // Not in the moment in which it takes its epoch: two copies of one directory would then take the same.
+    const Node& first = *nodes_[0];
+    const auto epoch = first.disk.durable().find(std::string(shard::kEpochKey));
+    const bool settled = first.host.alive() && first.host.core().epoch() > 0 && epoch != first.disk.durable().end() &&
+                         epoch->second == codec::ToBytes(first.host.core().epoch());
+    if (!settled) return kernel_.After(500ms, [this] { TakeOver(); });
     PROBE("sim.taken_over");
     nodes_[0]->zombie = true;
     taken_over_ = true;
@@ -438,10 +446,11 @@ class ShardWorld {
         },
         call.request);
     JudgeCall(node, request);
-    const auto deliver = [this, node, life, id = call.id, request](bool first) {
-      provider_.Ask(request, [this, node, life, id, request, first](const provider::Answer& answer) {
+    const MonoTime deadline = kernel_.now().mono + call.timeout;
+    const auto deliver = [this, node, life, id = call.id, request, deadline](bool first) {
+      provider_.Ask(request, [this, node, life, id, request, first, deadline](const provider::Answer& answer) {
         if (answer.status.code() != Code::kFailedPrecondition) judge_.Passed(request);
-        if (first) Answered(node, life, id, request, answer);
+        if (first) Answered(node, life, id, request, answer, deadline);
       });
     };
     // A second copy of a call does its work, but nobody waits for its answer.
@@ -468,14 +477,15 @@ class ShardWorld {
   }
 
   void Answered(size_t node, uint64_t life, contract::CallId id, const contract::ProviderRequest& request,
-                const provider::Answer& answer) {
+                const provider::Answer& answer, MonoTime deadline) {
     shard::Core::CallDone done{.id = id, .status = answer.status, .reply = {}};
     if (answer.reply) std::visit([&](const auto& reply) { done.reply = reply; }, *answer.reply);
     Lie(node, request, done);
-    network_.Send(kProviderProcess, Process(node), [this, node, life, done = std::move(done)] {
+    network_.Send(kProviderProcess, Process(node), [this, node, life, deadline, done = std::move(done)] {
       Host& host = nodes_[node]->host;
       if (!host.alive() || host.life() != life) return;
-      if (done.status.code() == Code::kFailedPrecondition) judge_.Fenced(WhoIs(node));
+      const bool heard = kernel_.now().mono < deadline;  // later, nobody waits for it
+      if (heard && done.status.code() == Code::kFailedPrecondition) judge_.Fenced(WhoIs(node), kernel_.now().mono);
       host.Complete(life, done);
     });
   }
@@ -550,7 +560,8 @@ class ShardWorld {
       judge_.Check(has >= cluster->wanted(),
                    [&] { return fmt::format("{} wants {} and has {}", cluster->name(), cluster->wanted(), has); });
       judge_.Check(has < cluster->wanted() + 8000, [&] {
-        return fmt::format("{} wants {} and still has {}", cluster->name(), cluster->wanted(), has);
+        return fmt::format("{} wants {} and still has {}: {}", cluster->name(), cluster->wanted(), has,
+                           Bound(cluster->name()));
       });
     }
     for (const size_t i : {Serving(0), Serving(2)}) {
@@ -559,6 +570,17 @@ class ShardWorld {
         return fmt::format("node {} has {} shortfalls and {} operations", i, view->shortfalls, view->operations);
       });
     }
+  }
+
+  // "cloud-000001 owned, cloud-000004 spot"
+  std::string Bound(const std::string& cluster) const {
+    std::string text;
+    for (const contract::MachineRecord& machine : provider_.Machines()) {
+      if (machine->cluster != cluster) continue;
+      text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", machine->id, machine->instance_type,
+                          model::StateName(machine->state));
+    }
+    return text;
   }
 
   Kernel kernel_;

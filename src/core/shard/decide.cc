@@ -35,7 +35,10 @@ void Core::RunCycle(Turn& turn) {
   engine::Memory before;
   if (config_.verify_decisions) {
     world = WorldNow();
-    before = engine_->ExportMemory();
+    before = restored_;  // what the engine will only read now
+    engine::Memory known = engine_->ExportMemory();
+    for (auto& [id, memory] : known.machines) before.machines.insert_or_assign(id, std::move(memory));
+    before.needs = std::move(known.needs);
   }
   engine_->Decide(turn.now.mono, explain);
   if (config_.verify_decisions && verdict_.ok()) verdict_ = engine::CheckDecision(world, before, engine_->Explain());

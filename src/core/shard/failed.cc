@@ -69,8 +69,8 @@ void Core::BeginRepair(const std::string& id, Reason reason, Turn& turn) {
   const model::Machine& machine = *machines_.find(id)->second.record;
   Repair& repair = repairs_[id];
   repair.due.reset();
-  if (machine.state != MachineState::kFailed && machine.state != MachineState::kSpeculative) return;
-  const bool again = machine.state == MachineState::kSpeculative;
+  const bool again = machine.state == MachineState::kSpeculative && repair.recreate;
+  if (machine.state != MachineState::kFailed && !again) return;
   if (!again) {
     ++repair.attempts;
     repair.recreate = IsOwned(machine);

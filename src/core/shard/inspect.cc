@@ -107,7 +107,10 @@ void Core::OnAsked(const Asked& asked, Turn& turn) {
     waiting_.push_back(asked);
     MakeDue();
   };
-  if (!ready_) {
+  const bool needs_machines = !std::holds_alternative<contract::SetActuation>(asked.body) &&
+                              !std::holds_alternative<contract::ListClusters>(asked.body) &&
+                              !std::holds_alternative<contract::ListActions>(asked.body);
+  if (!ready_ && needs_machines) {
     return order(Status(Code::kUnavailable, "the shard has not seen its machines yet; is the provider up?"));
   }
   std::visit(Overloaded{

@@ -137,7 +137,9 @@ TEST(ShardInspect, BeforeTheFirstCycle) {
   Lab lab;
   lab.silent = true;
   lab.Start();
-  EXPECT_EQ(lab.Ask(contract::ListClusters{}).status.code(), Code::kUnavailable);
+  EXPECT_EQ(lab.Ask(contract::ListMachines{}).status.code(), Code::kUnavailable);
+  EXPECT_TRUE(lab.Ask(contract::SetActuation{.mode = contract::ActuationMode::kPaused}).status.ok())
+      << "a shard can be paused while its provider is away";
   EXPECT_FALSE(lab.core().View()->ready);
 }
 

@@ -55,6 +55,7 @@ void Core::OnOpened(const SessionOpened& opened, Turn& turn) {
     SendTo(cluster, unanswered.instruction, turn);
     const auto operation = operations_.find(unanswered.instruction.nodes.front());
     if (operation == operations_.end() || operation->second.token != token) continue;
+    if (operation->second.stage != Stage::kInstructed) continue;
     SetDeadline(operation->first, operation->second, turn.now.mono + config_.ack_timeout);
   }
   MakeDue();
