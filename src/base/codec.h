@@ -88,6 +88,11 @@ concept Map = requires {
   typename T::key_compare;
 };
 template <class T>
+concept Set = requires {
+  typename T::key_type;
+  typename T::key_compare;
+} && !Map<T>;
+template <class T>
 concept Sequence =
     requires(T t) { t.push_back(std::declval<typename T::value_type>()); } && !std::same_as<T, std::string>;
 template <class T>
@@ -249,6 +254,17 @@ bool Decode(Reader& reader, T& value) {
       // Keys in any other order than the encoder's would be a second spelling of the same map.
       if (!value.empty() && !value.key_comp()(value.rbegin()->first, key)) return false;
       value.emplace_hint(value.end(), std::move(key), std::move(mapped));
+    }
+    return true;
+  } else if constexpr (internal::Set<T>) {
+    size_t count = 0;
+    if (!reader.Count(count)) return false;
+    value.clear();
+    for (size_t i = 0; i < count; ++i) {
+      typename T::key_type key{};
+      if (!Decode(reader, key)) return false;
+      if (!value.empty() && !value.key_comp()(*value.rbegin(), key)) return false;
+      value.emplace_hint(value.end(), std::move(key));
     }
     return true;
   } else if constexpr (internal::Sequence<T>) {

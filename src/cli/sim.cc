@@ -13,6 +13,7 @@
 #include "sim/campaign.h"
 #include "sim/counter_world.h"
 #include "sim/provider_world.h"
+#include "sim/shard_world.h"
 
 namespace muster::cli {
 namespace {
@@ -169,6 +170,12 @@ void AddSim(CommandLine& app) {
               [](const Flags& flags) {
                 return [journal = flags.journal](uint64_t seed) {
                   return sim::RunProviderWorld(seed, {.journal_directory = journal});
+                };
+              });
+  AddScenario(sim, "shard", "Two shards and a zombie, their provider and four clusters, under every fault",
+              [](const Flags& flags) {
+                return [journal = flags.journal](uint64_t seed) {
+                  return sim::RunShardWorld(seed, {.journal_directory = journal});
                 };
               });
 }

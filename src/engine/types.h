@@ -54,6 +54,13 @@ struct VictimWeights {  // in millionths
   int64_t drain_speed = 100'000;
   int64_t interruption = 100'000;
   int64_t reclamation = 100'000;
+
+  static constexpr std::string_view kTypeName = "VictimWeights";
+  static constexpr auto Fields() {
+    return std::tuple{
+        Field{"priority_gap", &VictimWeights::priority_gap}, Field{"drain_speed", &VictimWeights::drain_speed},
+        Field{"interruption", &VictimWeights::interruption}, Field{"reclamation", &VictimWeights::reclamation}};
+  }
 };
 
 struct Policy {
@@ -63,6 +70,16 @@ struct Policy {
   VictimWeights victim_weights;
   int32_t park_after = 8;      // cycles without hope until a gang is parked
   int32_t reprobe_every = 32;  // a parked gang is tried in one cycle of so many
+
+  static constexpr std::string_view kTypeName = "Policy";
+  static constexpr auto Fields() {
+    return std::tuple{Field{"surplus_hold", &Policy::surplus_hold},
+                      Field{"release_hold_on_demand", &Policy::release_hold_on_demand},
+                      Field{"release_hold_spot", &Policy::release_hold_spot},
+                      Field{"victim_weights", &Policy::victim_weights},
+                      Field{"park_after", &Policy::park_after},
+                      Field{"reprobe_every", &Policy::reprobe_every}};
+  }
 };
 
 struct MachineMemory {

@@ -50,6 +50,22 @@ constexpr ReasonRow Row(Reason reason) {
       return {reason, "hold.permanent", "idle, and of a capacity type that is never released"};
     case Reason::kPledged: return {reason, "hold.pledge", "promised to the need it was taken for"};
     case Reason::kUnneeded: return {reason, "hold.unneeded", "could be bought, but no need asks for it"};
+    case Reason::kRepair: return {reason, "repair.policy", "the machine failed and is given back, to be had again"};
+    case Reason::kRepairByHand: return {reason, "repair.order", "an operator ordered the failed machine repaired"};
+    case Reason::kAdopted: return {reason, "note.adopted", "the provider shows a machine that was not there before"};
+    case Reason::kVanished: return {reason, "note.vanished", "the provider no longer has the machine"};
+    case Reason::kNotOwned: return {reason, "note.not-owned", "the machine belongs to another shard"};
+    case Reason::kForgotten: return {reason, "note.forgotten", "an operator had the failed machine forgotten"};
+    case Reason::kOddEdge:
+      return {reason, "note.edge", "the machine went from one state to another that does not follow it"};
+    case Reason::kRecordRefused:
+      return {reason, "note.record", "a record of the provider is no machine; the last good one stays"};
+    case Reason::kProviderSilent: return {reason, "note.provider", "the provider did not list its machines"};
+    case Reason::kRollupHeld:
+      return {reason, "note.rollup-held", "the roll-up takes away most of the demand; it waits to be confirmed"};
+    case Reason::kRollupRefused:
+      return {reason, "note.rollup-refused", "the roll-up cannot be accepted; the last good one stays"};
+    case Reason::kModeSet: return {reason, "note.mode", "an operator set whether decisions are carried out"};
   }
   return {reason, "", ""};
 }

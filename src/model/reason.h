@@ -1,8 +1,9 @@
 // Reasons: why a decision was made. One table feeds logs, metric labels, explanations, the audit log and the simulator.
 //
 // A reason has a number (order of this enum, never on the wire), a stable name that dashboards may rely on, and a
-// sentence for people. Names begin with phaseN. for an action, short. for an unmet need and hold. for a machine left
-// alone. Adding a reason means adding a row in reason.cc; the compiler and a test see to it.
+// sentence for people. Names begin with phaseN. for an action, short. for an unmet need, hold. for a machine left
+// alone, repair. for what is done to a failed machine and note. for what a shard noticed. Adding a reason means adding
+// a row in reason.cc; the compiler and a test see to it.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,20 @@ enum class Reason : uint8_t {
   kNeverReleased,
   kPledged,
   kUnneeded,
+  // Actions that no decision asked for.
+  kRepair,
+  kRepairByHand,
+  // What a shard noticed.
+  kAdopted,
+  kVanished,
+  kNotOwned,
+  kForgotten,
+  kOddEdge,
+  kRecordRefused,
+  kProviderSilent,
+  kRollupHeld,
+  kRollupRefused,
+  kModeSet,
 };
 
 struct ReasonRow {

@@ -13,14 +13,17 @@ namespace {
 TEST(Reason, NamesAreStable) {
   std::vector<std::string_view> names;
   for (const ReasonRow& row : ReasonTable()) names.push_back(row.name);
-  EXPECT_EQ(names,
-            (std::vector<std::string_view>{"none",           "phase1.bootstrap", "phase1.provision", "phase2.inversion",
-                                           "phase2.surplus", "phase2.reclaim",   "phase3.reclaim",   "phase3.release",
-                                           "short.priority", "short.supply",     "short.topology",   "short.preemption",
-                                           "short.session",  "short.draining",   "hold.claimed",     "hold.transition",
-                                           "hold.failed",    "hold.surplus",     "hold.gate",        "hold.session",
-                                           "hold.limit",     "hold.release",     "hold.permanent",   "hold.pledge",
-                                           "hold.unneeded"}));
+  EXPECT_EQ(names, (std::vector<std::string_view>{
+                       "none",           "phase1.bootstrap", "phase1.provision", "phase2.inversion",
+                       "phase2.surplus", "phase2.reclaim",   "phase3.reclaim",   "phase3.release",
+                       "short.priority", "short.supply",     "short.topology",   "short.preemption",
+                       "short.session",  "short.draining",   "hold.claimed",     "hold.transition",
+                       "hold.failed",    "hold.surplus",     "hold.gate",        "hold.session",
+                       "hold.limit",     "hold.release",     "hold.permanent",   "hold.pledge",
+                       "hold.unneeded",  "repair.policy",    "repair.order",     "note.adopted",
+                       "note.vanished",  "note.not-owned",   "note.forgotten",   "note.edge",
+                       "note.record",    "note.provider",    "note.rollup-held", "note.rollup-refused",
+                       "note.mode"}));
 }
 
 TEST(Reason, EveryValueHasItsOwnRow) {
@@ -36,7 +39,7 @@ TEST(Reason, EveryValueHasItsOwnRow) {
     names.insert(row.name);
     sentences.insert(row.sentence);
   }
-  EXPECT_EQ(number, static_cast<size_t>(Reason::kUnneeded) + 1);
+  EXPECT_EQ(number, static_cast<size_t>(Reason::kModeSet) + 1);
   EXPECT_EQ(names.size(), number);
   EXPECT_EQ(sentences.size(), number);
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <utility>
 
 #include "base/rng.h"
 #include "contract/effects.h"
@@ -28,6 +29,8 @@ class Disk {
   // `done` runs when the batch is durable, unless the process crashes first.
   void Write(contract::Persist batch, std::function<void()> done);
   void Crash();
+  // A disk with these rows is put in: the data directory of another process, moved here.
+  void Replace(contract::Recovered rows) { durable_ = std::move(rows); }
   void SetFaults(DiskFaults faults) { faults_ = faults; }
   const contract::Recovered& durable() const { return durable_; }
 

@@ -119,10 +119,13 @@ class Cycle {
   }
   const BrokerStats& broker() const { return stats_; }
   size_t unsatisfied() const { return short_.size(); }
+  const std::vector<NeedId>& short_needs() const { return short_; }  // in order
+  const Outcome& outcome(NeedId n) const { return outcomes_[n]; }    // of one that is short
 
   void RestoreNeed(KeyId key, const NeedMemory& memory);
   const std::vector<KeyId>& remembered() const { return remembered_; }
   const NeedMemory& need_memory(KeyId key) const { return need_memory_[key]; }
+  Action Name(const FastAction& action) const;
   // Names and verdicts; what only a run with `explain` knows is left out after one without.
   Decision Explain();
 

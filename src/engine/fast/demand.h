@@ -87,7 +87,10 @@ class Demand {
   KeyId NowCalled(KeyId key) const;
   bool IsListed(KeyId key) const;
 
-  const std::vector<NeedRow>& NeedsOf(ClusterId cluster) const { return clusters_[cluster].needs; }
+  const std::vector<NeedRow>& NeedsOf(ClusterId cluster) const {
+    static const std::vector<NeedRow> none;
+    return cluster < clusters_.size() ? clusters_[cluster].needs : none;
+  }
   uint64_t ListedIn(ClusterId cluster) const { return clusters_[cluster].listed; }  // version() when it was normalised
   bool HasEqualRows(ClusterId cluster) const { return clusters_[cluster].has_equal_rows; }
   size_t gangs() const { return gangs_; }

@@ -38,24 +38,7 @@ Decision Engine::Explain() { return cycle_->Explain(); }
 Memory Engine::ExportMemory() const {
   Memory memory;
   for (const MachineId m : inventory_.by_id()) {
-    MachineMemory row;
-    const model::MachineState state = inventory_.state(m);
-    if (const StampId stamp = inventory_.stamp_of(m); stamp != kNoStamp) {
-      const Stamp& s = inventory_.stamp(stamp);
-      row.attribution = model::Attribution{.fingerprint = inventory_.fingerprint(s.profile),
-                                           .group = s.group,
-                                           .priority = s.priority,
-                                           .interruption = s.interruption,
-                                           .reclamation = s.reclamation};
-    }
-    if (inventory_.pledge_of(m) != kNoId) row.pledge = inventory_.NameOf(inventory_.pledge_of(m));
-    const std::optional<MonoTime> since = inventory_.since(m);
-    switch (state) {
-      case model::MachineState::kConfigured: row.unclaimed_since = since; break;
-      case model::MachineState::kIdle: row.idle_since = since; break;
-      case model::MachineState::kDraining: row.draining_since = since; break;
-      default: break;
-    }
+    MachineMemory row = inventory_.MemoryOf(m, false);
     if (row != MachineMemory{}) memory.machines.emplace_hint(memory.machines.end(), inventory_.id(m), std::move(row));
   }
   for (const KeyId key : cycle_->remembered()) memory.needs.emplace(inventory_.NameOf(key), cycle_->need_memory(key));
@@ -64,6 +47,64 @@ Memory Engine::ExportMemory() const {
       memory.drains.emplace(inventory_.catalogue().drain_types()[i], inventory_.drains()[i]);
   }
   return memory;
+}
+
+std::vector<NamedAction> Engine::NamedActions() const {
+  std::vector<NamedAction> named;
+  for (const FastAction& action : cycle_->actions()) {
+    NamedAction& name = named.emplace_back();
+    name.action = cycle_->Name(action);
+    if (action.need != kNoId) name.profile = demand_.info(demand_.order()[action.need]->profile).profile;
+  }
+  return named;
+}
+
+std::vector<ShortNeed> Engine::ShortNeeds() const {
+  std::vector<ShortNeed> needs;
+  const Catalogue& catalogue = inventory_.catalogue();
+  for (const NeedId n : cycle_->short_needs()) {
+    const NeedRow& row = *demand_.order()[n];
+    needs.push_back({.key = inventory_.NameOf(row.key),
+                     .profile = demand_.info(row.profile).profile,
+                     .shortage = catalogue.Sparse(cycle_->outcome(n).shortage),
+                     .age = cycle_->need_memory(row.key).age_unmet,
+                     .on_its_way = cycle_->outcome(n).on_its_way});
+  }
+  return needs;
+}
+
+std::vector<Available> Engine::AvailableTo(const std::string& cluster) const {
+  std::vector<Available> all;
+  const Catalogue& catalogue = inventory_.catalogue();
+  std::set<ProfileId> seen;
+  for (const NeedRow& row : demand_.NeedsOf(inventory_.FindCluster(cluster))) {
+    if (!seen.insert(row.profile).second) continue;
+    Available& available = all.emplace_back();
+    available.profile = demand_.info(row.profile).profile;
+    std::optional<ClassId> cheapest;
+    for (const ClassId c : catalogue.fit_as_is(row.fit).classes) {
+      for (const GroupId g : catalogue.cls(c).free) {
+        const Group& group = inventory_.group(g);
+        if (group.size == 0) continue;
+        (group.state == model::MachineState::kIdle ? available.idle : available.speculative) += group.size;
+        if (!cheapest || catalogue.cls(c).price < catalogue.cls(*cheapest).price) cheapest = c;
+      }
+      for (const GroupId g : catalogue.cls(c).bound) available.configured += inventory_.group(g).size;
+    }
+    if (!cheapest) continue;
+    available.price = {.micros = catalogue.cls(*cheapest).price};
+    available.each = catalogue.Sparse(catalogue.each(*cheapest));
+  }
+  return all;
+}
+
+std::vector<std::pair<std::string, MachineMemory>> Engine::TakeMemoryChanges() {
+  std::vector<std::pair<std::string, MachineMemory>> changes;
+  for (const MachineId m : inventory_.TakeRemembered()) {
+    const bool went = inventory_.state(m) == model::MachineState::kUnspecified;
+    changes.emplace_back(inventory_.id(m), went ? MachineMemory{} : inventory_.MemoryOf(m, true));
+  }
+  return changes;
 }
 
 void Follower::Show(const World& world) {

@@ -9,8 +9,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/parallel.h"
@@ -21,6 +23,31 @@ namespace muster::engine::fast {
 
 class Cycle;
 struct FastAction;
+
+// An action with the profile of the need it is for, if it is for one.
+struct NamedAction {
+  Action action;
+  std::optional<model::Profile> profile;
+};
+
+// A need that the last decision left short.
+struct ShortNeed {
+  NeedKey key;
+  model::Profile profile;
+  model::Resources shortage;
+  int32_t age = 0;          // cycles in a row
+  bool on_its_way = false;  // covered once the machines taken for it have drained
+};
+
+// Machines that can serve a profile's need, whoever has them.
+struct Available {
+  model::Profile profile;
+  int64_t idle = 0;
+  int64_t speculative = 0;
+  int64_t configured = 0;
+  model::Money price;     // of the cheapest that is free
+  model::Resources each;  // what that one offers
+};
 
 class Engine {
  public:
@@ -47,6 +74,13 @@ class Engine {
   const Cycle& cycle() const { return *cycle_; }
   Decision Explain();  // after Decide(now, true)
   Memory ExportMemory() const;
+  std::vector<NamedAction> NamedActions() const;
+  std::vector<ShortNeed> ShortNeeds() const;  // in the order of decision
+  // For each profile of a cluster that has shown its needs, as of the last decision.
+  std::vector<Available> AvailableTo(const std::string& cluster) const;
+  // What a restart would lose of the machines whose memory may have changed since the last call; nothing of a machine
+  // that went or has nothing to remember.
+  std::vector<std::pair<std::string, MachineMemory>> TakeMemoryChanges();
 
  private:
   const Policy policy_;

@@ -150,21 +150,23 @@ MachineVerdict Cycle::VerdictOf(MachineId m, std::span<const NeedId> claimers) {
   return verdict;
 }
 
+Action Cycle::Name(const FastAction& action) const {
+  Action named{.kind = action.kind, .machine = inventory_.id(action.machine), .cluster = "", .need = std::nullopt};
+  named.reason = action.reason;
+  named.grace = std::chrono::seconds(action.grace_seconds);
+  if (action.need != kNoId) named.need = inventory_.NameOf(need(action.need).key);
+  const bool acquires = action.kind == ActionKind::kBootstrap || action.kind == ActionKind::kProvision;
+  if (acquires) {
+    named.cluster = named.need->cluster;
+  } else if (action.kind != ActionKind::kDelete) {
+    named.cluster = inventory_.cluster(inventory_.cluster_of(action.machine)).name;
+  }
+  return named;
+}
+
 Decision Cycle::Explain() {
   Decision decision;
-  for (const FastAction& action : actions_) {
-    Action named{.kind = action.kind, .machine = inventory_.id(action.machine), .cluster = "", .need = std::nullopt};
-    named.reason = action.reason;
-    named.grace = std::chrono::seconds(action.grace_seconds);
-    if (action.need != kNoId) named.need = inventory_.NameOf(need(action.need).key);
-    const bool acquires = action.kind == ActionKind::kBootstrap || action.kind == ActionKind::kProvision;
-    if (acquires) {
-      named.cluster = named.need->cluster;
-    } else if (action.kind != ActionKind::kDelete) {
-      named.cluster = inventory_.cluster(inventory_.cluster_of(action.machine)).name;
-    }
-    decision.actions.push_back(std::move(named));
-  }
+  for (const FastAction& action : actions_) decision.actions.push_back(Name(action));
   const std::vector<NeedId> claimers = Claimers();
   std::vector<std::vector<MachineId>> claimed(outcomes_.size());
   for (const MachineId m : inventory_.by_id()) {

@@ -47,9 +47,13 @@ Inventory::Inventory() { stamps_.push_back({}); }
 
 // --- names
 
+ClusterId Inventory::FindCluster(std::string_view name) const {
+  return cluster_lookup_.Find(Hash(name), [&](uint32_t i) { return clusters_[i].name == name; });
+}
+
 ClusterId Inventory::ClusterOf(std::string_view name) {
   const uint64_t hash = Hash(name);
-  const ClusterId known = cluster_lookup_.Find(hash, [&](uint32_t i) { return clusters_[i].name == name; });
+  const ClusterId known = FindCluster(name);
   if (known != kNoId) return known;
   const auto id = static_cast<ClusterId>(clusters_.size());
   clusters_.push_back({.name = std::string(name)});
@@ -133,7 +137,7 @@ MachineId Inventory::Make(const std::string& id, uint64_t hash) {
     m = spare_.back();
     spare_.pop_back();
     ids_[m] = id;
-    flags_[m] = 0;
+    flags_[m] = static_cast<uint8_t>(flags_[m] & kRemembered);
   } else {
     m = static_cast<MachineId>(state_.size());
     ids_.push_back(id);
@@ -228,12 +232,14 @@ StampId Inventory::stamp_of(MachineId m) const {
 }
 
 void Inventory::SetStamp(MachineId m, StampId stamp) {
+  MemoryChanged(m);
   stamp_[m] = stamp;
   flags_[m] |= kRestamped;
   Touch(m);
 }
 
 void Inventory::SetPledge(MachineId m, KeyId pledge) {
+  MemoryChanged(m);
   pledge_[m] = pledge;
   if (!MUTANT("fast.dirty_missed")) Touch(m);
 }
@@ -243,7 +249,32 @@ std::optional<MonoTime> Inventory::since(MachineId m) const {
   return MonoTime(Duration(since_[m]));
 }
 
+MachineMemory Inventory::MemoryOf(MachineId m, bool without_given) const {
+  MachineMemory memory;
+  const StampId stamp = stamp_of(m);
+  if (stamp != kNoStamp && !(without_given && stamp == bind_stamp_[m])) {
+    const Stamp& s = stamps_[stamp];
+    memory.attribution = model::Attribution{.fingerprint = fingerprints_[s.profile],
+                                            .group = s.group,
+                                            .priority = s.priority,
+                                            .interruption = s.interruption,
+                                            .reclamation = s.reclamation};
+  }
+  if (pledge_[m] != kNoId) memory.pledge = NameOf(pledge_[m]);
+  // The clock may still be that of the state before, until the next cycle has read it.
+  switch (since_state_[m]) {
+    case MachineState::kConfigured: memory.unclaimed_since = since(m); break;
+    case MachineState::kDraining: memory.draining_since = since(m); break;
+    case MachineState::kIdle:
+      if (!without_given) memory.idle_since = since(m);
+      break;
+    default: break;
+  }
+  return memory;
+}
+
 void Inventory::SetSince(MachineId m, std::optional<MonoTime> since) {
+  if (since || since_state_[m] != MachineState::kUnspecified) MemoryChanged(m);
   since_state_[m] = since ? state_[m] : MachineState::kUnspecified;
   if (since) since_[m] = since->time_since_epoch().count();
 }
@@ -344,6 +375,7 @@ void Inventory::ReadOldLife(MachineId m) {
 
 // What memory still says about the machine in its present state.
 void Inventory::Refresh(MachineId m) {
+  MemoryChanged(m);
   const MachineState state = state_[m];
   if (!old_life_.empty()) ReadOldLife(m);
   const StampId old_stamp = stamp_of(m);
@@ -602,6 +634,7 @@ void Inventory::Update() {
   bool some_left = false;
   for (const MachineId m : dirty_) {
     if ((flags_[m] & kLeaving) != 0) {
+      MemoryChanged(m);
       Move(m, kNoId);
       machine_lookup_.Erase(Hash(ids_[m]), m);
       state_[m] = MachineState::kUnspecified;
@@ -610,7 +643,7 @@ void Inventory::Update() {
       continue;
     }
     Refresh(m);
-    flags_[m] = 0;
+    flags_[m] = static_cast<uint8_t>(flags_[m] & kRemembered);
     Move(m, GroupFor(m));
   }
   dirty_.clear();
@@ -670,6 +703,12 @@ void Inventory::Restamp(GroupId id, StampId stamp) {
         });
     return;
   }
+  g.members.Walk(
+      labels_, [&](MachineId m) { return group_[m] == id; },
+      [&](MachineId m) {
+        MemoryChanged(m);
+        return true;
+      });
   MarkDirty(g);
   group_lookup_.Erase(GroupHash(g), id);
   std::erase(keys_[g.owner].own, id);

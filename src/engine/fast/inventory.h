@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/probe.h"
@@ -113,6 +114,7 @@ class Inventory {
 
   // --- names
   ClusterId ClusterOf(std::string_view name);
+  ClusterId FindCluster(std::string_view name) const;  // kNoId if nobody has named it
   Cluster& cluster(ClusterId id) { return clusters_[id]; }
   const Cluster& cluster(ClusterId id) const { return clusters_[id]; }
   size_t clusters() const { return clusters_.size(); }
@@ -168,6 +170,14 @@ class Inventory {
   std::optional<MonoTime> since(MachineId m) const;
   void SetSince(MachineId m, std::optional<MonoTime> since);
   const std::vector<MachineId>& by_id() const { return by_id_; }  // as of BeginCycle
+  // What must be remembered of the machine: all of it, or without what its record and a restart give anyway (the stamp
+  // it was bound with, the idle clock).
+  MachineMemory MemoryOf(MachineId m, bool without_given) const;
+  // Machines whose memory may have changed since the last call; those that went are among them.
+  std::vector<MachineId> TakeRemembered() {
+    for (const MachineId m : remembered_) flags_[m] = static_cast<uint8_t>(flags_[m] & ~kRemembered);
+    return std::exchange(remembered_, {});
+  }
 
   // --- groups
   Group& group(GroupId id) { return groups_[id]; }
@@ -225,10 +235,16 @@ class Inventory {
 
  private:
   static constexpr uint8_t kDirty = 1;
-  static constexpr uint8_t kRestamped = 2;  // stamp_ is newer than the group's
-  static constexpr uint8_t kLeaving = 4;    // removed: gone with the next cycle
+  static constexpr uint8_t kRestamped = 2;   // stamp_ is newer than the group's
+  static constexpr uint8_t kLeaving = 4;     // removed: gone with the next cycle
+  static constexpr uint8_t kRemembered = 8;  // in remembered_
 
   void Reset(Group& group);
+  void MemoryChanged(MachineId m) {
+    if ((flags_[m] & kRemembered) != 0) return;
+    flags_[m] |= kRemembered;
+    remembered_.push_back(m);
+  }
   MachineId Make(const std::string& id, uint64_t hash);
   StampId BindStampOf(const model::Machine& machine);
   void AssignLabels();
@@ -268,7 +284,7 @@ class Inventory {
   std::vector<uint64_t> labels_;
   std::vector<model::MachineState> state_;
   std::vector<model::MachineState> since_state_;  // the state whose clock `since_` is; kUnspecified: none runs
-  std::vector<uint8_t> flags_;                    // kDirty, kRestamped, kLeaving
+  std::vector<uint8_t> flags_;                    // kDirty, kRestamped, kLeaving, kRemembered
   std::vector<ClassId> cls_;
   std::vector<ClusterId> cluster_;
   std::vector<GroupId> group_;
@@ -281,7 +297,8 @@ class Inventory {
   std::vector<MachineId> by_id_;
   std::vector<MachineId> newcomers_;
   std::vector<MachineId> dirty_;
-  std::vector<MachineId> retired_;  // rows whose gaps may still lie in some group
+  std::vector<MachineId> remembered_;  // their memory may have changed
+  std::vector<MachineId> retired_;     // rows whose gaps may still lie in some group
   std::vector<MachineId> spare_;
   std::map<std::string, MachineMemory, std::less<>> old_life_;
 

@@ -1,0 +1,106 @@
+// Memory: what the engine must not forget, as rows that are written when they change.
+#include <algorithm>
+
+#include "base/codec.h"
+#include "base/probe.h"
+#include "core/shard/shard.h"
+#include "engine/fast/cycle.h"
+
+namespace muster::shard {
+namespace {
+
+constexpr int64_t kCyclesBetweenRows = 60;  // the cycle's number is stored at least so often
+
+WallTime ToWall(MonoTime since, Now now) { return now.wall - (now.mono - since); }
+
+std::optional<WallTime> ToWall(const std::optional<MonoTime>& since, Now now) {
+  return since ? std::optional(ToWall(*since, now)) : std::nullopt;
+}
+
+}  // namespace
+
+void Core::Write(Turn& turn, std::string key, std::optional<std::string> value) {
+  turn.persist.writes.push_back({.key = std::move(key), .value = std::move(value)});
+}
+
+void Core::KeepMemory(Turn& turn) {
+  for (const auto& [id, memory] : engine_->TakeMemoryChanges()) {
+    if (!machines_.contains(id)) continue;  // its row went with it
+    const auto stored = on_disk_.find(id);
+    if (memory == engine::MachineMemory{}) {
+      if (stored == on_disk_.end()) continue;
+      on_disk_.erase(stored);
+      Write(turn, std::string(kMachineKey) + id, std::nullopt);
+      continue;
+    }
+    const uint64_t digest = codec::Digest(memory);
+    if (stored != on_disk_.end() && stored->second == digest) continue;
+    on_disk_[id] = digest;
+    if (MUTANT("shard.pledges_forgotten")) continue;
+    const MachineRow row{.attribution = memory.attribution,
+                         .pledge = memory.pledge,
+                         .unclaimed_since = ToWall(memory.unclaimed_since, turn.now),
+                         .draining_since = ToWall(memory.draining_since, turn.now)};
+    Write(turn, std::string(kMachineKey) + id, codec::ToBytes(row));
+  }
+  // Rows of machines that an earlier life knew and this one never saw.
+  for (const auto& [id, row] : machine_rows_) {
+    if (machines_.contains(id)) continue;
+    on_disk_.erase(id);
+    Write(turn, std::string(kMachineKey) + id, std::nullopt);
+  }
+  machine_rows_.clear();
+  const engine::fast::Inventory& inventory = engine_->inventory();
+  for (size_t i = 0; i < inventory.drains().size(); ++i) {
+    const std::string& type = inventory.catalogue().drain_types()[i];
+    engine::DrainMean& known = drains_on_disk_[type];
+    if (known == inventory.drains()[i]) continue;
+    known = inventory.drains()[i];
+    Write(turn, std::string(kDrainKey) + type, codec::ToBytes(known));
+  }
+}
+
+// Needs that are short: who became so, who no longer is.
+void Core::KeepShort(Turn& turn) {
+  std::map<engine::NeedKey, ShortSince> before = std::exchange(short_, {});
+  const engine::fast::Cycle& cycle = engine_->cycle();
+  for (const engine::fast::KeyId id : cycle.remembered()) {
+    const engine::NeedMemory& memory = cycle.need_memory(id);
+    const engine::NeedKey key = engine_->inventory().NameOf(id);
+    ShortSince now{.since = turn.now.mono,
+                   .cycle = cycle_ - memory.age_unmet + 1,
+                   .hopeless = memory.hopeless == 0 ? 0 : cycle_ - memory.hopeless + 1,
+                   .supply_seen = memory.supply_seen,
+                   .priority = engine_->demand().info(engine_->inventory().key(id).profile).profile.priority()};
+    const auto known = before.find(key);
+    const auto earlier = short_rows_.find(key);
+    if (known != before.end()) {
+      now.since = known->second.since;
+    } else if (earlier != short_rows_.end()) {
+      now.since -= std::max(turn.now.wall - earlier->second.since, Duration::zero());
+    }
+    if (earlier != short_rows_.end()) short_rows_.erase(earlier);
+    const bool changed = known == before.end() || known->second != now;
+    if (known != before.end()) before.erase(known);
+    short_.emplace(key, now);
+    if (!changed) continue;
+    const ShortRow row{.since = ToWall(now.since, turn.now),
+                       .cycle = now.cycle,
+                       .hopeless = now.hopeless,
+                       .supply_seen = now.supply_seen};
+    Write(turn, std::string(kShortKey) + codec::ToBytes(key), codec::ToBytes(row));
+  }
+  for (const auto& [key, since] : before) Write(turn, std::string(kShortKey) + codec::ToBytes(key), std::nullopt);
+  // Of what an earlier life knew, the needs of clusters that have spoken and are not short are settled.
+  std::erase_if(short_rows_, [&](const auto& row) {
+    const auto cluster = clusters_.find(row.first.cluster);
+    if (cluster == clusters_.end() || !cluster->second.accepted) return false;
+    Write(turn, std::string(kShortKey) + codec::ToBytes(row.first), std::nullopt);
+    return true;
+  });
+  if (!turn.persist.writes.empty() || cycle_ % kCyclesBetweenRows == 0) {
+    Write(turn, std::string(kCycleKey), codec::ToBytes(cycle_));
+  }
+}
+
+}  // namespace muster::shard

@@ -1,0 +1,283 @@
+// The rails: how fast, and whether at all, decisions are carried out; which roll-ups count.
+#include <gtest/gtest.h>
+
+#include "core/shard/lab_for_test.h"
+
+namespace muster::shard {
+namespace {
+
+using enum model::MachineState;
+using contract::ActuationMode;
+
+// A settled cluster with so many machines, whose demand is then withdrawn.
+void Settle(Lab& lab, int machines) {
+  lab.Add("m", machines, kConfigured, "a");
+  lab.Start();
+  lab.ConnectWith("a", machines);
+  lab.Run(1s);
+  ASSERT_TRUE(lab.transitions.empty());
+}
+
+TEST(ShardRails, TheCapOfACycleKeepsTheHeadOfTheList) {
+  Lab lab({.reclaim_cap = {50'000}, .reclaim_budget = {1'000'000}, .empty_rollup_guard = false});
+  lab.config().cycle_interval = 1h;
+  Settle(lab, 100);
+  lab.Rollup("a", 0);
+  lab.Run(500ms);
+  ASSERT_EQ(lab.Count<contract::DrainRequest>(), 5);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(std::get<contract::DrainRequest>(lab.transitions[static_cast<size_t>(i)]).machine_id,
+              fmt::format("m-{:03}", i))
+        << "all cost the same: by id";
+  }
+}
+
+TEST(ShardRails, ASmallClusterMayGiveUpOneMachine) {
+  Lab lab({.empty_rollup_guard = false});
+  Settle(lab, 3);
+  lab.Rollup("a", 0);
+  lab.Run(9min);
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 1);
+  lab.Finish();
+  lab.Run(2min);
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 2);
+}
+
+// At one cycle a second, 5 % a cycle alone would empty the cluster within minutes.
+TEST(ShardRails, TheBudgetFollowsTheClockNotTheCycles) {
+  Lab lab({.empty_rollup_guard = false});
+  Settle(lab, 200);
+  lab.Rollup("a", 0);
+  for (int i = 0; i < 59; ++i) {
+    lab.Run(10s);
+    lab.Finish();
+  }
+  EXPECT_GT(lab.cycles, 500);
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 10);
+  for (int i = 0; i < 6; ++i) {
+    lab.Run(10s);
+    lab.Finish();
+  }
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 19) << "the next window, of a smaller cluster";
+}
+
+TEST(ShardRails, ARestartDoesNotWidenTheBudget) {
+  Lab lab({.empty_rollup_guard = false});
+  Settle(lab, 100);
+  lab.Rollup("a", 0);
+  lab.Run(5s);
+  ASSERT_EQ(lab.Count<contract::DrainRequest>(), 5);
+  lab.now.wall += 1h;  // nor does a clock that was set
+  lab.Restart();
+  lab.ConnectWith("a", 1);
+  lab.Run(5min);
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 5);
+}
+
+TEST(ShardRails, SurplusIsHeldForAWhile) {
+  Lab lab({.empty_rollup_guard = false});
+  lab.config().policy.surplus_hold = 60s;
+  Settle(lab, 10);
+  lab.Rollup("a", 9);
+  lab.Run(55s);
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 0);
+  lab.Run(10s);
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 1);
+}
+
+TEST(ShardRails, MaxActionsDefersTheRestToAFollowUp) {
+  Lab lab({.cycle_interval = 1h, .max_actions_per_cycle = 3});
+  lab.Add("m", 10, kIdle);
+  lab.Start();
+  lab.Run(1s);
+  lab.ConnectWith("a", 8);
+  lab.Run(10ms);
+  EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 3);
+  EXPECT_EQ(lab.core().View()->counters.deferred, 5u);
+  lab.Run(300ms);
+  EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 8);
+}
+
+TEST(ShardRails, PreemptIsNeverLimited) {
+  Lab lab({.max_actions_per_cycle = 1, .reclaim_cap = {1}, .reclaim_budget = {1}});
+  Settle(lab, 20);
+  lab.ConnectWith("b", 20, 1000);
+  lab.Run(500ms);
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 20);
+}
+
+TEST(ShardRails, PauseAndDryRunHoldForTheShardAndStickOverRestarts) {
+  for (const ActuationMode mode : {ActuationMode::kPaused, ActuationMode::kDryRun}) {
+    Lab lab;
+    lab.Add("m", 3, kIdle);
+    lab.Start();
+    EXPECT_EQ(lab.AskFor<contract::ActuationSet>(contract::SetActuation{.mode = mode, .reason = "test"}).previous,
+              ActuationMode::kActive);
+    lab.ConnectWith("a", 2);
+    lab.Run(5s);
+    EXPECT_TRUE(lab.transitions.empty());
+    EXPECT_EQ(lab.Outcomes(mode == ActuationMode::kPaused ? "suppressed" : "dryrun"), 2) << "said once for each";
+    lab.Restart();
+    lab.ConnectWith("a", 2);
+    lab.Run(20s);
+    EXPECT_TRUE(lab.transitions.empty());
+    EXPECT_EQ(lab.AskFor<contract::ActuationSet>(contract::SetActuation{.mode = ActuationMode::kActive}).previous,
+              mode);
+    lab.Run(1s);
+    EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 2);
+  }
+}
+
+TEST(ShardRails, PauseOfAClusterLeavesTheOthersAlone) {
+  Lab lab;
+  lab.Add("m", 4, kIdle);
+  lab.Start();
+  lab.Ask(contract::SetActuation{.cluster_id = "a", .mode = ActuationMode::kPaused});
+  lab.ConnectWith("a", 2);
+  lab.ConnectWith("b", 2);
+  lab.Run(5s);
+  EXPECT_EQ(lab.InState(kConfiguring, "a"), 0);
+  EXPECT_EQ(lab.InState(kConfiguring, "b"), 2);
+  EXPECT_EQ(lab.Ask(contract::SetActuation{.mode = ActuationMode::kUnspecified}).status.message(),
+            "mode: give active, dry-run or paused");
+}
+
+TEST(ShardRails, PauseStopsWhatHasBegunButNotReachedTheProvider) {
+  Lab lab;
+  lab.Add("m", 1, kIdle);
+  lab.answers_blobs = false;
+  lab.Start();
+  lab.ConnectWith("a", 1);
+  lab.Run(1s);
+  const auto asked = lab.SentTo<contract::BootstrapRequest>("a");
+  ASSERT_EQ(asked.size(), 1u);
+  lab.Ask(contract::SetActuation{.mode = ActuationMode::kPaused});
+  lab.Say("a", contract::BootstrapResponse{.request_id = asked[0].request_id, .user_data = "x"});
+  lab.Run(5s);
+  EXPECT_TRUE(lab.transitions.empty());
+}
+
+TEST(ShardQuarantine, ManyRowsThatBecomeFewAreHeldUntilTheThirdTime) {
+  Lab lab;
+  lab.Add("m", 40, kIdle);
+  lab.Start();
+  lab.Connect("a");
+  lab.Rollup("a", 40, 10, 20);
+  lab.Run(1s);
+  lab.Finish();
+  lab.Run(1s);
+  for (int i = 0; i < 2; ++i) {
+    lab.Rollup("a", 40, 10, 1);
+    lab.Run(1s);
+    EXPECT_EQ(lab.core().clusters().at("a").rows.size(), 20u);
+    EXPECT_EQ(lab.core().View()->quarantined.at("a"), i + 1);
+  }
+  EXPECT_EQ(lab.core().clusters().at("a").last_refusal,
+            "held: 1 rows after 20; the third such roll-up in a row is accepted");
+  lab.Rollup("a", 40, 10, 1);
+  EXPECT_EQ(lab.core().clusters().at("a").rows.size(), 1u);
+  EXPECT_TRUE(lab.core().View()->quarantined.empty());
+  EXPECT_EQ(lab.SentTo<contract::Acknowledgement>("a").size(), 5u) << "hello and four roll-ups";
+}
+
+TEST(ShardQuarantine, AGoodRollupBetweenBeginsTheCountAgain) {
+  Lab lab;
+  lab.Start();
+  lab.Connect("a");
+  lab.Rollup("a", 40);
+  for (int i = 0; i < 4; ++i) {
+    lab.Rollup("a", 1);
+    lab.Rollup("a", 1);
+    EXPECT_EQ(lab.core().clusters().at("a").held, 2);
+    lab.Rollup("a", 40);
+  }
+  EXPECT_EQ(lab.core().clusters().at("a").rows.front().aggregate, (model::Resources{{"cpu", 40'000}}));
+}
+
+TEST(ShardQuarantine, TheSameRowsWithATwentiethOfTheTotalsAreHeld) {
+  Lab lab;
+  lab.Start();
+  lab.Connect("a");
+  lab.Rollup("a", 40, 10, 4);
+  lab.Rollup("a", 4, 10, 4);
+  EXPECT_EQ(lab.core().clusters().at("a").held, 0) << "a tenth is not less than a tenth";
+  lab.Rollup("a", 40, 10, 4);
+  lab.Rollup("a", 2, 10, 4);
+  EXPECT_EQ(lab.core().clusters().at("a").held, 1);
+  EXPECT_EQ(lab.core().clusters().at("a").last_refusal,
+            "held: 2 of cpu after 40; the third such roll-up in a row is accepted");
+}
+
+TEST(ShardQuarantine, TheBaselineSurvivesARestartAndTheGateStaysShut) {
+  Lab lab;
+  lab.Add("m", 20, kConfigured, "a");
+  lab.Start();
+  lab.ConnectWith("a", 20);
+  lab.Run(1s);
+  lab.Restart();
+  lab.ConnectWith("a", 0);
+  lab.Run(5min);
+  EXPECT_EQ(lab.core().clusters().at("a").held, 1);
+  EXPECT_FALSE(lab.core().clusters().at("a").gate_open) << "nothing that was accepted is in force";
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 0);
+}
+
+TEST(ShardQuarantine, AHeldRollupOpensTheGateWhileAnAcceptedDemandIsInForce) {
+  Lab lab({.restart_grace = 0s});
+  lab.Add("m", 20, kConfigured, "a");
+  lab.Start();
+  lab.ConnectWith("a", 20);
+  lab.Rollup("a", 0);
+  EXPECT_TRUE(lab.core().clusters().at("a").gate_open);
+  EXPECT_EQ(lab.core().clusters().at("a").rows.size(), 1u);
+}
+
+TEST(ShardGate, StaysShutUntilADemandIsAccepted) {
+  Lab lab;
+  lab.Add("m", 5, kConfigured, "a");
+  lab.Start();
+  lab.Connect("a");
+  lab.Run(10min);
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 0);
+  lab.Rollup("a", 4);
+  lab.Run(5s);
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 1);
+}
+
+TEST(ShardRollup, OfAnotherClusterIsRefused) {
+  Lab lab;
+  lab.Start();
+  lab.ConnectWith("a", 3);
+  lab.Rollup("a", 9, 10, 1, "b");
+  EXPECT_EQ(lab.core().clusters().at("a").rows.front().aggregate, (model::Resources{{"cpu", 3000}}));
+  EXPECT_FALSE(lab.core().clusters().contains("b"));
+  EXPECT_EQ(lab.core().clusters().at("a").last_refusal, "cluster_id: b is not the cluster of this session, a");
+  EXPECT_EQ(lab.core().View()->counters.rollups_rejected.at("a"), 1u);
+  EXPECT_EQ(lab.SentTo<contract::Acknowledgement>("a").size(), 2u) << "no acknowledgement for it";
+}
+
+TEST(ShardRollup, ThatCannotBeReadLeavesTheLastGoodOne) {
+  Lab lab;
+  lab.Start();
+  lab.ConnectWith("a", 3);
+  lab.Step(RollupUnreadable{1, Status(Code::kInvalidArgument, "needs[3].cpu: 1x is not a quantity")});
+  EXPECT_EQ(lab.core().clusters().at("a").rows.size(), 1u);
+  const auto clusters = lab.AskFor<contract::ClustersListed>(contract::ListClusters{}).clusters;
+  EXPECT_EQ(clusters.at(0).last_refusal, "needs[3].cpu: 1x is not a quantity");
+  lab.Rollup("a", 4);
+  EXPECT_EQ(lab.core().clusters().at("a").last_refusal, "");
+}
+
+TEST(ShardRollup, WithMoreDimensionsThanFitIsRefused) {
+  Lab lab;
+  lab.Start();
+  lab.Connect("a");
+  model::Need need;
+  for (int i = 0; i < 40; ++i) need.aggregate.Set(fmt::format("thing-{}", i), 1);
+  lab.Say("a", contract::Rollup{.cluster_id = "a", .rows = contract::NeedRows({need})});
+  EXPECT_FALSE(lab.core().clusters().at("a").accepted);
+  EXPECT_NE(lab.core().clusters().at("a").last_refusal, "");
+}
+
+}  // namespace
+}  // namespace muster::shard

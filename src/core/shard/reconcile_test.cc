@@ -1,0 +1,276 @@
+// The shard's picture of the provider's machines, and when it decides.
+#include <gtest/gtest.h>
+
+#include "core/shard/lab_for_test.h"
+
+namespace muster::shard {
+namespace {
+
+using enum model::MachineState;
+using model::Reason;
+
+TEST(ShardCycle, RunsByTheClock) {
+  Lab lab;
+  lab.Add("m", 2, kIdle);
+  lab.Start();
+  const int first = lab.cycles;
+  EXPECT_EQ(first, 1);
+  lab.Run(10s);
+  EXPECT_EQ(lab.cycles, first + 10);
+}
+
+TEST(ShardCycle, RunsSoonAfterARollupAndOnceForSeveral) {
+  Lab lab({.cycle_interval = 60s});
+  lab.Add("m", 5, kIdle);
+  lab.Start();
+  lab.Run(1s);
+  const int before = lab.cycles;
+  lab.Connect("a");
+  lab.Connect("b");
+  lab.Rollup("a", 1);
+  lab.Rollup("b", 1);
+  lab.Run(10ms);
+  EXPECT_EQ(lab.cycles, before + 1);
+  EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 2);
+}
+
+TEST(ShardCycle, RunsWhenTheProvidersMachinesChanged) {
+  Lab lab({.cycle_interval = 1s, .cycle_gap = 1ms});
+  lab.Add("m", 1, kSpeculative);
+  lab.Start();
+  lab.ConnectWith("a", 1);
+  lab.Run(100ms);
+  ASSERT_EQ(lab.InState(kCreating), 1);
+  lab.Run(900ms);  // a list, without news
+  lab.Finish();
+  lab.Run(1s);
+  EXPECT_EQ(lab.InState(kConfiguring, "a"), 1) << "bound right after it was seen Idle";
+}
+
+TEST(ShardCycle, NeverWaitsForTheProvider) {
+  Lab lab;
+  lab.Add("m", 5, kIdle);
+  lab.Start();
+  lab.silent = true;
+  lab.ConnectWith("a", 1);
+  const int before = lab.cycles;
+  lab.Run(20s);
+  EXPECT_GE(lab.cycles, before + 20);
+  EXPECT_EQ(lab.core().operations().size(), 1u);
+}
+
+TEST(ShardReconcile, SeesAPriceThatChangedWithoutATransition) {
+  Lab lab;
+  lab.Add("m", 1, kIdle);
+  lab.Start();
+  model::Machine machine = lab.machines.at("m-000");
+  machine.price_per_hour = {7};
+  machine.labels["rack"] = "r9";
+  lab.Put(machine);
+  lab.Run(2s);
+  EXPECT_EQ(*lab.core().machines().at("m-000").record, machine);
+}
+
+TEST(ShardReconcile, AFullSweepSeesWhatIsGone) {
+  Lab lab;
+  lab.Add("m", 3, kIdle);
+  lab.Start();
+  lab.machines.erase("m-001");
+  lab.Run(30s);
+  EXPECT_EQ(lab.core().machines().size(), 3u) << "lists of changes do not show it";
+  lab.Run(40s);
+  EXPECT_EQ(lab.core().machines().size(), 2u);
+  EXPECT_EQ(lab.Noted(Reason::kVanished), 1);
+}
+
+TEST(ShardReconcile, WhatComesBackIsAdoptedFromItsMetadata) {
+  Lab lab;
+  lab.Add("m", 1, kIdle);
+  lab.Start();
+  lab.ConnectWith("a", 1);
+  lab.Run(1s);
+  lab.Finish();
+  lab.Run(1s);
+  const model::Machine bound = lab.machines.at("m-000");
+  ASSERT_EQ(bound.state, kConfigured);
+  lab.machines.clear();
+  lab.Run(2min);
+  ASSERT_TRUE(lab.core().machines().empty());
+  lab.Put(bound);
+  lab.Run(5s);
+  EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 1) << "it serves the need as before";
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 0);
+}
+
+TEST(ShardReconcile, RefusesGarbageByNameAndKeepsTheLastGoodRecord) {
+  Lab lab;
+  lab.Add("m", 2, kIdle);
+  lab.Start();
+  model::Machine bad = lab.machines.at("m-000");
+  bad.price_per_hour = {-1};
+  lab.Put(bad);
+  model::Machine unknown = Lab::MakeMachine("x", kUnspecified);
+  lab.Put(unknown);
+  lab.rejected = {{.id = "y", .reason = "interruption_probability: 2 is not from 0 to 1"}};
+  lab.Run(1500ms);
+  EXPECT_EQ(lab.core().machines().at("m-000").record->price_per_hour.micros, 1'000'000);
+  EXPECT_FALSE(lab.core().machines().contains("x"));
+  const auto rejected = lab.core().View()->counters.machines_rejected;
+  EXPECT_EQ(rejected.at("price_per_hour"), 1u);
+  EXPECT_EQ(rejected.at("state"), 1u);
+  EXPECT_GE(rejected.at("interruption_probability"), 1u);
+  ASSERT_FALSE(lab.notices.empty());
+  EXPECT_EQ(lab.notices.front().subject, "m-000");
+  EXPECT_EQ(lab.notices.front().detail, "price_per_hour: -$0.000001 is negative");
+  lab.rejected = {{.id = "m-001", .reason = "price_per_hour: not a number"}};
+  lab.machines.erase("m-001");
+  lab.Run(2min);
+  EXPECT_TRUE(lab.core().machines().contains("m-001")) << "a refused record counts as seen";
+}
+
+TEST(ShardReconcile, TakesAnyStateTheProviderReportsAndSaysSo) {
+  Lab lab;
+  lab.Add("m", 1, kIdle);
+  lab.Start();
+  lab.SetState("m-000", kSpeculative);
+  model::Machine machine = lab.machines.at("m-000");
+  machine.host = {};
+  lab.Put(machine);
+  lab.Run(2s);
+  EXPECT_EQ(lab.core().machines().at("m-000").record->state, kSpeculative);
+  ASSERT_EQ(lab.Noted(Reason::kOddEdge), 1);
+  EXPECT_EQ(lab.notices.back().detail, "Idle to Speculative");
+}
+
+TEST(ShardReconcile, AListAskedForBeforeATransitionSaysNothingAboutIt) {
+  Lab lab;
+  lab.Add("m", 1, kIdle);
+  lab.Start();
+  lab.Connect("a");
+  lab.silent = true;
+  lab.Run(1s);
+  ASSERT_EQ(lab.waiting(), 1u) << "a list is under way";
+  lab.Rollup("a", 1);
+  lab.Run(500ms);
+  ASSERT_EQ(lab.waiting(), 2u) << "and a Configure";
+  lab.silent = false;
+  lab.Run(100ms);
+  EXPECT_EQ(lab.core().machines().at("m-000").record->state, kConfiguring);
+  EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 1);
+}
+
+TEST(ShardReconcile, AskByNameWhenItIsNotKnownHowATransitionEnded) {
+  Lab lab;
+  lab.Add("m", 1, kIdle);
+  lab.Start();
+  lab.refusal = Status(Code::kUnavailable, "try later");
+  lab.ConnectWith("a", 1);
+  lab.Run(500ms);
+  EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 1);
+  EXPECT_EQ(lab.Outcomes("provider_error"), 1);
+  lab.Run(1s);
+  EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 1) << "it rests before the next attempt";
+  lab.Run(2s);
+  EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 2);
+  lab.refusal = {};
+  lab.Run(10s);
+  EXPECT_EQ(lab.InState(kConfiguring, "a"), 1);
+}
+
+TEST(ShardOwnership, TwoShardsOnOneProviderNeverOwnOneMachine) {
+  Lab left({.id = "left", .own = {{.key = "topology.kubernetes.io/zone", .value = "a"}}});
+  Lab right({.id = "right", .own = {{.key = "topology.kubernetes.io/zone", .value = "b"}}});
+  for (Lab* lab : {&left, &right}) {
+    for (int i = 0; i < 6; ++i) {
+      model::Machine machine = Lab::MakeMachine(fmt::format("m-{}", i), kIdle);
+      machine.zone = i % 2 == 0 ? "a" : "b";
+      lab->Put(machine);
+    }
+    lab->Start();
+    lab->ConnectWith("c", 6);
+    lab->Run(5s);
+    EXPECT_EQ(lab->core().machines().size(), 3u);
+    EXPECT_EQ(lab->Count<contract::ConfigureRequest>(), 3);
+  }
+  for (const auto& [id, tracked] : left.core().machines()) EXPECT_FALSE(right.core().machines().contains(id));
+}
+
+TEST(ShardOwnership, AMachineThatLeavesItsDomainLeavesTheShard) {
+  Lab lab({.own = {{.key = "rack", .value = "r1"}}});
+  model::Machine machine = Lab::MakeMachine("m", kIdle);
+  machine.labels["rack"] = "r1";
+  lab.Put(machine);
+  lab.Start();
+  EXPECT_EQ(lab.core().machines().size(), 1u);
+  machine.labels["rack"] = "r2";
+  lab.Put(machine);
+  lab.Run(2s);
+  EXPECT_TRUE(lab.core().machines().empty());
+  EXPECT_EQ(lab.Noted(Reason::kNotOwned), 1);
+}
+
+TEST(ShardFailed, IsRepairedAfterAPauseThatGrows) {
+  Lab lab;
+  lab.Put(Lab::MakeMachine("m", kFailed));
+  lab.Start();
+  lab.Run(59s);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 0);
+  lab.Run(2s);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 1);
+  lab.SetState("m", kFailed);
+  lab.Run(110s);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 1);
+  lab.Run(15s);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 2);
+  lab.Finish();
+  lab.Run(5s);
+  EXPECT_EQ(lab.InState(kSpeculative), 1);
+  EXPECT_EQ(lab.Count<contract::CreateRequest>(), 0) << "nobody needs it";
+}
+
+TEST(ShardFailed, OwnedHardwareIsMadeAgain) {
+  Lab lab;
+  model::Machine machine = Lab::MakeMachine("m", kFailed);
+  machine.capacity_type = model::CapacityType::kBareMetal;
+  lab.Put(machine);
+  lab.Start();
+  lab.Run(65s);
+  lab.Finish();
+  lab.Run(5s);
+  EXPECT_EQ(lab.Count<contract::CreateRequest>(), 1);
+  lab.Finish();
+  lab.Run(5s);
+  EXPECT_EQ(lab.InState(kIdle), 1);
+}
+
+TEST(ShardFailed, IsKeptIfThePolicySaysSo) {
+  Lab lab({.failed_policy = FailedPolicy::kKeep});
+  lab.Put(Lab::MakeMachine("m", kFailed));
+  lab.Start();
+  lab.Run(10min);
+  EXPECT_TRUE(lab.transitions.empty());
+  EXPECT_TRUE(lab.Ask(contract::RepairMachine{"m"}).status.ok());
+  lab.Run(1s);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 1) << "by hand, at once";
+  EXPECT_EQ(lab.Ask(contract::RepairMachine{"m"}).status.code(), Code::kAborted);
+  EXPECT_EQ(lab.Ask(contract::RepairMachine{"n"}).status.code(), Code::kNotFound);
+}
+
+TEST(ShardFailed, IsForgottenUntilTheProviderReportsAnotherState) {
+  Lab lab({.failed_policy = FailedPolicy::kKeep});
+  lab.Add("i", 1, kIdle);
+  lab.Put(Lab::MakeMachine("m", kFailed));
+  lab.Start();
+  EXPECT_EQ(lab.Ask(contract::ForgetMachine{"i-000"}).status.code(), Code::kAborted);
+  EXPECT_TRUE(lab.Ask(contract::ForgetMachine{"m"}).status.ok());
+  lab.Run(2min);
+  lab.Restart();
+  lab.Run(2min);
+  EXPECT_FALSE(lab.core().machines().contains("m"));
+  lab.SetState("m", kIdle);
+  lab.Run(2s);
+  EXPECT_TRUE(lab.core().machines().contains("m"));
+}
+
+}  // namespace
+}  // namespace muster::shard

@@ -1,0 +1,198 @@
+// What a restart keeps: the epoch, what the engine remembers, what the rails have seen.
+#include <gtest/gtest.h>
+
+#include "base/codec.h"
+#include "core/shard/lab_for_test.h"
+
+namespace muster::shard {
+namespace {
+
+using enum model::MachineState;
+
+TEST(ShardRestart, TheEpochIsDurableBeforeTheFirstCallThatCarriesIt) {
+  auto core = *Core::Recover({}, {{std::string(kEpochKey), codec::ToBytes(int64_t{7})}});
+  std::vector<Core::Effect> effects;
+  core.Step(contract::Wake{}, {.mono = MonoTime(1h), .wall = WallTime(1h)}, effects);
+  ASSERT_GE(effects.size(), 2u);
+  const auto& persist = std::get<contract::Persist>(effects[0]);
+  EXPECT_EQ(persist.writes.back().key, kEpochKey);
+  EXPECT_EQ(persist.writes.back().value, codec::ToBytes(int64_t{8}));
+  EXPECT_EQ(core.epoch(), 8);
+}
+
+TEST(ShardRestart, EveryLifeHasAHigherEpoch) {
+  Lab lab({.epoch_at_least = 5});
+  lab.Add("m", 1, kIdle);
+  lab.Start();
+  EXPECT_EQ(lab.core().epoch(), 5);
+  lab.Restart();
+  EXPECT_EQ(lab.core().epoch(), 6);
+  lab.config().epoch_at_least = 0;
+  lab.Restart();
+  EXPECT_EQ(lab.core().epoch(), 7);
+}
+
+// A settled fleet: two clusters, one of which wants more than there is.
+void Settle(Lab& lab) {
+  lab.Add("m", 6, kIdle);
+  lab.Start();
+  lab.ConnectWith("a", 4, 20);
+  lab.ConnectWith("b", 5, 10);
+  lab.Run(2s);
+  lab.Finish();
+  lab.Run(5s);
+  ASSERT_EQ(lab.InState(kConfigured, "a"), 4);
+  ASSERT_EQ(lab.InState(kConfigured, "b"), 2);
+}
+
+TEST(ShardRestart, AtStaticDemandCausesNoAction) {
+  Lab lab;
+  Settle(lab);
+  const size_t before = lab.transitions.size();
+  lab.Restart();
+  lab.ConnectWith("b", 5, 10);
+  lab.Run(8s);
+  lab.ConnectWith("a", 4, 20);
+  lab.Run(5min);
+  EXPECT_EQ(lab.transitions.size(), before);
+}
+
+TEST(ShardRestart, HearsFromTheClustersItKnewBeforeItDecides) {
+  Lab lab({.restart_grace = 15s});
+  Settle(lab);
+  lab.Restart();
+  lab.Add("x", 1, kIdle);
+  const int before = lab.cycles;
+  lab.ConnectWith("b", 5, 10);
+  lab.Run(10s);
+  EXPECT_EQ(lab.cycles, before);
+  lab.Run(6s);
+  EXPECT_GT(lab.cycles, before) << "but not for ever";
+}
+
+TEST(ShardRestart, APledgeSurvives) {
+  Lab lab;
+  lab.Add("m", 1, kConfigured, "a");
+  lab.Start();
+  lab.ConnectWith("a", 1, 10);
+  lab.ConnectWith("b", 1, 1'000'000);
+  lab.Run(1s);
+  ASSERT_EQ(lab.InState(kDraining), 1);
+  lab.Restart();
+  lab.ConnectWith("a", 1, 10);
+  lab.ConnectWith("b", 1, 1'000'000);
+  lab.Add("n", 1, kConfigured, "a");
+  lab.Run(1min);
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 1) << "no second victim for what is on its way";
+  lab.Finish();
+  lab.Run(2s);
+  EXPECT_EQ(lab.InState(kConfiguring, "b"), 1);
+}
+
+TEST(ShardRestart, ACreatingMachineIsStillTheNeedsItWasBoughtFor) {
+  Lab lab;
+  lab.Add("m", 3, kSpeculative);
+  lab.Start();
+  lab.ConnectWith("a", 1);
+  lab.Run(1s);
+  ASSERT_EQ(lab.Count<contract::CreateRequest>(), 1);
+  lab.Restart();
+  lab.ConnectWith("a", 1);
+  lab.Run(1min);
+  EXPECT_EQ(lab.Count<contract::CreateRequest>(), 1);
+}
+
+TEST(ShardRestart, AgesOfShortNeedsAndArrivalsGoOn) {
+  Lab lab;
+  Settle(lab);
+  lab.Run(1min);
+  const auto before = lab.AskFor<contract::NeedsInspected>(contract::InspectNeeds{.cluster_id = "b"}).needs.at(0);
+  ASSERT_GT(before.age_cycles_unmet, 60);
+  lab.now.wall -= 1h;
+  lab.Run(1s);
+  lab.Restart();
+  lab.ConnectWith("a", 4, 20);
+  lab.ConnectWith("b", 5, 10);
+  lab.Run(2s);
+  const auto after = lab.AskFor<contract::NeedsInspected>(contract::InspectNeeds{.cluster_id = "b"}).needs.at(0);
+  EXPECT_GE(after.age_cycles_unmet, before.age_cycles_unmet - 60) << "the cycle's number is stored now and then";
+  EXPECT_GT(after.age_cycles_unmet, 10);
+  EXPECT_EQ(after.need.arrival, before.need.arrival);
+}
+
+TEST(ShardRestart, TheWallClockSetBackChangesNoAge) {
+  Lab lab;
+  lab.config().policy.surplus_hold = 60s;
+  lab.Add("m", 10, kConfigured, "a");
+  lab.Start();
+  lab.ConnectWith("a", 10);
+  lab.Rollup("a", 9);
+  lab.Run(30s);
+  lab.now.wall -= 1h;
+  lab.Run(25s);
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 0);
+  lab.Run(10s);
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 1);
+}
+
+TEST(ShardRestart, IdleIsStampedAnew) {
+  Lab lab;
+  lab.Add("m", 1, kIdle);
+  lab.Start();
+  lab.Run(9min);
+  lab.Restart();
+  lab.Run(9min);
+  EXPECT_TRUE(lab.transitions.empty());
+  lab.Run(2min);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 1);
+}
+
+TEST(ShardRestart, RefusesAStateThatCannotBeRead) {
+  const auto core = Core::Recover({}, {{"epoch", "\xff"}});
+  ASSERT_FALSE(core.has_value());
+  EXPECT_EQ(core.error().code(), Code::kDataLoss);
+  EXPECT_EQ(core.error().message(),
+            "row epoch of the shard's state cannot be read; restore it from a backup, or remove the state and start "
+            "with --epoch-at-least N, above every epoch this shard has had");
+  EXPECT_FALSE(Core::Recover({}, {{"something", ""}}).has_value());
+  EXPECT_EQ(Core::Recover({}, {{"format", codec::ToBytes(uint64_t{2})}}).error().code(), Code::kFailedPrecondition);
+}
+
+TEST(ShardRestart, RefusesToBeginAnewOverMachinesItHasBound) {
+  Lab lab;
+  Settle(lab);
+  lab.disk.clear();
+  lab.Restart();
+  ASSERT_EQ(lab.stops.size(), 1u);
+  EXPECT_EQ(lab.stops[0].why.message(),
+            "machine m-005 was bound by this shard in epoch 1, but its state is not there; restore the data "
+            "directory, or start with --epoch-at-least 1001");
+  EXPECT_TRUE(lab.disk.empty());
+  lab.config().epoch_at_least = 1001;
+  lab.Restart();
+  EXPECT_EQ(lab.stops.size(), 1u);
+  EXPECT_EQ(lab.core().epoch(), 1001);
+}
+
+TEST(ShardRestart, ALoadedCoreGoesOnAsTheSavedOne) {
+  Lab lab;
+  Settle(lab);
+  lab.Add("x", 2, kSpeculative);
+  lab.silent = true;
+  lab.Run(1500ms);
+  auto loaded = Core::Load(lab.core().Save());
+  ASSERT_TRUE(loaded.has_value());
+  for (int i = 0; i < 50; ++i) {
+    const Now now{.mono = lab.now.mono + i * 1s, .wall = lab.now.wall + i * 1s};
+    std::vector<Core::Effect> saved;
+    std::vector<Core::Effect> again;
+    lab.core().Step(contract::Wake{}, now, saved);
+    loaded->Step(contract::Wake{}, now, again);
+    ASSERT_EQ(codec::Digest(saved), codec::Digest(again)) << "step " << i;
+  }
+  EXPECT_EQ(loaded->Save() == lab.core().Save(), true);
+  EXPECT_FALSE(Core::Load("junk").has_value());
+}
+
+}  // namespace
+}  // namespace muster::shard

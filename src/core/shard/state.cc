@@ -1,0 +1,84 @@
+#include "core/shard/state.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/check.h"
+#include "engine/bind_stamp.h"
+#include "model/penalty.h"
+
+namespace muster::shard {
+namespace {
+
+using model::MachineState;
+
+// "<epoch>/<shard id>"
+constexpr std::string_view kBoundBy = "muster.v1/bound-by";
+
+}  // namespace
+
+std::string_view OperationKindName(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::kBootstrap: return "Bootstrap";
+    case OperationKind::kProvision: return "Provision";
+    case OperationKind::kPreempt: return "Preempt";
+    case OperationKind::kReclaim: return "Reclaim";
+    case OperationKind::kDelete: return "Delete";
+    case OperationKind::kRepair: return "Repair";
+    case OperationKind::kRecreate: return "Recreate";
+  }
+  return "?";
+}
+
+MachineState StartOf(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::kBootstrap:
+    case OperationKind::kDelete: return MachineState::kIdle;
+    case OperationKind::kProvision:
+    case OperationKind::kRecreate: return MachineState::kSpeculative;
+    case OperationKind::kPreempt:
+    case OperationKind::kReclaim: return MachineState::kConfigured;
+    case OperationKind::kRepair: break;
+  }
+  return MachineState::kFailed;
+}
+
+MachineState DuringOf(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::kBootstrap: return MachineState::kConfiguring;
+    case OperationKind::kProvision:
+    case OperationKind::kRecreate: return MachineState::kCreating;
+    case OperationKind::kPreempt:
+    case OperationKind::kReclaim: return MachineState::kDraining;
+    case OperationKind::kDelete:
+    case OperationKind::kRepair: break;
+  }
+  return MachineState::kDeleting;
+}
+
+std::map<std::string, std::string> StampOf(const Operation& operation, const std::string& shard, int64_t epoch) {
+  MUSTER_CHECK(operation.need && operation.profile, "a binding for nobody");
+  const model::Profile& profile = *operation.profile;
+  std::map<std::string, std::string> stamp =
+      engine::EncodeBindStamp({.fingerprint = operation.need->fingerprint,
+                               .group = operation.need->group,
+                               .priority = profile.priority(),
+                               .interruption = model::UpperBound(profile.interruption()),
+                               .reclamation = model::UpperBound(profile.reclamation())});
+  stamp.emplace(kBoundBy, fmt::format("{}/{}", epoch, shard));
+  return stamp;
+}
+
+std::optional<int64_t> BoundBy(const model::Machine& machine, const std::string& shard) {
+  const auto by = machine.shard_metadata.find(std::string(kBoundBy));
+  if (by == machine.shard_metadata.end()) return std::nullopt;
+  const std::string& text = by->second;
+  int64_t epoch = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), epoch);
+  const auto used = static_cast<size_t>(end - text.data());
+  if (error != std::errc() || text.substr(used) != "/" + shard) return std::nullopt;
+  return epoch;
+}
+
+}  // namespace muster::shard

@@ -1,0 +1,621 @@
+#include "sim/shard_world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/check.h"
+#include "base/codec.h"
+#include "base/probe.h"
+#include "core/shard/shard.h"
+#include "host/journal.h"
+#include "provider/catalogue.h"
+#include "sim/disk.h"
+#include "sim/kernel.h"
+#include "sim/network.h"
+#include "sim/shard_judge.h"
+#include "sim/sim_cluster.h"
+#include "sim/sim_host.h"
+#include "sim/sim_provider.h"
+
+namespace muster::sim {
+namespace {
+
+using model::MachineState;
+
+constexpr Duration kFaultyTime = 40s;
+constexpr Duration kCalmTime = 90s;
+constexpr Duration kSilentTime = 20s;  // the last of it: nobody acts
+constexpr Duration kReclaimWindow = 8s;
+constexpr uint64_t kMachines = 12;
+constexpr size_t kNodes = 3;  // two shards, and who takes the first one's place
+constexpr ProcessId kProviderProcess(0);
+
+// Quick and moody, so that everything happens within a minute.
+constexpr std::string_view kCatalogue = R"(
+zones: [a, b]
+racks: 2
+notice: 1s
+types:
+  - name: owned
+    capacity: bare-metal
+    resources: {cpu: 8}
+    price: 1
+    share: 1
+    starts: idle
+    deletable: false
+    create: {median: 300ms, p99: 1s, fails: 0.02}
+    configure: {median: 300ms, p99: 1s, fails: 0.05}
+    drain: {median: 500ms, p99: 2s, fails: 0.03}
+    delete: {median: 200ms, p99: 1s, fails: 0.02}
+  - name: spot
+    capacity: spot
+    resources: {cpu: 4}
+    price: 0.5
+    interruption: 0.999999
+    share: 2
+    create: {median: 300ms, p99: 1s, fails: 0.05}
+    configure: {median: 300ms, p99: 1s, fails: 0.05}
+    drain: {median: 500ms, p99: 2s, fails: 0.03}
+    delete: {median: 200ms, p99: 1s, fails: 0.02}
+    stockOut: {chance: 0.1, lasts: 5s}
+    priceMoves: {every: 4s, by: 0.1}
+)";
+
+provider::Catalogue WorldCatalogue() {
+  auto read = provider::ReadCatalogue(kCatalogue, "the catalogue of the world");
+  MUSTER_CHECK(read.has_value(), "{}", read.error().message());
+  return *std::move(read);
+}
+
+shard::Config ConfigOf(size_t node) {
+  shard::Config config{.id = node == 1 ? "shard-b" : "shard-a",
+                       .own = {{.key = "topology.kubernetes.io/zone", .value = node == 1 ? "b" : "a"}}};
+  config.policy.surplus_hold = 2s;
+  config.policy.release_hold_on_demand = 4s;
+  config.policy.release_hold_spot = 4s;
+  config.restart_grace = 3s;
+  config.sweep_interval = 6s;
+  config.list_page = 4;
+  config.list_timeout = 4s;
+  config.call_timeout = 3s;
+  config.reclaim_window = kReclaimWindow;
+  config.execute_concurrency = 3;
+  config.max_actions_per_cycle = 4;
+  config.blob_timeout = 3s;
+  config.ack_timeout = 2s;
+  config.give_up = 5s;
+  config.retry_first = 300ms;
+  config.retry_longest = 3s;
+  config.repair_first = 500ms;
+  config.repair_longest = 4s;
+  config.hints_interval = 2s;
+  config.verify_decisions = true;
+  return config;
+}
+
+class ShardWorld {
+ public:
+  ShardWorld(uint64_t seed, const ShardWorldOptions& options)
+      : kernel_(seed),
+        rng_(kernel_.ForkRng(0x7368617264)),
+        network_(kernel_, {}),
+        provider_(kernel_, WorldCatalogue(), kMachines, seed),
+        judge_(kReclaimWindow) {
+    for (size_t i = 0; i < kNodes; ++i) nodes_.push_back(std::make_unique<Node>(*this, i, options));
+    for (size_t i = 0; i < 4; ++i) {
+      links_.emplace_back();
+      clusters_.push_back(std::make_unique<SimCluster>(
+          kernel_, fmt::format("cluster-{}", i), i % 2 == 0 ? 100 : 1'000'000, 0x636c75 + i,
+          SimCluster::World{.say = [this, i](auto message) { Say(i, std::move(message)); },
+                            .say_garbage = [this, i] { SayGarbage(i); }}));
+      by_name_[clusters_.back()->name()] = clusters_.back().get();
+    }
+  }
+
+  RunResult Run() {
+    DrawFaults();
+    provider_.Start();
+    nodes_[0]->host.Start();
+    nodes_[1]->host.Start();
+    for (size_t i = 0; i < clusters_.size(); ++i) kernel_.After(Draw(1s), [this, i] { ClusterTicks(i); });
+    ScheduleTrouble();
+    if (rng_.Chance(1, 2)) kernel_.After(10s + Draw(20s), [this] { TakeOver(); });
+    const auto broken = [this] { return judge_.failure().has_value(); };
+    const MonoTime start = kernel_.now().mono;
+    kernel_.RunUntil(start + kFaultyTime, broken);
+    if (!broken()) {
+      CalmDown();
+      kernel_.RunUntil(start + kFaultyTime + kCalmTime - kSilentTime, broken);
+    }
+    if (!broken()) {
+      silent_ = true;
+      // At static demand a restart changes nothing.
+      for (const size_t i : {Serving(0), Serving(2)}) {
+        if (nodes_[i]->host.alive()) Crash(i, 500ms);
+      }
+      kernel_.RunUntil(start + kFaultyTime + kCalmTime, broken);
+    }
+    if (!broken()) CheckAtRest();
+    result_.failure = judge_.failure();
+    result_.steps_checked = judge_.checks();
+    result_.log_hash = kernel_.log_hash();
+    result_.events = kernel_.events_run();
+    result_.messages = network_.sent();
+    result_.messages_lost = network_.lost();
+    result_.messages_doubled = network_.doubled();
+    result_.simulated = kernel_.now().mono - start;
+    return result_;
+  }
+
+ private:
+  using Host = SimHost<shard::Core>;
+
+  // One process.
+  struct Node {
+    Node(ShardWorld& world, size_t node, const ShardWorldOptions& options)
+        : index(node),
+          disk(world.kernel_, {}, 10 + node),
+          host(world.kernel_, disk,
+               {.make_core = [&world, node](const contract::Recovered& rows) { return world.MakeCore(node, rows); },
+                .start_call = [&world, node](uint64_t life, const auto& call) { world.StartCall(node, life, call); },
+                .emit = [&world, node](uint64_t life, const auto& effect) { world.OnEffect(node, life, effect); }}) {
+      if (options.journal_directory.empty()) return;
+      auto opened = host::JournalWriter::Open(fmt::format("{}/node-{}", options.journal_directory, node),
+                                              std::string(shard::Core::kName));
+      MUSTER_CHECK(opened.has_value(), "{}", opened.error().ToString());
+      journal = *std::move(opened);
+      host.SetJournal(journal.get());
+    }
+
+    const size_t index;
+    Disk disk;
+    std::unique_ptr<host::JournalWriter> journal;
+    Host host;
+    bool zombie = false;
+    std::map<std::string, MonoTime> sessions;  // when each cluster's session was last seen alive
+  };
+
+  // A cluster's session: a stream in order, until it breaks.
+  struct Link {
+    bool up = false;
+    size_t node = 0;
+    uint64_t life = 0;
+    contract::SessionId session = 0;
+    MonoTime to_shard;    // when the last message in this direction arrives
+    MonoTime to_cluster;  // and in the other
+  };
+
+  Duration Draw(Duration longest) { return Duration(rng_.Between(1, longest.count())); }
+  ShardJudge::Who WhoIs(size_t node) const {
+    return {.node = node, .life = nodes_[node]->host.life(), .zombie = nodes_[node]->zombie};
+  }
+  static ProcessId Process(size_t node) { return ProcessId::Of(1 + node); }
+  // The node that serves this cluster.
+  size_t Serving(size_t cluster) const { return cluster >= 2 ? 1 : taken_over_ ? 2 : 0; }
+
+  shard::Core MakeCore(size_t node, const contract::Recovered& rows) {
+    auto core = shard::Core::Recover(ConfigOf(node), rows);
+    MUSTER_CHECK(core.has_value(), "{}", core.error().message());
+    return *std::move(core);
+  }
+
+  // --- faults
+
+  void DrawFaults() {
+    faults_ = {.lost_per_mille = static_cast<uint32_t>(rng_.Below(150)),
+               .doubled_per_mille = static_cast<uint32_t>(rng_.Below(150)),
+               .slow_per_mille = static_cast<uint32_t>(rng_.Below(200)),
+               .slow_delay = 5s};
+    network_.SetFaults(faults_);
+    const DiskFaults disk{.stall_per_mille = static_cast<uint32_t>(rng_.Below(50)), .stall = 1500ms};
+    for (auto& node : nodes_) node->disk.SetFaults(disk);
+    provider_.disk().SetFaults(disk);
+    trouble_ = Duration(rng_.Between(Duration(1s).count(), Duration(8s).count()));
+    lies_per_mille_ = static_cast<uint32_t>(rng_.Below(300));
+    session_breaks_ = rng_.Below(150);
+    if (rng_.Chance(1, 3)) {
+      gone_ = fmt::format("cloud-{:06}", 1 + rng_.Below(kMachines));
+      gone_at_ = kernel_.now().mono + Draw(kFaultyTime);
+    }
+  }
+
+  void CalmDown() {
+    calm_ = true;
+    network_.SetFaults({});
+    network_.Heal();
+    provider_.disk().SetFaults({});
+    provider_.Calm();
+    hidden_.clear();
+    for (auto& node : nodes_) node->disk.SetFaults({});
+    if (!provider_.alive()) provider_.Start();
+    for (const size_t i : {Serving(0), Serving(2)}) {
+      if (!nodes_[i]->host.alive()) nodes_[i]->host.Start();
+    }
+    for (size_t i = 0; i < clusters_.size(); ++i) {
+      if (links_[i].up && links_[i].node != Serving(i)) Break(i);
+      clusters_[i]->SetFaults(false);
+      clusters_[i]->SetDemand({static_cast<int64_t>(1 + rng_.Below(2)) * 4000});
+      Order(Serving(i), clusters_[i]->name(), contract::ActuationMode::kActive);
+      Order(Serving(i), "", contract::ActuationMode::kActive);
+    }
+  }
+
+  void ScheduleTrouble() {
+    kernel_.After(Draw(2 * trouble_), [this] {
+      if (calm_) return;
+      switch (rng_.Below(8)) {
+        case 0:
+        case 1:
+        case 2: {
+          const size_t i = rng_.Below(kNodes);
+          if (nodes_[i]->host.alive() && !nodes_[i]->zombie) Crash(i, Draw(3s));
+          break;
+        }
+        case 3:
+          if (provider_.alive()) {
+            provider_.Crash();
+            ++result_.crashes;
+            kernel_.After(Draw(3s), [this] {
+              if (!provider_.alive()) provider_.Start();
+            });
+          }
+          break;
+        case 4: kernel_.JumpWall(Duration(rng_.Between(-Duration(1h).count(), Duration(1h).count()))); break;
+        case 5: {
+          const size_t i = rng_.Below(kNodes);
+          rng_.Chance(1, 2) ? network_.Cut(Process(i), kProviderProcess) : network_.Cut(kProviderProcess, Process(i));
+          kernel_.After(Draw(5s), [this] { network_.Heal(); });
+          break;
+        }
+        case 6: {
+          const std::string machine = fmt::format("cloud-{:06}", 1 + rng_.Below(kMachines));
+          hidden_[machine] = kernel_.now().mono + Draw(10s);
+          break;
+        }
+        default: {
+          const size_t i = rng_.Below(clusters_.size());
+          const bool whole = rng_.Chance(1, 4);
+          const auto mode = rng_.Chance(1, 2)   ? contract::ActuationMode::kActive
+                            : rng_.Chance(1, 2) ? contract::ActuationMode::kPaused
+                                                : contract::ActuationMode::kDryRun;
+          Order(Serving(i), whole ? "" : clusters_[i]->name(), mode);
+        }
+      }
+      ScheduleTrouble();
+    });
+  }
+
+  void Crash(size_t i, Duration pause) {
+    PROBE("sim.shard_crashed");
+    Node& node = *nodes_[i];
+    node.host.Crash();
+    ++result_.crashes;
+    kernel_.Note("crash");
+    for (size_t c = 0; c < links_.size(); ++c) {
+      if (links_[c].up && links_[c].node == i) links_[c].up = false;
+    }
+    kernel_.After(pause, [this, i] {
+      if (!nodes_[i]->host.alive() && !nodes_[i]->zombie) nodes_[i]->host.Start();
+    });
+  }
+
+  // The data directory of the first shard is moved to another host, but its process lives on.
+  void TakeOver() {
+    if (calm_) return;
+    // Not in the moment in which it takes its epoch: two copies of one directory would then take the same.
+    const Node& first = *nodes_[0];
+    const auto epoch = first.disk.durable().find(std::string(shard::kEpochKey));
+    const bool settled = first.host.alive() && first.host.core().epoch() > 0 && epoch != first.disk.durable().end() &&
+                         epoch->second == codec::ToBytes(first.host.core().epoch());
+    if (!settled) return kernel_.After(500ms, [this] { TakeOver(); });
+    PROBE("sim.taken_over");
+    nodes_[0]->zombie = true;
+    taken_over_ = true;
+    nodes_[2]->disk.Replace(nodes_[0]->disk.durable());
+    nodes_[2]->host.Start();
+    for (size_t i = 0; i < 2; ++i) {
+      if (links_[i].up) Break(i);
+    }
+  }
+
+  void Order(size_t node, const std::string& cluster, contract::ActuationMode mode) {
+    if (!nodes_[node]->host.alive()) return;
+    orders_[++last_order_] = {node, cluster, mode};
+    // An operator who resumes knows so at once; one who pauses when he is told.
+    if (mode == contract::ActuationMode::kActive) judge_.Resumed(node, cluster);
+    nodes_[node]->host.Post(
+        shard::Asked{last_order_, contract::SetActuation{.cluster_id = cluster, .mode = mode, .reason = "sim"}});
+  }
+
+  // --- sessions
+
+  void ClusterTicks(size_t i) {
+    kernel_.After(calm_ ? Duration(1s) : Draw(2s), [this, i] { ClusterTicks(i); });
+    Link& link = links_[i];
+    if (link.up && !calm_ && rng_.Chance(session_breaks_, 1000)) return Break(i);
+    if (link.up) {
+      nodes_[link.node]->sessions[clusters_[i]->name()] = kernel_.now().mono;
+      return clusters_[i]->Tick();
+    }
+    // Now and then somebody still has the old address.
+    const bool astray = taken_over_ && i < 2 && !calm_ && rng_.Chance(1, 6);
+    const size_t node = astray ? 0 : Serving(i);
+    if (!nodes_[node]->host.alive()) return;
+    const MonoTime now = kernel_.now().mono;
+    link = {.up = true,
+            .node = node,
+            .life = nodes_[node]->host.life(),
+            .session = ++last_session_,
+            .to_shard = now,
+            .to_cluster = now};
+    nodes_[node]->sessions[clusters_[i]->name()] = now;
+    ToShard(i, shard::SessionOpened{
+                   link.session,
+                   {.cluster_id = clusters_[i]->name(), .protocol_version = std::string(contract::kProtocolVersion)}});
+    clusters_[i]->Connected();
+  }
+
+  // What is under way in a session that breaks is lost; the shard learns of the end.
+  void Break(size_t i) {
+    Link& link = links_[i];
+    link.up = false;
+    kernel_.After(Draw(500ms), [this, node = link.node, life = link.life, session = link.session] {
+      Host& host = nodes_[node]->host;
+      if (host.alive() && host.life() == life) host.Post(shard::SessionClosed{session});
+    });
+  }
+
+  void ToShard(size_t i, shard::Core::Event event) {
+    Link& link = links_[i];
+    if (!link.up) return;
+    link.to_shard = std::max(link.to_shard, kernel_.now().mono + Draw(calm_ ? 5ms : 300ms));
+    kernel_.At(link.to_shard, [this, i, session = link.session, event = std::move(event)] {
+      const Link& now = links_[i];
+      if (!now.up || now.session != session) return;
+      Host& host = nodes_[now.node]->host;
+      if (host.alive() && host.life() == now.life) host.Post(event);
+    });
+  }
+  void Say(size_t i, contract::OperatorMessage message) {
+    ToShard(i, shard::Received{links_[i].session, std::move(message)});
+  }
+  void SayGarbage(size_t i) {
+    ToShard(i, shard::RollupUnreadable{links_[i].session,
+                                       Status(Code::kInvalidArgument, "needs[0].cpu: \"x\" is not a quantity")});
+  }
+
+  std::optional<size_t> LinkOf(size_t node, uint64_t life, contract::SessionId session) const {
+    for (size_t i = 0; i < links_.size(); ++i) {
+      const Link& link = links_[i];
+      if (link.up && link.node == node && link.life == life && link.session == session) return i;
+    }
+    return std::nullopt;
+  }
+
+  // --- what a shard does
+
+  void OnEffect(size_t node, uint64_t life, const shard::Core::Effect& effect) {
+    const shard::Core& core = nodes_[node]->host.core();
+    const MonoTime now = kernel_.now().mono;
+    if (const auto* send = std::get_if<shard::Send>(&effect)) {
+      const auto i = LinkOf(node, life, send->session);
+      if (!i) return;
+      Link& link = links_[*i];
+      link.to_cluster = std::max(link.to_cluster, now + Draw(calm_ ? 5ms : 300ms));
+      kernel_.At(link.to_cluster, [this, i = *i, session = link.session, message = send->message] {
+        if (links_[i].up && links_[i].session == session) clusters_[i]->Hear(message);
+      });
+    } else if (const auto* close = std::get_if<shard::CloseSession>(&effect)) {
+      if (const auto i = LinkOf(node, life, close->session)) links_[*i].up = false;
+    } else if (const auto* audit = std::get_if<shard::Audit>(&effect)) {
+      judge_.Audits(WhoIs(node), core, audit->action, now);
+    } else if (std::holds_alternative<shard::CycleEnded>(effect)) {
+      judge_.AfterCycle(WhoIs(node), core, by_name_);
+      const size_t other = node == 1 ? Serving(0) : 1;
+      if (nodes_[other]->host.alive()) judge_.Disjoint(core, nodes_[other]->host.core());
+    } else if (const auto* answer = std::get_if<shard::Answer>(&effect)) {
+      const auto order = orders_.find(answer->request);
+      if (order == orders_.end()) return;
+      const auto& [whom, cluster, mode] = order->second;
+      if (answer->status.ok() && mode != contract::ActuationMode::kActive) judge_.Paused(whom, cluster, now);
+      orders_.erase(order);
+    } else if (std::holds_alternative<shard::Stop>(effect)) {
+      // It ends. What was not a zombie is started again by its keeper.
+      kernel_.After(Duration::zero(), [this, node, life] {
+        Node& stopped = *nodes_[node];
+        if (!stopped.host.alive() || stopped.host.life() != life) return;
+        if (stopped.zombie) {
+          PROBE("sim.zombie_stopped");
+          stopped.host.Crash();
+        } else {
+          Crash(node, 1s);
+        }
+      });
+    }
+  }
+
+  void StartCall(size_t node, uint64_t life, const shard::Core::Call& call) {
+    contract::ProviderRequest request;
+    std::visit(
+        [&](const auto& body) {
+          if constexpr (std::is_constructible_v<contract::ProviderRequest, decltype(body)>) request = body;
+        },
+        call.request);
+    JudgeCall(node, request);
+    const MonoTime deadline = kernel_.now().mono + call.timeout;
+    const auto deliver = [this, node, life, id = call.id, request, deadline](bool first) {
+      provider_.Ask(request, [this, node, life, id, request, first, deadline](const provider::Answer& answer) {
+        if (answer.status.code() != Code::kFailedPrecondition) judge_.Passed(request);
+        if (first) Answered(node, life, id, request, answer, deadline);
+      });
+    };
+    // A second copy of a call does its work, but nobody waits for its answer.
+    const auto seen = std::make_shared<bool>(false);
+    network_.Send(Process(node), kProviderProcess, [deliver, seen] { deliver(!std::exchange(*seen, true)); });
+  }
+
+  void JudgeCall(size_t node, const contract::ProviderRequest& request) {
+    std::string name;
+    if (const auto* configure = std::get_if<contract::ConfigureRequest>(&request)) {
+      name = configure->cluster_id;
+    } else if (const auto* drain = std::get_if<contract::DrainRequest>(&request)) {
+      const auto tracked = nodes_[node]->host.core().machines().find(drain->machine_id);
+      if (tracked != nodes_[node]->host.core().machines().end()) name = tracked->second.record->cluster;
+    }
+    const auto cluster = by_name_.find(name);
+    const auto session = nodes_[node]->sessions.find(name);
+    const bool transition = !std::holds_alternative<contract::ListRequest>(request) &&
+                            !std::holds_alternative<contract::GetRequest>(request);
+    judge_.Check(!(silent_ && transition), [&] { return fmt::format("node {} still acts when all is done", node); });
+    judge_.Calls(WhoIs(node), request, cluster == by_name_.end() ? nullptr : cluster->second,
+                 session == nodes_[node]->sessions.end() ? std::nullopt : std::optional(session->second),
+                 kernel_.now().mono);
+  }
+
+  void Answered(size_t node, uint64_t life, contract::CallId id, const contract::ProviderRequest& request,
+                const provider::Answer& answer, MonoTime deadline) {
+    shard::Core::CallDone done{.id = id, .status = answer.status, .reply = {}};
+    if (answer.reply) std::visit([&](const auto& reply) { done.reply = reply; }, *answer.reply);
+    Lie(node, request, done);
+    network_.Send(kProviderProcess, Process(node), [this, node, life, deadline, done = std::move(done)] {
+      Host& host = nodes_[node]->host;
+      if (!host.alive() || host.life() != life) return;
+      const bool heard = kernel_.now().mono < deadline;  // later, nobody waits for it
+      if (heard && done.status.code() == Code::kFailedPrecondition) judge_.Fenced(WhoIs(node), kernel_.now().mono);
+      host.Complete(life, done);
+    });
+  }
+
+  // --- a provider that lies
+
+  bool IsHidden(const std::string& machine) const {
+    if (machine == gone_ && kernel_.now().mono >= gone_at_) return true;
+    const auto hidden = hidden_.find(machine);
+    return hidden != hidden_.end() && kernel_.now().mono < hidden->second;
+  }
+
+  void Lie(size_t node, const contract::ProviderRequest& request, shard::Core::CallDone& done) {
+    if (const auto* get = std::get_if<contract::GetRequest>(&request); get != nullptr && IsHidden(get->machine_id)) {
+      done.status = Status(Code::kNotFound, "it is not there");
+      done.reply.reset();
+    }
+    if (!done.reply) return;
+    auto* list = std::get_if<contract::ListReply>(&*done.reply);
+    if (list == nullptr) return;
+    if (!calm_ && rng_.Chance(lies_per_mille_, 1000)) {
+      contract::ListReply& old = old_lists_[node];
+      if (rng_.Chance(1, 3)) {
+        PROBE("sim.old_list");
+        std::swap(old, *list);
+      } else {
+        old = *list;
+        AddGarbage(*list);
+      }
+    }
+    // A page that is short is the last one: what is hidden is replaced by a record that cannot be read.
+    for (contract::MachineRecord& record : list->machines) {
+      if (IsHidden(record->id)) record = contract::MachineRecord();
+    }
+  }
+
+  void AddGarbage(contract::ListReply& list) {
+    PROBE("sim.garbage_record");
+    model::Machine machine;
+    if (!list.machines.empty()) machine = *list.machines[rng_.Below(list.machines.size())];
+    switch (rng_.Below(3)) {
+      case 0: machine.price_per_hour = {-5}; break;
+      case 1: machine.state = static_cast<MachineState>(99); break;
+      default: machine.state = MachineState::kSpeculative; break;  // listed twice, and differently
+    }
+    list.machines.emplace_back(std::move(machine));
+  }
+
+  // --- the end
+
+  void CheckAtRest() {
+    std::map<std::string, int64_t> bound;
+    for (const contract::MachineRecord& machine : provider_.Machines()) {
+      const shard::Core& core = nodes_[machine->zone == "b" ? 1 : Serving(0)]->host.core();
+      const auto tracked = core.machines().find(machine->id);
+      if (machine->id == gone_) {
+        judge_.Check(tracked == core.machines().end(), [&] { return machine->id + " is gone and still tracked"; });
+        continue;
+      }
+      judge_.Check(tracked != core.machines().end() && *tracked->second.record == *machine,
+                   [&] { return fmt::format("{} is not tracked as it is", machine->id); });
+      judge_.Check(model::IsStable(machine->state), [&] {
+        return fmt::format("{} is {} for ever ({})", machine->id, model::StateName(machine->state),
+                           machine->last_error);
+      });
+      if (machine->state == MachineState::kConfigured) {
+        bound[machine->cluster] += machine->EffectiveAllocatable().Get("cpu");
+      }
+    }
+    for (const auto& cluster : clusters_) {
+      const int64_t has = bound[cluster->name()];
+      judge_.Check(has >= cluster->wanted(),
+                   [&] { return fmt::format("{} wants {} and has {}", cluster->name(), cluster->wanted(), has); });
+      judge_.Check(has < cluster->wanted() + 8000, [&] {
+        return fmt::format("{} wants {} and still has {}: {}", cluster->name(), cluster->wanted(), has,
+                           Bound(cluster->name()));
+      });
+    }
+    for (const size_t i : {Serving(0), Serving(2)}) {
+      const auto view = nodes_[i]->host.core().View();
+      judge_.Check(view->shortfalls == 0 && view->operations == 0, [&] {
+        return fmt::format("node {} has {} shortfalls and {} operations", i, view->shortfalls, view->operations);
+      });
+    }
+  }
+
+  // "cloud-000001 owned, cloud-000004 spot"
+  std::string Bound(const std::string& cluster) const {
+    std::string text;
+    for (const contract::MachineRecord& machine : provider_.Machines()) {
+      if (machine->cluster != cluster) continue;
+      text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", machine->id, machine->instance_type,
+                          model::StateName(machine->state));
+    }
+    return text;
+  }
+
+  Kernel kernel_;
+  Rng rng_;
+  Network network_;
+  SimProvider provider_;
+  ShardJudge judge_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<std::unique_ptr<SimCluster>> clusters_;
+  std::map<std::string, SimCluster*> by_name_;
+  std::vector<Link> links_;  // by cluster
+  contract::SessionId last_session_ = 0;
+  struct Ordered {
+    size_t node = 0;
+    std::string cluster;
+    contract::ActuationMode mode = contract::ActuationMode::kActive;
+  };
+  std::map<contract::RequestId, Ordered> orders_;
+  contract::RequestId last_order_ = 0;
+  NetworkFaults faults_;
+  Duration trouble_{};
+  uint32_t lies_per_mille_ = 0;
+  uint64_t session_breaks_ = 0;
+  std::map<size_t, contract::ListReply> old_lists_;
+  std::map<std::string, MonoTime> hidden_;  // machines the provider does not show, until when
+  std::string gone_;                        // one that it never shows again
+  MonoTime gone_at_;                        // from then on
+  bool taken_over_ = false;
+  bool calm_ = false;
+  bool silent_ = false;
+  RunResult result_;
+};
+
+}  // namespace
+
+RunResult RunShardWorld(uint64_t seed, const ShardWorldOptions& options) { return ShardWorld(seed, options).Run(); }
+
+}  // namespace muster::sim

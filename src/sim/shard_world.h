@@ -1,0 +1,23 @@
+// The shards' world: two shards that share a provider and own a zone each, four clusters whose demand moves, and in
+// half of the seeds a zombie: a process whose data directory was moved to another, and which does not know it.
+//
+// Calls are lost, late, doubled and overtaken; processes crash and forget what was not on disk; sessions break;
+// clusters answer late, wrongly or not at all and send garbage; the provider fails, lists garbage and old news, and
+// hides machines; clocks jump; operators pause and resume. Then the faults end, and everything must come to rest: every
+// cluster has what it wants, nothing is left over, no action is taken any more, not even after a restart.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sim/campaign.h"
+
+namespace muster::sim {
+
+struct ShardWorldOptions {
+  std::string journal_directory;  // if given, the steps of each shard are written to <directory>/<shard>
+};
+
+RunResult RunShardWorld(uint64_t seed, const ShardWorldOptions& options = {});
+
+}  // namespace muster::sim

@@ -1,0 +1,115 @@
+#include "sim/sim_cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/hash.h"
+#include "base/probe.h"
+
+namespace muster::sim {
+namespace {
+
+uint64_t DigestOf(std::span<const uint64_t> digests) {
+  Hasher hasher;
+  for (const uint64_t digest : digests) hasher.Add(digest);
+  return hasher.value();
+}
+
+}  // namespace
+
+SimCluster::SimCluster(Kernel& kernel, std::string name, int32_t priority, uint64_t stream, World world)
+    : kernel_(kernel),
+      name_(std::move(name)),
+      priority_(priority),
+      rng_(kernel.ForkRng(stream)),
+      world_(std::move(world)) {
+  MoveDemand();
+}
+
+void SimCluster::MoveDemand() {
+  std::vector<int64_t> rows;
+  if (!rng_.Chance(1, 8)) {  // now and then it wants nothing
+    for (uint64_t i = 0; i <= rng_.Below(2); ++i) rows.push_back(rng_.Between(1, 6) * 4000);
+  }
+  SetDemand(std::move(rows));
+}
+
+void SimCluster::SetDemand(std::vector<int64_t> rows) {
+  demand_ = std::move(rows);
+  steady_ = 0;
+  meant_.insert(DigestOf(Rows(demand_).digests()));
+}
+
+int64_t SimCluster::wanted() const { return std::accumulate(demand_.begin(), demand_.end(), int64_t{0}); }
+
+contract::NeedRows SimCluster::Rows(const std::vector<int64_t>& rows) const {
+  std::vector<model::Need> needs;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    needs.push_back({.cluster = name_,
+                     .profile = model::Profile({.priority = priority_ - static_cast<int32_t>(i)}),
+                     .aggregate = {{"cpu", rows[i]}},
+                     .min_unit = {{"cpu", 2000}}});
+  }
+  return contract::NeedRows(std::move(needs));
+}
+
+bool SimCluster::Meant(std::span<const uint64_t> digests) const { return meant_.contains(DigestOf(digests)); }
+
+void SimCluster::Tick() {
+  if (faults_ && rng_.Chance(1, 6)) MoveDemand();
+  SayRollup();
+}
+
+// What it does not mean comes alone, after its demand was said so often that the shard must have accepted it: against
+// that it is suspicious, and only the third suspicious one in a row counts.
+void SimCluster::SayRollup() {
+  const bool garbage = faults_ && steady_ >= 3 && wanted() > 0 && rng_.Chance(1, 4);
+  steady_ = garbage ? 0 : steady_ + 1;
+  contract::Rollup rollup{.cluster_id = name_, .timestamp = kernel_.now().wall, .rows = Rows(demand_)};
+  if (garbage) {
+    PROBE("sim.garbage_rollup");
+    switch (rng_.Below(4)) {
+      case 0: return world_.say_garbage();
+      case 1: rollup.cluster_id = "another"; break;
+      case 2: rollup.rows = {}; break;
+      default: rollup.rows = Rows({std::max<int64_t>(wanted() / 20, 1)}); break;
+    }
+    if (rollup.cluster_id == "another") rollup.rows = Rows({1'000'001});
+  }
+  world_.say(std::move(rollup));
+}
+
+void SimCluster::Hear(const contract::ShardMessage& message) {
+  if (const auto* request = std::get_if<contract::BootstrapRequest>(&message)) {
+    if (faults_ && rng_.Chance(1, 8)) return;
+    kernel_.After(Pause(faults_ ? 4s : 50ms), [this, asked = *request] { Answer(asked); });
+  } else if (const auto* instruction = std::get_if<contract::ReclaimInstruction>(&message)) {
+    told_.insert(instruction->nodes.begin(), instruction->nodes.end());
+    if (faults_ && rng_.Chance(1, 4)) return;
+    kernel_.After(Pause(faults_ ? 4s : 50ms), [this, told = *instruction] { Acknowledge(told); });
+  }
+}
+
+void SimCluster::Answer(const contract::BootstrapRequest& request) {
+  contract::BootstrapResponse response{.request_id = request.request_id};
+  if (faults_ && rng_.Chance(1, 12)) {
+    response.error = "no token";
+  } else {
+    response.user_data = fmt::format("{}-{}", name_, ++last_blob_);
+    if (rng_.Chance(1, 2)) response.ttl = std::chrono::seconds(rng_.Between(1, 3));
+  }
+  world_.say(response);
+  if (response.user_data.empty()) return;
+  Blob& blob = blobs_[response.user_data];
+  blob.cluster = request.cluster_id;
+  // From when it is said; it may travel for a while, and a disk may stall before it is used.
+  if (response.ttl > 0s) blob.until = kernel_.now().mono + response.ttl + 6s;
+}
+
+void SimCluster::Acknowledge(const contract::ReclaimInstruction& instruction) {
+  world_.say(contract::ReclaimAck{.instruction_id = instruction.instruction_id, .nodes_started = 1});
+}
+
+}  // namespace muster::sim
