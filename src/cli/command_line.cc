@@ -3,12 +3,17 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <optional>
 #include <system_error>
 #include <utility>
 
+#include "cli/config_file.h"
 #include "model/text_scalars.h"
 
 namespace muster::cli {
@@ -19,6 +24,8 @@ class VerbApp final : public CLI::App {
  public:
   using CLI::App::App;
   std::function<Result<int>()> action;
+  bool configurable = false;
+  std::string config_file;
 };
 
 std::shared_ptr<VerbApp> MakeApp(std::string summary, const std::string& name) {
@@ -98,6 +105,70 @@ int ExplainParseError(const CLI::App& root, const CLI::ParseError& error) {
   return Fail(kUsage, fmt::format("{}; see {} --help", error.what(), FullName(Chosen(root))));
 }
 
+// "MUSTER_SHARD_CYCLE_INTERVAL"
+std::string EnvironmentName(const CLI::App& verb, std::string_view option) {
+  std::string name = fmt::format("MUSTER_{}_{}", verb.get_name(), option);
+  for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
+
+// The verb that the words name, and how many words that takes.
+std::pair<CLI::App*, size_t> VerbOf(CLI::App& root, const std::vector<std::string>& words) {
+  CLI::App* app = &root;
+  size_t used = 0;
+  for (; used < words.size(); ++used) {
+    const auto verbs = app->get_subcommands([](const CLI::App*) { return true; });
+    const auto next = std::ranges::find(verbs, words[used], [](const CLI::App* verb) { return verb->get_name(); });
+    if (next == verbs.end()) break;
+    app = *next;
+  }
+  return {app, used};
+}
+
+// The value that words give an option, if they name it.
+std::optional<std::string> Given(const std::vector<std::string>& words, const std::string& option) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == option) return i + 1 < words.size() ? words[i + 1] : "";
+    if (words[i].starts_with(option + "=")) return words[i].substr(option.size() + 1);
+  }
+  return std::nullopt;
+}
+
+// The words of the command line, and behind the verb what the environment and the configuration file say of options
+// that it does not name.
+Result<std::vector<std::string>> WithConfiguration(CLI::App& root, std::vector<std::string> words) {
+  const auto [app, used] = VerbOf(root, words);
+  if (app == &root || !static_cast<VerbApp*>(app)->configurable) return words;
+  const auto environment = [&](std::string_view option) -> std::optional<std::string> {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing writes the environment
+    const char* value = std::getenv(EnvironmentName(*app, option).c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  };
+  std::vector<std::string> known;
+  for (const std::string& name : OptionNames(*app)) {
+    if (name != "--help" && name != "--config") known.push_back(name.substr(2));
+  }
+  ConfigFile file;
+  std::optional<std::string> path = Given(words, "--config");
+  if (!path) path = environment("config");
+  if (path && !path->empty()) {
+    MUSTER_ASSIGN_OR_RETURN(file, ReadConfigFile(*path, known));
+  }
+  std::vector<std::string> added;
+  for (const std::string& name : known) {
+    if (Given(words, "--" + name)) continue;
+    std::vector<std::string> values;
+    if (const auto value = environment(name)) {
+      values = {*value};
+    } else if (const auto found = file.find(name); found != file.end()) {
+      values = found->second;
+    }
+    for (const std::string& value : values) added.push_back(fmt::format("--{}={}", name, value));
+  }
+  words.insert(words.begin() + static_cast<ptrdiff_t>(used), added.begin(), added.end());
+  return words;
+}
+
 int RunChosen(const CLI::App& root) {
   const auto& verb = static_cast<const VerbApp&>(Chosen(root));
   if (!verb.action) {
@@ -169,6 +240,13 @@ Verb Verb::AddVerb(const std::string& name, std::string summary) {
   app_->add_subcommand(app);
   return Verb(*app);
 }
+Verb& Verb::Configurable() {
+  auto* app = static_cast<VerbApp*>(app_);
+  app->configurable = true;
+  return Path("--config", app->config_file,
+              fmt::format("YAML file of these options, without dashes; the environment ({}) and flags come first",
+                          EnvironmentName(*app_, "OPTION")));
+}
 void Verb::Run(std::function<Result<int>()> action) { static_cast<VerbApp*>(app_)->action = std::move(action); }
 
 CommandLine::CommandLine(host::BuildInfo build)
@@ -188,7 +266,11 @@ Verb CommandLine::AddVerb(const std::string& name, std::string summary) {
 int CommandLine::Main(int argc, const char* const* argv) {
   int code = kOk;
   try {
-    app_->parse(argc, argv);
+    const auto words = WithConfiguration(*app_, {argv + std::min(argc, 1), argv + argc});
+    if (!words) return Fail(kUsage, words.error().message());
+    std::vector<const char*> parsed = {argc > 0 ? argv[0] : "muster"};
+    for (const std::string& word : *words) parsed.push_back(word.c_str());
+    app_->parse(static_cast<int>(parsed.size()), parsed.data());
     code = RunChosen(*app_);
   } catch (const CLI::ParseError& error) {
     code = ExplainParseError(*app_, error);

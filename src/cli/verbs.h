@@ -13,12 +13,14 @@ void AddServe(CommandLine& app);
 void AddSim(CommandLine& app);
 void AddReplay(CommandLine& app);
 void AddProvider(CommandLine& app);
+void AddShard(CommandLine& app);
 void AddConformance(CommandLine& app);
 void AddFleet(CommandLine& app);
 
 inline void AddVerbs(CommandLine& app) {
   AddDecide(app);
   AddServe(app);
+  AddShard(app);
   AddProvider(app);
   AddFleet(app);
   AddConformance(app);

@@ -44,6 +44,11 @@ class ThreadHost final : private Loop<C>::Port {
     // Start the call; bring its outcome through ThreadHost::Complete.
     virtual void StartCall(const Call& call) = 0;
     virtual void Emit(const Effect& effect) = 0;
+    // A step has been taken and took so long; none of its effects has been carried out.
+    virtual void Stepped(std::span<const Effect> effects, Duration took) {
+      static_cast<void>(effects);
+      static_cast<void>(took);
+    }
   };
 
   struct Options {
@@ -212,8 +217,10 @@ class ThreadHost final : private Loop<C>::Port {
   bool Journaling() const { return options_.journal != nullptr && options_.journal->status().ok(); }
   void BeforeStep(Now now, const Event& event) override {
     if (Journaling()) options_.journal->BeginStep(now, codec::ToBytes(event));
+    step_began_ = options_.clock.Read().mono;
   }
   void AfterStep(std::span<const Effect> effects) override {
+    shell_.Stepped(effects, options_.clock.Read().mono - step_began_);
     if (!Journaling()) return;
     options_.journal->EndStep(codec::Digest(effects));
     if (options_.journal->full()) options_.journal->StartSegment(loop_.core().Save());
@@ -232,6 +239,7 @@ class ThreadHost final : private Loop<C>::Port {
   // Owned by the loop thread.
   Loop<C> loop_;
   bool journal_reported_ = false;
+  MonoTime step_began_;
 
   mutable std::mutex mu_;
   std::condition_variable loop_wakes_;

@@ -1,0 +1,105 @@
+// LocalShard: a shard in this process: the core on its threads, its own state in a directory, its partners behind ports.
+// To clusters' streams it is a contract::SessionPort, to operators a contract::ShardPort; the role puts gRPC services
+// in front of both, tests and benchmarks call directly.
+//
+// Thread-safety: the ports may be called from any thread once Start came back; Start and Stop from one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "contract/provider.h"
+#include "contract/session.h"
+#include "contract/shard.h"
+#include "core/shard/shard.h"
+#include "host/journal.h"
+#include "host/persist.h"
+#include "host/pool.h"
+#include "host/thread_host.h"
+#include "role/shard/audit_log.h"
+#include "rpc/coordinator_client.h"
+
+namespace muster::shard {
+
+struct LocalOptions {
+  std::filesystem::path data_dir;  // owned by the caller
+  std::filesystem::path journal;   // empty: none
+  AuditOptions audit;              // no path: none
+  size_t workers = 1;              // threads that decide
+  Config config;
+};
+
+// What the shell of a shard wants to know. Called on the loop's thread; returns at once.
+struct LocalEvents {
+  std::function<void(Duration)> cycle_ended = [](Duration) {};  // how long the step took that decided
+  std::function<void(const Status&)> stopped = [](const Status&) {};  // it does nothing more, and why
+};
+
+class LocalShard final : public contract::ShardPort,
+                         public contract::SessionPort,
+                         private host::ThreadHost<Core>::Shell {
+ public:
+  static constexpr std::string_view kStateFile = "shard.db";  // in the data directory
+
+  // Everything referred to outlives the shard; no coordinator: it works alone.
+  LocalShard(LocalOptions options, contract::ProviderPort& provider, rpc::CoordinatorClient* coordinator,
+             const Clock& clock, LocalEvents events = {});
+  ~LocalShard() override;  // stops
+
+  // Reads the state and begins. The error says what is wrong with the state, the journal or the audit log.
+  Status Start();
+  // Idempotent; sessions are closed, and what nobody has answered yet is refused.
+  void Stop();
+
+  void Ask(contract::ShardRequest request, Answer done) override;
+
+  contract::SessionId Open(contract::Hello hello, std::shared_ptr<contract::SessionSink> sink) override;
+  void Receive(contract::SessionId session, contract::OperatorMessage message) override;
+  void RefuseRollup(contract::SessionId session, Status why) override;
+  void Closed(contract::SessionId session) override;
+
+  std::shared_ptr<const Snapshot> View() const { return host_->View(); }
+  // OK, or why state cannot be stored.
+  Status state_status() const { return host_->persist_status(); }
+  // OK, or why the audit log cannot be written.
+  Status audit_status() const { return audit_ == nullptr ? Status() : audit_->status(); }
+
+ private:
+  // On the loop thread.
+  void StartCall(const Core::Call& call) override;
+  void Emit(const Core::Effect& effect) override;
+  void Stepped(std::span<const Core::Effect> effects, Duration took) override;
+  void Give(const shard::Answer& answer);
+  std::shared_ptr<contract::SessionSink> SinkOf(contract::SessionId session);
+
+  const LocalOptions options_;
+  contract::ProviderPort& provider_;
+  rpc::CoordinatorClient* const coordinator_;
+  const Clock& clock_;
+  const LocalEvents events_;
+  std::unique_ptr<host::Pool> pool_;
+  std::unique_ptr<AuditLog> audit_;
+  std::unique_ptr<host::SqlitePersist> persist_;
+  std::unique_ptr<host::JournalWriter> journal_;
+
+  std::mutex mu_;
+  bool stopping_ = false;                                                                    // guarded by mu_
+  std::unordered_map<contract::RequestId, Answer> waiting_;                                  // guarded by mu_
+  contract::RequestId last_request_ = 0;                                                     // guarded by mu_
+  std::unordered_map<contract::SessionId, std::shared_ptr<contract::SessionSink>> sinks_;  // guarded by mu_
+  contract::SessionId last_session_ = 0;                                                     // guarded by mu_
+
+  std::unique_ptr<host::ThreadHost<Core>> host_;
+};
+
+}  // namespace muster::shard

@@ -1,0 +1,122 @@
+#include "role/shard/shard_metrics.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <vector>
+
+#include "model/machine.h"
+
+namespace muster::shard {
+namespace {
+
+// `count` bounds from `first`, each twice the one before.
+std::vector<double> Doubling(double first, int count) {
+  std::vector<double> bounds;
+  for (double bound = first; count > 0; --count, bound *= 2) bounds.push_back(bound);
+  return bounds;
+}
+
+constexpr std::array kAges = {"1-9", "10-59", "60-299", "300+"};  // in cycles, as in Snapshot
+
+}  // namespace
+
+// Cycles take from microseconds to, if all goes wrong, half a minute: no bound may hide a tail.
+ShardMetrics::ShardMetrics(metrics::Registry& registry)
+    : registry_(registry),
+      cycle_seconds_(registry.AddHistogram("bigfleet_shard_cycle_duration_seconds", "How long a decision cycle took.",
+                                           Doubling(0.000125, 19))),
+      decode_seconds_(registry.AddHistogram("muster_shard_rollup_decode_seconds", "How long reading a roll-up took.",
+                                            Doubling(0.000125, 16))),
+      rollups_replaced_(registry.AddCounter("muster_shard_rollups_replaced_total",
+                                            "Roll-ups that a newer one replaced before they were read.")),
+      identity_rejected_(registry.AddCounter("bigfleet_shard_session_identity_rejected_total",
+                                             "Sessions refused because the certificate is not the cluster's.")) {}
+
+void ShardMetrics::Raise(std::string_view name, std::string_view help, const metrics::Labels& labels, uint64_t to) {
+  metrics::Counter& counter = registry_.AddCounter(name, help, labels);
+  if (const double more = static_cast<double>(to) - counter.value(); more > 0) counter.Add(more);
+}
+
+void ShardMetrics::Update(const Snapshot& snapshot) {
+  const std::lock_guard lock(mu_);
+  const auto gauge = [&](std::string_view name, std::string_view help, double value,
+                         const metrics::Labels& labels = {}) { registry_.AddGauge(name, help, labels).Set(value); };
+  for (int s = 1; s <= 8; ++s) {
+    for (const model::CapacityType type : {model::CapacityType::kBareMetal, model::CapacityType::kReserved,
+                                           model::CapacityType::kOnDemand, model::CapacityType::kSpot}) {
+      const auto state = static_cast<model::MachineState>(s);
+      const auto count = snapshot.machines.find({state, type});
+      gauge("bigfleet_shard_inventory_machines", "Machines by state and capacity type.",
+            count == snapshot.machines.end() ? 0 : static_cast<double>(count->second),
+            {{"state", std::string(model::StateName(state))},
+             {"capacity_type", std::string(model::CapacityTypeName(type))}});
+    }
+  }
+  gauge("bigfleet_shard_shortfalls", "Needs that are short.", static_cast<double>(snapshot.shortfalls));
+  for (size_t age = 0; age < kAges.size(); ++age) {
+    gauge("bigfleet_shard_shortfalls_aged", "Needs that are short, by how many cycles they have been.",
+          static_cast<double>(snapshot.shortfalls_aged[age]), {{"bucket", kAges[age]}});
+  }
+  for (const auto& [priority, count] : snapshot.shortfalls_by_priority) by_priority_.insert(std::to_string(priority));
+  for (const std::string& priority : by_priority_) {
+    const auto found = snapshot.shortfalls_by_priority.find(std::stoi(priority));
+    gauge("bigfleet_shard_shortfalls_by_priority", "Needs that are short, by priority.",
+          found == snapshot.shortfalls_by_priority.end() ? 0 : static_cast<double>(found->second),
+          {{"priority_class", priority}});
+  }
+  for (const auto& [cluster, held] : snapshot.quarantined) quarantined_.insert(cluster);
+  for (const std::string& cluster : quarantined_) {
+    gauge("bigfleet_shard_rollup_quarantined", "1 while a cluster's roll-up is held.",
+          snapshot.quarantined.contains(cluster) ? 1 : 0, {{"cluster", cluster}});
+  }
+  gauge("bigfleet_shard_active_sessions", "Clusters that are connected.", static_cast<double>(snapshot.sessions));
+  gauge("bigfleet_shard_actuation_paused", "1 while the whole shard is paused.",
+        snapshot.mode == contract::ActuationMode::kPaused ? 1 : 0);
+  gauge("bigfleet_shard_action_queue_depth", "Actions that have begun and wait for a cluster or their turn.",
+        static_cast<double>(snapshot.operations - snapshot.calls));
+  gauge("bigfleet_shard_execute_inflight", "Transitions in the provider's hands.", static_cast<double>(snapshot.calls));
+  gauge("muster_shard_epoch", "The shard's epoch; one higher in every life.", static_cast<double>(snapshot.epoch));
+  gauge("muster_shard_cycle", "The number of the last cycle.", static_cast<double>(snapshot.cycle));
+  gauge("muster_shard_ready", "1 once the shard has seen its machines.", snapshot.ready ? 1 : 0);
+
+  const Counters& counters = snapshot.counters;
+  for (const auto& [kind, count] : counters.actions) {
+    Raise("bigfleet_shard_actions_total", "Actions decided, by kind.", {{"kind", kind}}, count);
+  }
+  for (const auto& [which, count] : counters.outcomes) {
+    Raise("bigfleet_shard_action_execute_outcomes_total", "How actions ended, by kind and outcome.",
+          {{"kind", which.first}, {"outcome", which.second}}, count);
+  }
+  for (const auto& [kind, count] : counters.suppressed) {
+    Raise("bigfleet_shard_actions_suppressed_total", "Actions that a pause kept back, by kind.", {{"kind", kind}},
+          count);
+  }
+  for (const auto& [kind, count] : counters.dry_run) {
+    Raise("bigfleet_shard_actions_dryrun_total", "Actions that dry run kept back, by kind.", {{"kind", kind}}, count);
+  }
+  for (const auto& [field, count] : counters.machines_rejected) {
+    Raise("bigfleet_shard_machines_rejected_total", "Machine records refused, by field.", {{"reason", field}}, count);
+  }
+  for (const auto& [cluster, count] : counters.rollups_rejected) {
+    Raise("bigfleet_shard_rollups_rejected_total", "Roll-ups refused, by cluster.", {{"cluster", cluster}}, count);
+  }
+  Raise("bigfleet_shard_actions_deferred_total", "Actions left to the next cycle by the limit of a cycle.", {},
+        counters.deferred);
+  Raise("bigfleet_shard_actions_dropped_total", "Actions not begun because too many are under way.", {},
+        counters.dropped);
+  Raise("bigfleet_shard_actions_deduped_total", "Actions not begun because their machine is busy or waits.", {},
+        counters.deduped);
+  Raise("bigfleet_shard_reclaims_capped_total", "Times a cluster could not be made to give up more.", {},
+        counters.reclaims_capped);
+  Raise("bigfleet_shard_idle_releases_total", "Machines given back.", {}, counters.idle_releases);
+  for (const auto& [event, count] : {std::pair{"installed", counters.sessions_installed},
+                                     std::pair{"removed", counters.sessions_removed},
+                                     std::pair{"replaced", counters.sessions_replaced}}) {
+    Raise("bigfleet_shard_session_lifecycle_total", "Sessions by what became of them.", {{"event", event}}, count);
+  }
+  Raise("muster_shard_list_failures_total", "Lists that the provider did not answer.", {}, counters.list_failures);
+  Raise("muster_shard_reports_total", "Reports that the coordinator acknowledged.", {}, counters.reports);
+}
+
+}  // namespace muster::shard
