@@ -2,25 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "bigfleet/v1alpha1/provider.pb.h"
 #include "model/names.h"
-#include "model/quantity.h"
-#include "model/utf8.h"
+#include "rpc/wire_parts.h"
 
 namespace muster::rpc {
 namespace {
 
 namespace pb = bigfleet::v1alpha1;
-using WireMap = google::protobuf::Map<std::string, std::string>;
-
-std::unexpected<Status> Refuse(std::string_view path, std::string_view field, std::string_view why) {
-  return InvalidArgument(fmt::format("{}{}{}: {}", path, path.empty() ? "" : ".", field, why));
-}
 
 // The four transitions write the token in the same three fields, under different numbers.
 template <class Wire>
@@ -36,70 +30,11 @@ void WriteTransition(const Request& request, Wire& wire) {
   wire.set_sequence_number(request.fence.sequence);
 }
 
-Status CheckMachineId(const std::string& id, std::string_view field) {
-  if (!id.empty()) return {};
-  return {Code::kInvalidArgument, fmt::format("{}: missing; name the machine", field)};
-}
-
-// A number that a newer or careless peer sent may be none of ours, and must not be cut down to one of ours.
-Result<model::MachineState> StateFromWire(int number) {
-  if (number < 1 || number > static_cast<int>(model::MachineState::kFailed)) {
-    return InvalidArgument(fmt::format("{} is not a state; use 1 (Speculative) to 8 (Failed)", number));
-  }
-  return static_cast<model::MachineState>(number);
-}
-
 Result<model::CapacityType> CapacityTypeFromWire(int number) {
   if (number < 0 || number > static_cast<int>(model::CapacityType::kSpot)) {
     return InvalidArgument(fmt::format("{} is not a capacity type; use 1 (bare-metal) to 4 (spot)", number));
   }
   return static_cast<model::CapacityType>(number);
-}
-
-// `path` names the map. The error is that of the first name in bytewise order: a protobuf map has none of its own.
-Result<model::Resources> ResourcesFromWire(const WireMap& wire, std::string_view path, std::string_view field) {
-  model::Resources resources;
-  std::string error;
-  const std::string* wrong = nullptr;
-  for (const auto& [name, quantity] : wire) {
-    const Status parsed = resources.Parse(name, quantity);
-    if (parsed.ok() || (wrong != nullptr && *wrong < name)) continue;
-    error = parsed.message();
-    wrong = &name;
-  }
-  if (wrong == nullptr) return resources;
-  if (wrong->empty()) return Refuse(path, field, error);
-  // The message begins with the name as it came, which may not be fit to print.
-  const std::string quoted = model::Quoted(*wrong);
-  const std::string_view printable = std::string_view(quoted).substr(1, quoted.size() - 2);
-  return InvalidArgument(fmt::format("{}.{}.{}{}", path, field, printable, error.substr(wrong->size())));
-}
-
-void WriteResources(const model::Resources& resources, pb::Resources& wire) {
-  for (const auto& [name, milli] : resources.entries()) {
-    (*wire.mutable_resources())[name] = model::FormatQuantityFor(name, milli);
-  }
-}
-
-std::map<std::string, std::string> TakeMap(WireMap& wire) {
-  std::map<std::string, std::string> map;
-  for (auto& [key, value] : wire) map.emplace(key, std::move(value));
-  return map;
-}
-
-void WriteMap(const std::map<std::string, std::string>& map, WireMap& wire) {
-  for (const auto& [key, value] : map) wire[key] = value;
-}
-
-// What the world says of a failure may be any bytes; one that is no UTF-8 would make the whole list unreadable.
-std::string Readable(std::string text) {
-  size_t from = 0;
-  while (true) {
-    const size_t bad = model::FindInvalidUtf8(std::string_view(text).substr(from));
-    if (bad == std::string_view::npos) return text;
-    text[from + bad] = '?';
-    from += bad + 1;
-  }
 }
 
 Result<model::Machine> ReadNumbers(const pb::Machine& wire, std::string_view path) {
@@ -161,15 +96,9 @@ Result<contract::GetRequest> FromWire(const pb::MachineRef& wire) {
 }
 
 Result<contract::ListRequest> FromWire(const pb::ListFilter& wire) {
-  contract::ListRequest request{
-      .states = {}, .max_results = wire.max_results(), .since_revision = wire.since_revision()};
-  for (int i = 0; i < wire.states_size(); ++i) {
-    const auto state = StateFromWire(wire.states(i));
-    if (!state) return Refuse("", fmt::format("states[{}]", i), state.error().message());
-    // Each once, so that a filter is never larger than there are states.
-    if (std::ranges::find(request.states, *state) == request.states.end()) request.states.push_back(*state);
-  }
-  return request;
+  MUSTER_ASSIGN_OR_RETURN(std::vector<model::MachineState> states, StatesFromWire(wire.states()));
+  return contract::ListRequest{
+      .states = std::move(states), .max_results = wire.max_results(), .since_revision = wire.since_revision()};
 }
 
 void ToWire(const contract::CreateRequest& request, pb::CreateRequest& wire) { WriteTransition(request, wire); }

@@ -1,0 +1,45 @@
+#include "rpc/coordinator_client.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <utility>
+
+#include "bigfleet/v1alpha1/coordinator.grpc.pb.h"
+#include "rpc/channel.h"
+#include "rpc/coordinator_conversion.h"
+#include "rpc/open_calls.h"
+
+namespace muster::rpc {
+namespace {
+
+namespace pb = bigfleet::v1alpha1;
+
+class GrpcCoordinatorClient final : public CoordinatorClient {
+ public:
+  GrpcCoordinatorClient(const std::string& target, const std::shared_ptr<grpc::Channel>& channel)
+      : stub_(pb::Coordinator::NewStub(channel)), calls_("coordinator " + target) {}
+
+  void Report(const contract::ShardReport& report, Duration timeout,
+              std::function<void(Result<contract::ReportAck>)> done) override {
+    pb::ShardReport wire;
+    ToWire(report, wire);
+    calls_.Unary<pb::ReportAck>(
+        std::move(wire), timeout, [this](auto&... args) { stub_->async()->ReportShard(args...); },
+        [done = std::move(done)](const Status& status, pb::ReportAck& ack) {
+          done(status.ok() ? Result<contract::ReportAck>(TakeReply(ack)) : std::unexpected(status));
+        });
+  }
+
+ private:
+  const std::unique_ptr<pb::Coordinator::Stub> stub_;
+  OpenCalls calls_;  // last: its end waits for answers, which use the rest
+};
+
+}  // namespace
+
+Result<std::unique_ptr<CoordinatorClient>> MakeCoordinatorClient(const std::string& target, const TlsFiles& tls) {
+  MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel({.target = target, .tls = tls}));
+  return std::make_unique<GrpcCoordinatorClient>(target, channel);
+}
+
+}  // namespace muster::rpc

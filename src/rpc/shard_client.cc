@@ -1,0 +1,210 @@
+#include "rpc/shard_client.h"
+
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+
+#include <utility>
+#include <variant>
+
+#include "bigfleet/v1alpha1/shardread.grpc.pb.h"
+#include "muster/v1/fleet.grpc.pb.h"
+#include "rpc/channel.h"
+#include "rpc/open_calls.h"
+#include "rpc/shard_conversion.h"
+
+namespace muster::rpc {
+namespace {
+
+namespace pb = bigfleet::v1alpha1;
+using Answer = contract::ShardPort::Answer;
+
+constexpr Duration kCallTimeout = 10s;
+constexpr Duration kListTimeout = 1min;
+
+Status BadAnswer(const OpenCalls& calls, const Status& wrong) {
+  return {Code::kInternal, fmt::format("{} answers with a bad row: {}", calls.server(), wrong.message())};
+}
+
+// What a stream of rows adds up to. Add says what is wrong with a row; after that, no more come.
+class NeedsRead {
+ public:
+  template <class Frame>
+  Status Add(Frame& frame) {
+    const bool first = !header_;
+    header_ = true;
+    if (first != frame.has_header() || (!first && !frame.has_need())) {
+      return {Code::kInvalidArgument, "frame: there must be one header, then needs"};
+    }
+    if (first) {
+      reply_ = HeaderFromWire(frame.header());
+      return {};
+    }
+    auto view = TakeView(*frame.mutable_need(), fmt::format("needs[{}]", reply_.needs.size()), profiles_);
+    if (!view) return view.error();
+    reply_.needs.push_back(*std::move(view));
+    return {};
+  }
+  Result<contract::ShardReply> Take() {
+    if (!header_) return InvalidArgument("frame: there must be one header, then needs");
+    return std::move(reply_);
+  }
+
+ private:
+  bool header_ = false;
+  contract::NeedsInspected reply_;
+  ProfileTable profiles_;
+};
+
+class MachinesRead {
+ public:
+  Status Add(v1::MachineView& row) {
+    auto view = TakeView(row, fmt::format("machines[{}]", reply_.machines.size()));
+    if (!view) return view.error();
+    reply_.machines.push_back(*std::move(view));
+    return {};
+  }
+  Result<contract::ShardReply> Take() { return std::move(reply_); }
+
+ private:
+  contract::MachinesListed reply_;
+};
+
+// A stream of rows under way, alive until its answer was given. Reactions come one after the other.
+template <class WireRequest, class Row, class Rows>
+class RowsCall final : public grpc::ClientReadReactor<Row> {
+ public:
+  using Done = std::function<void(Result<contract::ShardReply> reply)>;  // errors are explained
+
+  // `call(context, request, reactor)` starts it.
+  template <class Call>
+  static void Start(OpenCalls& calls, WireRequest request, const Call& call, Done done) {
+    auto* open = new RowsCall(calls, std::move(request), std::move(done));  // until OnDone
+    calls.Begin(open->context, kListTimeout);
+    call(&open->context, &open->request_, open);
+    open->StartRead(&open->row_);
+    open->StartCall();
+  }
+
+  grpc::ClientContext context;
+
+ private:
+  RowsCall(OpenCalls& calls, WireRequest request, Done done)
+      : calls_(calls), request_(std::move(request)), done_(std::move(done)) {}
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    if (wrong_.ok()) wrong_ = rows_.Add(row_);
+    if (!wrong_.ok()) return context.TryCancel();
+    this->StartRead(&row_);
+  }
+  void OnDone(const grpc::Status& status) override {
+    done_(Reply(status));
+    calls_.End(std::unique_ptr<RowsCall>(this));
+  }
+  Result<contract::ShardReply> Reply(const grpc::Status& status) {
+    if (!wrong_.ok()) return std::unexpected(BadAnswer(calls_, wrong_));
+    if (!status.ok()) return std::unexpected(calls_.Explain(status));
+    auto reply = rows_.Take();
+    if (!reply) return std::unexpected(BadAnswer(calls_, reply.error()));
+    return reply;
+  }
+
+  OpenCalls& calls_;
+  WireRequest request_;
+  Row row_;
+  Rows rows_;
+  Status wrong_;
+  const Done done_;
+};
+
+class ShardClient final : public contract::ShardPort {
+ public:
+  ShardClient(const std::string& target, const std::shared_ptr<grpc::Channel>& channel)
+      : read_(pb::ShardRead::NewStub(channel)), fleet_(v1::Fleet::NewStub(channel)), calls_("shard " + target) {}
+
+  void Ask(contract::ShardRequest request, Answer done) override {
+    std::visit([&](const auto& typed) { Send(typed, std::move(done)); }, request);
+  }
+
+ private:
+  // From Fleet, which says more, and from a shard of another make what every one says.
+  void Send(const contract::InspectNeeds& request, Answer done) {
+    pb::InspectNeedsRequest wire;
+    ToWire(request, wire);
+    RowsCall<pb::InspectNeedsRequest, v1::InspectNeedsResponse, NeedsRead>::Start(
+        calls_, wire, [this](auto... args) { fleet_->async()->InspectNeeds(args...); },
+        [this, wire, done = std::move(done)](Result<contract::ShardReply> reply) {
+          if (reply || reply.error().code() != Code::kUnimplemented) return done(std::move(reply));
+          RowsCall<pb::InspectNeedsRequest, pb::InspectNeedsResponse, NeedsRead>::Start(
+              calls_, wire, [this](auto... args) { read_->async()->InspectNeeds(args...); }, Explained(done));
+        });
+  }
+  void Send(const contract::ListMachines& request, Answer done) {
+    v1::ListMachinesRequest wire;
+    ToWire(request, wire);
+    RowsCall<v1::ListMachinesRequest, v1::MachineView, MachinesRead>::Start(
+        calls_, std::move(wire), [this](auto... args) { fleet_->async()->ListMachines(args...); },
+        Explained(std::move(done)));
+  }
+  void Send(const contract::ListActions& request, Answer done) {
+    Start<v1::ListActionsRequest, v1::ListActionsResponse>(
+        request, kListTimeout, std::move(done), [this](auto&... args) { fleet_->async()->ListActions(args...); });
+  }
+  void Send(const contract::ListClusters& request, Answer done) {
+    Start<v1::ListClustersRequest, v1::ListClustersResponse>(
+        request, kListTimeout, std::move(done), [this](auto&... args) { fleet_->async()->ListClusters(args...); });
+  }
+  void Send(const contract::Explain& request, Answer done) {
+    Start<v1::ExplainRequest, v1::ExplainResponse>(request, kCallTimeout, std::move(done),
+                                                   [this](auto&... args) { fleet_->async()->Explain(args...); });
+  }
+  void Send(const contract::SetActuation& request, Answer done) {
+    Start<v1::SetActuationRequest, v1::SetActuationResponse>(
+        request, kCallTimeout, std::move(done), [this](auto&... args) { fleet_->async()->SetActuation(args...); });
+  }
+  void Send(const contract::RepairMachine& request, Answer done) {
+    Start<v1::RepairMachineRequest, v1::RepairMachineResponse>(
+        request, kCallTimeout, std::move(done), [this](auto&... args) { fleet_->async()->RepairMachine(args...); });
+  }
+  void Send(const contract::ForgetMachine& request, Answer done) {
+    Start<v1::ForgetMachineRequest, v1::ForgetMachineResponse>(
+        request, kCallTimeout, std::move(done), [this](auto&... args) { fleet_->async()->ForgetMachine(args...); });
+  }
+
+  template <class WireRequest, class WireReply, class Request, class Call>
+  void Start(const Request& request, Duration timeout, Answer done, const Call& call) {
+    WireRequest wire;
+    ToWire(request, wire);
+    calls_.Unary<WireReply>(
+        std::move(wire), timeout, call,
+        [this, done = Explained(std::move(done))](const Status& status, WireReply& reply) {
+          if (!status.ok()) return done(std::unexpected(status));
+          auto taken = TakeReply(reply);
+          if (!taken) return done(std::unexpected(BadAnswer(calls_, taken.error())));
+          done(*std::move(taken));
+        });
+  }
+
+  // The answer, with a word about shards that cannot give it.
+  Answer Explained(Answer done) const {
+    return [this, done = std::move(done)](Result<contract::ShardReply> reply) {
+      if (reply || reply.error().code() != Code::kUnimplemented) return done(std::move(reply));
+      done(Error(Code::kUnimplemented,
+                 fmt::format("{} is of another make: it cannot be asked this", calls_.server())));
+    };
+  }
+
+  const std::unique_ptr<pb::ShardRead::Stub> read_;
+  const std::unique_ptr<v1::Fleet::Stub> fleet_;
+  OpenCalls calls_;  // last: its end waits for answers, which use the rest
+};
+
+}  // namespace
+
+Result<std::unique_ptr<contract::ShardPort>> MakeShardClient(const std::string& target, const TlsFiles& tls) {
+  MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
+                          MakeChannel({.target = target, .tls = tls, .max_message_bytes = kLargeMessageBytes}));
+  return std::make_unique<ShardClient>(target, channel);
+}
+
+}  // namespace muster::rpc
