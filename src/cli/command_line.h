@@ -45,8 +45,9 @@ class Verb {
   Verb& Choice(std::string name, std::string& into, std::vector<std::string> allowed, std::string help);
   // A required argument without a dash, in the order of the calls.
   Verb& Argument(std::string name, std::string& into, std::string help);
-  // Adds --config FILE: YAML whose keys are the verb's options without their dashes. An option that is not on the command
-  // line is taken from the environment (--listen of `muster shard` from MUSTER_SHARD_LISTEN), then from the file.
+  // Adds --config FILE: YAML whose keys are the verb's options without their dashes. An option that is not on the
+  // command line is taken from the environment (--listen of `muster shard` from MUSTER_SHARD_LISTEN), then from the
+  // file.
   Verb& Configurable();
   // A line under "Examples:" in the help; every verb has at least one.
   Verb& Example(const std::string& line);

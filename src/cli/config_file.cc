@@ -18,7 +18,8 @@ Result<ConfigFile> ReadConfigFile(const std::string& path, const std::vector<std
   ConfigFile file;
   MUSTER_ASSIGN_OR_RETURN(const std::vector<TextValue> documents, model::ReadYaml(*text, path));
   if (documents.empty()) return file;
-  if (documents.size() > 1) return InvalidArgument(fmt::format("{}: one document is expected, not {}", path, documents.size()));
+  if (documents.size() > 1)
+    return InvalidArgument(fmt::format("{}: one document is expected, not {}", path, documents.size()));
   const TextValue& root = documents[0];
   if (root.kind != TextValue::Kind::kMap) {
     return std::unexpected(model::TextError(

@@ -157,7 +157,8 @@ Status ReadOwned(const std::vector<std::string>& given, shard::Config& config) {
     for (const std::string_view part : Split(text, ',')) {
       const size_t equals = part.find('=');
       if (equals == 0 || equals == std::string_view::npos || equals + 1 == part.size()) {
-        return Wrong("--own", fmt::format("{} is not written like topology.kubernetes.io/zone=zone-a", model::Quoted(part)))
+        return Wrong("--own",
+                     fmt::format("{} is not written like topology.kubernetes.io/zone=zone-a", model::Quoted(part)))
             .error();
       }
       config.own.push_back({.key = std::string(part.substr(0, equals)), .value = std::string(part.substr(equals + 1))});
@@ -168,9 +169,9 @@ Status ReadOwned(const std::vector<std::string>& given, shard::Config& config) {
 
 // An id becomes part of file names, metadata and metrics.
 Status CheckId(const std::string& id) {
-  const bool plain = !id.empty() && id.size() <= 64 &&
-                     id.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
-                         std::string::npos;
+  const bool plain =
+      !id.empty() && id.size() <= 64 &&
+      id.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == std::string::npos;
   if (plain) return {};
   return {Code::kInvalidArgument, "--id must be 1 to 64 letters, digits, '-', '_' and '.'"};
 }
@@ -193,7 +194,8 @@ Result<shard::Config> ConfigOf(const Flags& flags) {
   MUSTER_ASSIGN_OR_RETURN(config.policy.surplus_hold, DurationOf("--surplus-hold", flags.surplus_hold));
   MUSTER_ASSIGN_OR_RETURN(config.reclaim_cap, FractionOf("--reclaim-cap-fraction", flags.reclaim_cap_fraction));
   MUSTER_ASSIGN_OR_RETURN(config.hints_interval, PositiveDuration("--available-capacity-interval", flags.hints));
-  MUSTER_ASSIGN_OR_RETURN(config.report_interval, PositiveDuration("--coordinator-heartbeat-interval", flags.heartbeat));
+  MUSTER_ASSIGN_OR_RETURN(config.report_interval,
+                          PositiveDuration("--coordinator-heartbeat-interval", flags.heartbeat));
   for (Status status : {ReadBudget(flags.reclaim_budget, config), ReadReleaseHolds(flags.release_hold, config.policy),
                         ReadOwned(flags.own, config)}) {
     if (!status.ok()) return std::unexpected(std::move(status));
@@ -204,7 +206,8 @@ Result<shard::Config> ConfigOf(const Flags& flags) {
   if (flags.execute_concurrency < 1 || flags.execute_concurrency > kMost) {
     return Wrong("--execute-concurrency", fmt::format("must be from 1 to {}", kMost));
   }
-  if (flags.actuation_paused && flags.dry_run) return Wrong("--dry-run", "leave it out: --actuation-paused is stricter");
+  if (flags.actuation_paused && flags.dry_run)
+    return Wrong("--dry-run", "leave it out: --actuation-paused is stricter");
   config.epoch_at_least = flags.epoch_at_least;
   config.max_actions_per_cycle = flags.max_actions_per_cycle;
   config.execute_concurrency = static_cast<int32_t>(flags.execute_concurrency);
@@ -226,7 +229,8 @@ Result<int> Serve(const Flags& flags, const host::BuildInfo& build) {
                              .coordinator_addr = flags.coordinator_addr,
                              .build = build};
   if (flags.data_dir.empty()) return InvalidArgument("--data-dir is missing; name a directory for the shard's state");
-  if (flags.provider_addr.empty()) return InvalidArgument("--provider-addr is missing; name the HOST:PORT of a provider");
+  if (flags.provider_addr.empty())
+    return InvalidArgument("--provider-addr is missing; name the HOST:PORT of a provider");
   constexpr uint64_t kMostWorkers = 256;
   if (flags.phase1_workers < 1 || flags.phase1_workers > kMostWorkers) {
     return InvalidArgument(fmt::format("--phase1-workers must be from 1 to {}", kMostWorkers));
@@ -276,7 +280,8 @@ void AddShard(CommandLine& app) {
       .Option("--surplus-hold", flags->surplus_hold, "How long a cluster keeps a machine that nobody claims")
       .Option("--release-hold", flags->release_hold, "How long idle machines are kept, by type")
       .Option("--max-actions-per-cycle", flags->max_actions_per_cycle, "Most actions begun in a cycle; 0 is no limit")
-      .Option("--reclaim-cap-fraction", flags->reclaim_cap_fraction, "Most of a cluster's machines reclaimed in a cycle")
+      .Option("--reclaim-cap-fraction", flags->reclaim_cap_fraction,
+              "Most of a cluster's machines reclaimed in a cycle")
       .Option("--reclaim-budget", flags->reclaim_budget, "Most of a cluster's machines reclaimed in a span of time")
       .Flag("--empty-rollup-guard,!--no-empty-rollup-guard", flags->empty_rollup_guard,
             "Hold roll-ups that suddenly want next to nothing; on unless switched off")
@@ -291,7 +296,8 @@ void AddShard(CommandLine& app) {
       .Option("--audit-rotate", flags->audit_rotate, "Size at which a new audit log is begun; five old ones are kept")
       .Path("--journal", flags->journal, "Directory for what the core saw, for muster replay")
       .Option("--coordinator-addr", flags->coordinator_addr, "HOST:PORT of the coordinator; none unless given")
-      .Option("--advertise-addr", flags->advertise_addr, "Address told to the coordinator; that of --listen unless given")
+      .Option("--advertise-addr", flags->advertise_addr,
+              "Address told to the coordinator; that of --listen unless given")
       .Option("--coordinator-heartbeat-interval", flags->heartbeat, "How often the shard reports")
       .Option("--epoch-at-least", flags->epoch_at_least, "After lost state: an epoch higher than any before")
       .Choice("--log-level", flags->log_level, {"debug", "info", "warn", "error"}, "Lowest level that is logged");

@@ -16,6 +16,8 @@ void AddProvider(CommandLine& app);
 void AddShard(CommandLine& app);
 void AddConformance(CommandLine& app);
 void AddFleet(CommandLine& app);
+void AddExplain(CommandLine& app);
+void AddRollup(CommandLine& app);
 
 inline void AddVerbs(CommandLine& app) {
   AddDecide(app);
@@ -23,6 +25,8 @@ inline void AddVerbs(CommandLine& app) {
   AddShard(app);
   AddProvider(app);
   AddFleet(app);
+  AddExplain(app);
+  AddRollup(app);
   AddConformance(app);
   AddSim(app);
   AddBench(app);

@@ -221,4 +221,14 @@ Result<WallTime> ParseWallTime(std::string_view text) {
   return WallTime(Duration(seconds * kSecond + nanos));
 }
 
+std::string FormatWallTime(WallTime time) {
+  const std::chrono::sys_time<Duration> instant(time.time_since_epoch());
+  const auto day = std::chrono::floor<std::chrono::days>(instant);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(std::chrono::floor<std::chrono::milliseconds>(instant - day));
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), clock.hours().count(),
+                     clock.minutes().count(), clock.seconds().count(), clock.subseconds().count());
+}
+
 }  // namespace muster::model

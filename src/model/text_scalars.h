@@ -24,5 +24,7 @@ std::string FormatDuration(Duration duration);
 
 // RFC 3339 ("2026-01-31T08:00:00Z", "...T08:00:00.25+02:00") or whole seconds since 1970; up to the year 2261.
 Result<WallTime> ParseWallTime(std::string_view text);
+// RFC 3339 in UTC, to the millisecond: "2026-01-31T08:00:00.250Z".
+std::string FormatWallTime(WallTime time);
 
 }  // namespace muster::model

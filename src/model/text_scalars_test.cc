@@ -112,4 +112,12 @@ TEST(ParseWallTime, SaysWhatIsWrong) {
 }
 
 }  // namespace
+TEST(FormatWallTime, IsReadBack) {
+  for (const char* text : {"1970-01-01T00:00:00.000Z", "2026-02-28T23:59:59.250Z", "2024-02-29T08:00:00.007Z"}) {
+    const auto time = ParseWallTime(text);
+    ASSERT_TRUE(time) << time.error().ToString();
+    EXPECT_EQ(FormatWallTime(*time), text);
+  }
+}
+
 }  // namespace muster::model

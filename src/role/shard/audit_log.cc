@@ -20,8 +20,9 @@ namespace {
 constexpr Duration kRetry = 1s;  // after a disk refused
 
 Status Failure(const std::filesystem::path& path, std::string_view what, int error) {
-  return {Code::kFailedPrecondition, fmt::format("audit log {}: cannot {}: {}; check the path, its permissions and space",
-                                                 path.string(), what, std::generic_category().message(error))};
+  return {Code::kFailedPrecondition,
+          fmt::format("audit log {}: cannot {}: {}; check the path, its permissions and space", path.string(), what,
+                      std::generic_category().message(error))};
 }
 
 std::filesystem::path Numbered(const std::filesystem::path& path, int number) {
@@ -31,7 +32,7 @@ std::filesystem::path Numbered(const std::filesystem::path& path, int number) {
 Result<std::pair<int, uint64_t>> OpenForAppend(const std::filesystem::path& path) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (fd < 0) return std::unexpected(Failure(path, "open it", errno));
-  struct stat info {};
+  struct stat info{};
   if (fstat(fd, &info) != 0) {
     const Status status = Failure(path, "read its size", errno);
     close(fd);

@@ -1,10 +1,10 @@
 // AuditLog: what a shard decided and what became of it, as lines of JSON in a file that only grows. When the file has
 // grown to `rotate_bytes` it is renamed to FILE.1 (that to FILE.2, ...) and a new one begun; `keep` old ones stay.
 //
-// Lines are written and synced by a thread of its own, so that no disk holds up the loop. Sync marks the end of a cycle:
-// what was appended before is durable soon after. A disk that refuses is tried again with the next line or Sync;
-// meanwhile status() says why, and lines wait in memory, up to `most_waiting` of them. How many were lost beyond that is
-// written into the log when it works again.
+// Lines are written and synced by a thread of its own, so that no disk holds up the loop. Sync marks the end of a
+// cycle: what was appended before is durable soon after. A disk that refuses is tried again with the next line or Sync;
+// meanwhile status() says why, and lines wait in memory, up to `most_waiting` of them. How many were lost beyond that
+// is written into the log when it works again.
 //
 // Thread-safety: all functions may be called from any thread.
 #pragma once

@@ -61,9 +61,10 @@ Status LocalShard::Start() {
   const std::filesystem::path file = options_.data_dir / kStateFile;
   const auto with_advice = [&](const Status& status) {
     if (status.code() != Code::kDataLoss) return status;
-    return Status(Code::kDataLoss, fmt::format("{}; or move {} away and start with --epoch-at-least N, N higher than any "
-                                               "epoch the shard had",
-                                               status.message(), file.string()));
+    return Status(Code::kDataLoss,
+                  fmt::format("{}; or move {} away and start with --epoch-at-least N, N higher than any "
+                              "epoch the shard had",
+                              status.message(), file.string()));
   };
   auto persist = host::SqlitePersist::Open(file, std::string(Core::kName));
   if (!persist) return with_advice(persist.error());

@@ -1,6 +1,6 @@
-// LocalShard: a shard in this process: the core on its threads, its own state in a directory, its partners behind ports.
-// To clusters' streams it is a contract::SessionPort, to operators a contract::ShardPort; the role puts gRPC services
-// in front of both, tests and benchmarks call directly.
+// LocalShard: a shard in this process: the core on its threads, its own state in a directory, its partners behind
+// ports. To clusters' streams it is a contract::SessionPort, to operators a contract::ShardPort; the role puts gRPC
+// services in front of both, tests and benchmarks call directly.
 //
 // Thread-safety: the ports may be called from any thread once Start came back; Start and Stop from one.
 #pragma once
@@ -41,7 +41,7 @@ struct LocalOptions {
 
 // What the shell of a shard wants to know. Called on the loop's thread; returns at once.
 struct LocalEvents {
-  std::function<void(Duration)> cycle_ended = [](Duration) {};  // how long the step took that decided
+  std::function<void(Duration)> cycle_ended = [](Duration) {};        // how long the step took that decided
   std::function<void(const Status&)> stopped = [](const Status&) {};  // it does nothing more, and why
 };
 
@@ -93,11 +93,11 @@ class LocalShard final : public contract::ShardPort,
   std::unique_ptr<host::JournalWriter> journal_;
 
   std::mutex mu_;
-  bool stopping_ = false;                                                                    // guarded by mu_
-  std::unordered_map<contract::RequestId, Answer> waiting_;                                  // guarded by mu_
-  contract::RequestId last_request_ = 0;                                                     // guarded by mu_
+  bool stopping_ = false;                                                                  // guarded by mu_
+  std::unordered_map<contract::RequestId, Answer> waiting_;                                // guarded by mu_
+  contract::RequestId last_request_ = 0;                                                   // guarded by mu_
   std::unordered_map<contract::SessionId, std::shared_ptr<contract::SessionSink>> sinks_;  // guarded by mu_
-  contract::SessionId last_session_ = 0;                                                     // guarded by mu_
+  contract::SessionId last_session_ = 0;                                                   // guarded by mu_
 
   std::unique_ptr<host::ThreadHost<Core>> host_;
 };

@@ -110,9 +110,9 @@ void ShardMetrics::Update(const Snapshot& snapshot) {
   Raise("bigfleet_shard_reclaims_capped_total", "Times a cluster could not be made to give up more.", {},
         counters.reclaims_capped);
   Raise("bigfleet_shard_idle_releases_total", "Machines given back.", {}, counters.idle_releases);
-  for (const auto& [event, count] : {std::pair{"installed", counters.sessions_installed},
-                                     std::pair{"removed", counters.sessions_removed},
-                                     std::pair{"replaced", counters.sessions_replaced}}) {
+  for (const auto& [event, count] :
+       {std::pair{"installed", counters.sessions_installed}, std::pair{"removed", counters.sessions_removed},
+        std::pair{"replaced", counters.sessions_replaced}}) {
     Raise("bigfleet_shard_session_lifecycle_total", "Sessions by what became of them.", {{"event", event}}, count);
   }
   Raise("muster_shard_list_failures_total", "Lists that the provider did not answer.", {}, counters.list_failures);

@@ -1,6 +1,6 @@
-// ShardMetrics: what a shard shows of itself, as Prometheus series. Names and labels that begin with bigfleet_shard_ are
-// those that dashboards and alerts of this protocol already know; ours begin with muster_shard_. docs/operating.md has
-// the table.
+// ShardMetrics: what a shard shows of itself, as Prometheus series. Names and labels that begin with bigfleet_shard_
+// are those that dashboards and alerts of this protocol already know; ours begin with muster_shard_. docs/operating.md
+// has the table.
 //
 // Thread-safety: all functions may be called from any thread.
 #pragma once
@@ -39,8 +39,8 @@ class ShardMetrics {
   metrics::Counter& rollups_replaced_;
   metrics::Counter& identity_rejected_;
   std::mutex mu_;
-  std::set<std::string> quarantined_;    // guarded by mu_: clusters that have a series
-  std::set<std::string> by_priority_;    // guarded by mu_: priorities that have one
+  std::set<std::string> quarantined_;  // guarded by mu_: clusters that have a series
+  std::set<std::string> by_priority_;  // guarded by mu_: priorities that have one
 };
 
 }  // namespace muster::shard

@@ -1,0 +1,60 @@
+// `muster explain`: why a running shard does with a machine or a need what it does.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/ask.h"
+#include "cli/verbs.h"
+#include "contract/shard.h"
+#include "host/json_object.h"
+
+namespace muster::cli {
+namespace {
+
+struct Flags {
+  ShardFlags shard;
+  std::string machine;
+  contract::NeedRef need;
+};
+
+Result<int> Show(const ShardFlags& flags, contract::Explain question) {
+  MUSTER_ASSIGN_OR_RETURN(const contract::Explained reply,
+                          AskShardFor<contract::Explained>(flags, std::move(question)));
+  if (flags.output == "json") {
+    for (const std::string& line : reply.lines) {
+      Print(host::JsonObject().Add("cycle", reply.cycle).Add("line", line).Take() + "\n");
+    }
+    return kOk;
+  }
+  Print(fmt::format("cycle {}\n", reply.cycle));
+  for (const std::string& line : reply.lines) Print(line + "\n");
+  return kOk;
+}
+
+}  // namespace
+
+void AddExplain(CommandLine& app) {
+  Verb explain = app.AddVerb("explain", "Say why a machine is where it is, or why a need is short");
+  explain.Example("muster explain machine sim-m-17");
+
+  const auto machine = std::make_shared<Flags>();
+  Verb of_machine = explain.AddVerb("machine", "Why a machine is where it is");
+  of_machine.Argument("ID", machine->machine, "Id of the machine");
+  AddShardFlags(of_machine, machine->shard);
+  of_machine.Example("muster explain machine sim-m-17").Run([machine] {
+    return Show(machine->shard, contract::Explain{.subject = machine->machine});
+  });
+
+  const auto need = std::make_shared<Flags>();
+  Verb of_need = explain.AddVerb("need", "Why a need is or is not satisfied");
+  of_need.Argument("ID", need->need.fingerprint, "Fingerprint of the need, as muster fleet needs -o wide shows it")
+      .Option("--cluster", need->need.cluster_id, "Its cluster")
+      .Option("--group", need->need.group, "Its group, if it has one");
+  AddShardFlags(of_need, need->shard);
+  of_need.Example("muster explain need --cluster blue 'p=1000|ipb=1|rpb=1|reqs=|spr='").Run([need]() -> Result<int> {
+    if (need->need.cluster_id.empty()) return InvalidArgument("--cluster is missing; name the cluster of the need");
+    return Show(need->shard, contract::Explain{.subject = need->need});
+  });
+}
+
+}  // namespace muster::cli
