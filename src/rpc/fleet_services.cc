@@ -1,0 +1,173 @@
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+#include "bigfleet/v1alpha1/shardread.grpc.pb.h"
+#include "muster/v1/fleet.grpc.pb.h"
+#include "rpc/channel.h"
+#include "rpc/row_stream.h"
+#include "rpc/shard_conversion.h"
+#include "rpc/shard_services.h"
+#include "rpc/worker.h"
+
+namespace muster::rpc {
+namespace {
+
+namespace pb = bigfleet::v1alpha1;
+
+constexpr size_t kShortList = 256;  // takes less than a millisecond to encode
+
+template <class Reply>
+Reply& Expect(contract::ShardReply& answer) {
+  auto* reply = std::get_if<Reply>(&answer);
+  MUSTER_CHECK(reply != nullptr, "the port answered with the reply of another request");
+  return *reply;
+}
+
+// Asks for a list and streams it: `rows(reply)` gives the function that fills one row after the other. The first is
+// made on a thread of `encoders`, never on the one that answers.
+template <class Reply, class Row, class WireRequest, class Rows>
+grpc::ServerWriteReactor<Row>* StreamRows(contract::ShardPort& shard, Worker& encoders, const WireRequest& wire,
+                                          const Rows& rows) {
+  auto* stream = new RowStream<Row>;  // frees itself
+  auto request = FromWire(wire);
+  if (!request) {
+    stream->Fail(request.error());
+    return stream;
+  }
+  shard.Ask(*std::move(request), [&encoders, stream, rows](Result<contract::ShardReply> answer) {
+    if (!answer) return stream->Fail(answer.error());
+    const auto reply = std::make_shared<Reply>(std::move(Expect<Reply>(*answer)));
+    encoders.Post([stream, rows, reply] { stream->Begin(rows(reply)); });
+  });
+  return stream;
+}
+
+// Both services have it, in frames of their own.
+template <class Frame>
+grpc::ServerWriteReactor<Frame>* StreamNeeds(contract::ShardPort& shard, Worker& encoders,
+                                             const pb::InspectNeedsRequest& wire) {
+  return StreamRows<contract::NeedsInspected, Frame>(
+      shard, encoders, wire, [](const std::shared_ptr<contract::NeedsInspected>& reply) {
+        return [reply, begun = false, at = size_t{0}](Frame& frame) mutable {
+          if (!std::exchange(begun, true)) {
+            ToWire(*reply, *frame.mutable_header());
+            return true;
+          }
+          if (at == reply->needs.size()) return false;
+          ToWire(reply->needs[at++], *frame.mutable_need());
+          return true;
+        };
+      });
+}
+
+class ShardReadService final : public pb::ShardRead::CallbackService {
+ public:
+  explicit ShardReadService(contract::ShardPort& shard) : shard_(shard), encoders_(1) {}
+
+ private:
+  grpc::ServerWriteReactor<pb::InspectNeedsResponse>* InspectNeeds(grpc::CallbackServerContext* /*context*/,
+                                                                   const pb::InspectNeedsRequest* request) override {
+    return StreamNeeds<pb::InspectNeedsResponse>(shard_, encoders_, *request);
+  }
+
+  contract::ShardPort& shard_;
+  Worker encoders_;
+};
+
+class FleetService final : public v1::Fleet::CallbackService {
+ public:
+  explicit FleetService(contract::ShardPort& shard) : shard_(shard), encoders_(1) {}
+
+ private:
+  using Context = grpc::CallbackServerContext;
+  using Reactor = grpc::ServerUnaryReactor;
+
+  grpc::ServerWriteReactor<v1::InspectNeedsResponse>* InspectNeeds(Context* /*context*/,
+                                                                   const pb::InspectNeedsRequest* request) override {
+    return StreamNeeds<v1::InspectNeedsResponse>(shard_, encoders_, *request);
+  }
+  grpc::ServerWriteReactor<v1::MachineView>* ListMachines(Context* /*context*/,
+                                                          const v1::ListMachinesRequest* request) override {
+    return StreamRows<contract::MachinesListed, v1::MachineView>(
+        shard_, encoders_, *request, [](const std::shared_ptr<contract::MachinesListed>& reply) {
+          return [reply, at = size_t{0}](v1::MachineView& row) mutable {
+            if (at == reply->machines.size()) return false;
+            ToWire(reply->machines[at++], row);
+            return true;
+          };
+        });
+  }
+  Reactor* ListActions(Context* context, const v1::ListActionsRequest* request,
+                       v1::ListActionsResponse* reply) override {
+    return Serve<contract::ActionsListed>(*context, *request, *reply);
+  }
+  Reactor* ListClusters(Context* context, const v1::ListClustersRequest* request,
+                        v1::ListClustersResponse* reply) override {
+    return Serve<contract::ClustersListed>(*context, *request, *reply);
+  }
+  Reactor* Explain(Context* context, const v1::ExplainRequest* request, v1::ExplainResponse* reply) override {
+    return Serve<contract::Explained>(*context, *request, *reply);
+  }
+  Reactor* SetActuation(Context* context, const v1::SetActuationRequest* request,
+                        v1::SetActuationResponse* reply) override {
+    return Serve<contract::ActuationSet>(*context, *request, *reply);
+  }
+  Reactor* RepairMachine(Context* context, const v1::RepairMachineRequest* request,
+                         v1::RepairMachineResponse* reply) override {
+    return Serve<contract::OrderTaken>(*context, *request, *reply);
+  }
+  Reactor* ForgetMachine(Context* context, const v1::ForgetMachineRequest* request,
+                         v1::ForgetMachineResponse* reply) override {
+    return Serve<contract::OrderTaken>(*context, *request, *reply);
+  }
+
+  // gRPC keeps the context and the reply until Finish, which happens in the port's answer.
+  template <class Reply, class WireRequest, class WireReply>
+  Reactor* Serve(Context& context, const WireRequest& wire, WireReply& wire_reply) {
+    Reactor* reactor = context.DefaultReactor();
+    auto request = FromWire(wire);
+    if (!request) {
+      reactor->Finish(ToGrpc(request.error()));
+      return reactor;
+    }
+    shard_.Ask(*std::move(request), [this, reactor, &wire_reply](Result<contract::ShardReply> answer) {
+      if (!answer) return reactor->Finish(ToGrpc(answer.error()));
+      Encode(reactor, Expect<Reply>(*answer), wire_reply);
+    });
+    return reactor;
+  }
+
+  template <class Reply, class WireReply>
+  void Encode(Reactor* reactor, Reply& reply, WireReply& wire_reply) {
+    if constexpr (requires { reply.actions; }) {
+      if (reply.actions.size() > kShortList) {
+        encoders_.Post([reactor, &wire_reply, reply = std::move(reply)] {
+          ToWire(reply, wire_reply);
+          reactor->Finish(grpc::Status::OK);
+        });
+        return;
+      }
+    }
+    ToWire(reply, wire_reply);
+    reactor->Finish(grpc::Status::OK);
+  }
+
+  contract::ShardPort& shard_;
+  Worker encoders_;
+};
+
+}  // namespace
+
+std::shared_ptr<grpc::Service> MakeShardReadService(contract::ShardPort& shard) {
+  return std::make_shared<ShardReadService>(shard);
+}
+
+std::shared_ptr<grpc::Service> MakeFleetService(contract::ShardPort& shard) {
+  return std::make_shared<FleetService>(shard);
+}
+
+}  // namespace muster::rpc
