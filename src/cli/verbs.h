@@ -17,9 +17,11 @@ void AddShard(CommandLine& app);
 void AddConformance(CommandLine& app);
 void AddFleet(CommandLine& app);
 void AddExplain(CommandLine& app);
+void AddUp(CommandLine& app);
 void AddRollup(CommandLine& app);
 
 inline void AddVerbs(CommandLine& app) {
+  AddUp(app);
   AddDecide(app);
   AddServe(app);
   AddShard(app);

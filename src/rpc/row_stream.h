@@ -29,8 +29,7 @@ class RowStream final : public grpc::ServerWriteReactor<Row> {
   void WriteNext() {
     row_.Clear();
     if (!next_(row_)) return this->Finish(grpc::Status::OK);
-    // Small rows go out many at a time.
-    this->StartWrite(&row_, grpc::WriteOptions().set_buffer_hint());
+    this->StartWrite(&row_);
   }
   void OnWriteDone(bool ok) override {
     if (!ok) return this->Finish(grpc::Status::CANCELLED);
