@@ -9,6 +9,7 @@
 #include "cli/verbs.h"
 #include "core/counter/counter.h"
 #include "core/provider/provider.h"
+#include "core/shard/shard.h"
 
 namespace muster::cli {
 namespace {
@@ -45,6 +46,7 @@ Result<int> ReplayAny(const Flags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const std::string name, host::JournalCoreName(flags.directory));
   if (name == counter::Core::kName) return Replay<counter::Core>(flags);
   if (name == provider::Core::kName) return Replay<provider::Core>(flags);
+  if (name == shard::Core::kName) return Replay<shard::Core>(flags);
   return Error(Code::kUnimplemented,
                fmt::format("{} is a journal of '{}', which this build does not know", flags.directory, name));
 }

@@ -76,6 +76,17 @@ std::string Process::WaitForErrorLine(const std::string& text) {
 
 void Process::Signal(int number) const { kill(pid_, number); }
 
+bool Process::Ended() {
+  while (out_.open || err_.open) {
+    std::array<pollfd, 2> fds = {pollfd{out_.open ? out_.fd : -1, POLLIN, 0},
+                                 pollfd{err_.open ? err_.fd : -1, POLLIN, 0}};
+    if (poll(fds.data(), fds.size(), 0) <= 0) return false;
+    if (fds[0].revents != 0) out_.ReadSome();
+    if (fds[1].revents != 0) err_.ReadSome();
+  }
+  return true;
+}
+
 int Process::Wait() {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (Pump(deadline)) continue;

@@ -22,6 +22,9 @@ class Process {
   // The next line of standard error that contains `text`. Empty if the program ends or the deadline passes before.
   std::string WaitForErrorLine(const std::string& text);
   void Signal(int number) const;
+  // Whether it has closed its outputs, as a program does that ends. Takes in what it has written so far, which keeps a
+  // talkative one from waiting for its reader.
+  bool Ended();
   // Waits for the end: the exit code, or 128 + the number of the signal that ended it. -1 after the deadline.
   int Wait();
 
