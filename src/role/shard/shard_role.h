@@ -48,7 +48,8 @@ struct RoleOptions {
   size_t workers = 1;
   Config config;
   host::BuildInfo build;
-  // The shard must not go on (another one has its name, or its state is lost): called once, from a thread of its own.
+  std::function<void(Duration)> cycle_ended = [](Duration) {};  // as LocalEvents
+  // The shard must not go on (another one has its name, or its state is lost): called once, on the loop's thread.
   std::function<void(const Status&)> failed = [](const Status&) {};
 };
 
@@ -63,6 +64,7 @@ class ShardRole final : public host::Role {
   // Where it listens, once started.
   host::Address listen_address() const { return rpc_.address(); }
   host::Address metrics_address() const { return ops_.address(); }
+  std::shared_ptr<const Snapshot> View() const { return shard_->View(); }
 
  private:
   Status StartShard();
