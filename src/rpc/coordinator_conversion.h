@@ -1,6 +1,6 @@
-// Between the messages of Coordinator.ReportShard and the contract's types, as a shard needs them: it writes reports and
-// reads instructions. Neither can fail: what an instruction says is for the shard to accept or refuse by its id, and
-// one of a kind that this build does not know comes through as std::monostate.
+// Between the messages of Coordinator.ReportShard and the contract's types, as a shard needs them: it writes reports
+// and reads instructions. Neither can fail: what an instruction says is for the shard to accept or refuse by its id,
+// and one of a kind that this build does not know comes through as std::monostate.
 //
 // Thread-safety: functions without state.
 #pragma once

@@ -1,7 +1,7 @@
 // OpenCalls: the calls that a client has under way to one server, so that none outlives the client.
 //
-// Thread-safety: any thread may begin a call. Answers run on gRPC's threads, also while this is destroyed, which cancels
-// what is open and waits for it.
+// Thread-safety: any thread may begin a call. Answers run on gRPC's threads, also while this is destroyed, which
+// cancels what is open and waits for it.
 #pragma once
 
 #include <fmt/format.h>

@@ -38,10 +38,10 @@ class SendQueue {
  private:
   const SendQueueLimits limits_;
   std::deque<contract::ShardMessage> queue_;
-  uint64_t sent_ = 0;                                // messages popped: the number of the front one
+  uint64_t sent_ = 0;                                 // messages popped: the number of the front one
   std::unordered_map<std::string, uint64_t> places_;  // of updates here, by key: their number
-  size_t messages_ = 0;                              // without a key
-  size_t bytes_ = 0;                                 // of these
+  size_t messages_ = 0;                               // without a key
+  size_t bytes_ = 0;                                  // of these
 };
 
 }  // namespace muster::rpc

@@ -28,8 +28,8 @@ class GrpcSessionClient final : public SessionClient, grpc::ClientBidiReactor<pb
   GrpcSessionClient(std::string target, const std::shared_ptr<grpc::Channel>& channel, contract::Hello hello,
                     SessionHandler& handler)
       : target_(std::move(target)), handler_(handler), stub_(pb::Shard::NewStub(channel)) {
-    AddHold();
     stub_->async()->Session(&context_, this);
+    AddHold();
     StartRead(&in_);
     StartCall();
     Send(std::move(hello));

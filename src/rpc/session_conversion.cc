@@ -183,8 +183,7 @@ Result<contract::ReclaimAck> TakeReclaimAck(pb::ReclaimAck& wire) {
     return Refuse(kPath, "instruction_id", "missing; repeat that of the instruction");
   }
   MUSTER_ASSIGN_OR_RETURN(const int32_t started, CountFromWire(wire.nodes_started(), kPath, "nodes_started"));
-  return contract::ReclaimAck{.instruction_id = std::move(*wire.mutable_instruction_id()),
-                              .nodes_started = started};
+  return contract::ReclaimAck{.instruction_id = std::move(*wire.mutable_instruction_id()), .nodes_started = started};
 }
 
 Result<contract::ShardMessage> TakeShardMessage(pb::ShardMessage& wire) {

@@ -146,9 +146,9 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     if (!hello) return Close(hello.error());
     if (caller_ && caller_->id != hello->cluster_id) {
       shared_.events.identity_rejected();
-      return Close({Code::kPermissionDenied,
-                    fmt::format("hello.cluster_id: {} may not speak for cluster {}",
-                                model::Quoted(caller_->ToString()), model::Quoted(hello->cluster_id))});
+      return Close(
+          {Code::kPermissionDenied, fmt::format("hello.cluster_id: {} may not speak for cluster {}",
+                                                model::Quoted(caller_->ToString()), model::Quoted(hello->cluster_id))});
     }
     greeted_ = true;
     cluster_ = hello->cluster_id;

@@ -175,22 +175,20 @@ class ShardClient final : public contract::ShardPort {
   void Start(const Request& request, Duration timeout, Answer done, const Call& call) {
     WireRequest wire;
     ToWire(request, wire);
-    calls_.Unary<WireReply>(
-        std::move(wire), timeout, call,
-        [this, done = Explained(std::move(done))](const Status& status, WireReply& reply) {
-          if (!status.ok()) return done(std::unexpected(status));
-          auto taken = TakeReply(reply);
-          if (!taken) return done(std::unexpected(BadAnswer(calls_, taken.error())));
-          done(*std::move(taken));
-        });
+    calls_.Unary<WireReply>(std::move(wire), timeout, call,
+                            [this, done = Explained(std::move(done))](const Status& status, WireReply& reply) {
+                              if (!status.ok()) return done(std::unexpected(status));
+                              auto taken = TakeReply(reply);
+                              if (!taken) return done(std::unexpected(BadAnswer(calls_, taken.error())));
+                              done(*std::move(taken));
+                            });
   }
 
   // The answer, with a word about shards that cannot give it.
   Answer Explained(Answer done) const {
     return [this, done = std::move(done)](Result<contract::ShardReply> reply) {
       if (reply || reply.error().code() != Code::kUnimplemented) return done(std::move(reply));
-      done(Error(Code::kUnimplemented,
-                 fmt::format("{} is of another make: it cannot be asked this", calls_.server())));
+      done(Error(Code::kUnimplemented, fmt::format("{} is of another make: it cannot be asked this", calls_.server())));
     };
   }
 

@@ -59,7 +59,8 @@ void ToWire(const contract::SetActuation& request, v1::SetActuationRequest& wire
 void ToWire(const contract::RepairMachine& request, v1::RepairMachineRequest& wire);
 void ToWire(const contract::ForgetMachine& request, v1::ForgetMachineRequest& wire);
 
-// Rows of streamed answers. A view of ShardRead does not say whether its cluster has a session: it is taken to have one.
+// Rows of streamed answers. A view of ShardRead does not say whether its cluster has a session: it is taken to have
+// one.
 Result<contract::NeedView> TakeView(bigfleet::v1alpha1::NeedView& wire, std::string_view path, ProfileTable& profiles);
 Result<contract::NeedView> TakeView(v1::NeedView& wire, std::string_view path, ProfileTable& profiles);
 Result<contract::MachineView> TakeView(v1::MachineView& wire, std::string_view path);

@@ -102,8 +102,6 @@ std::string Readable(std::string text) {
   }
 }
 
-model::Reason ReasonFromWire(std::string_view name) {
-  return model::FindReason(name).value_or(model::Reason::kNone);
-}
+model::Reason ReasonFromWire(std::string_view name) { return model::FindReason(name).value_or(model::Reason::kNone); }
 
 }  // namespace muster::rpc

@@ -55,8 +55,8 @@ Result<model::Resources> ResourcesFromWire(const WireMap& wire, std::string_view
 void WriteResources(const model::Resources& resources, WireMap& wire);
 void WriteResources(const model::Resources& resources, bigfleet::v1alpha1::Resources& wire);
 
-// Operator 0 is taken, and matches nothing. One without a number on the wire (Gt, Lt) is written as ours, and refused by
-// whoever reads it.
+// Operator 0 is taken, and matches nothing. One without a number on the wire (Gt, Lt) is written as ours, and refused
+// by whoever reads it.
 Result<std::vector<model::Requirement>> RequirementsFromWire(const WireRequirements& wire, std::string_view path);
 void WriteRequirements(const std::vector<model::Requirement>& requirements, WireRequirements& wire);
 
