@@ -16,6 +16,7 @@
 #include "base/codec.h"
 #include "bigfleet/v1alpha1/provider.pb.h"
 #include "core/provider/provider.h"
+#include "refusal.h"
 #include "rpc/provider_conversion.h"
 
 namespace {
@@ -32,11 +33,6 @@ std::vector<contract::Slot> Slots() {
   slots[2].machine.host = {.provider = "p", .ref = "h"};
   slots[2].deletable = false;
   return slots;
-}
-
-void CheckRefusal(const Status& status) {
-  MUSTER_CHECK(status.code() == Code::kInvalidArgument && status.message().contains(": "), "{}", status.ToString());
-  for (const char c : status.message()) MUSTER_CHECK(static_cast<unsigned char>(c) >= 0x20, "a control character");
 }
 
 class Provider {

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "bigfleet/v1alpha1/provider.pb.h"
+#include "rpc/wire_for_test.h"
 
 namespace muster::rpc {
 namespace {
@@ -32,16 +33,6 @@ model::Machine FullMachine() {
           .cluster = "c-1",
           .shard_metadata = kMetadata,
           .last_error = "none so far"};
-}
-
-// Through the bytes of the wire.
-template <class Wire>
-Wire OverTheWire(const Wire& wire) {
-  std::string bytes;
-  EXPECT_TRUE(wire.SerializeToString(&bytes));
-  Wire read;
-  EXPECT_TRUE(read.ParseFromString(bytes));
-  return read;
 }
 
 template <class Wire, class Request>
