@@ -190,6 +190,33 @@ bool DecodeAlternative(Reader& reader, size_t index, V& value) {
   }
 }
 
+// Keys in any other order than the encoder's would be a second spelling of the same container.
+template <class T>
+bool DecodeContainer(Reader& reader, T& value) {
+  size_t count = 0;
+  if (!reader.Count(count)) return false;
+  value.clear();
+  for (size_t i = 0; i < count; ++i) {
+    if constexpr (Map<T>) {
+      typename T::key_type key{};
+      typename T::mapped_type mapped{};
+      if (!Decode(reader, key) || !Decode(reader, mapped)) return false;
+      if (!value.empty() && !value.key_comp()(value.rbegin()->first, key)) return false;
+      value.emplace_hint(value.end(), std::move(key), std::move(mapped));
+    } else if constexpr (Set<T>) {
+      typename T::key_type key{};
+      if (!Decode(reader, key)) return false;
+      if (!value.empty() && !value.key_comp()(*value.rbegin(), key)) return false;
+      value.emplace_hint(value.end(), std::move(key));
+    } else {
+      typename T::value_type item{};
+      if (!Decode(reader, item)) return false;
+      value.push_back(std::move(item));
+    }
+  }
+  return true;
+}
+
 }  // namespace internal
 
 template <class T>
@@ -243,40 +270,8 @@ bool Decode(Reader& reader, T& value) {
     return Decode(reader, value.emplace());
   } else if constexpr (internal::IsPair<T>::value) {
     return Decode(reader, value.first) && Decode(reader, value.second);
-  } else if constexpr (internal::Map<T>) {
-    size_t count = 0;
-    if (!reader.Count(count)) return false;
-    value.clear();
-    for (size_t i = 0; i < count; ++i) {
-      typename T::key_type key{};
-      typename T::mapped_type mapped{};
-      if (!Decode(reader, key) || !Decode(reader, mapped)) return false;
-      // Keys in any other order than the encoder's would be a second spelling of the same map.
-      if (!value.empty() && !value.key_comp()(value.rbegin()->first, key)) return false;
-      value.emplace_hint(value.end(), std::move(key), std::move(mapped));
-    }
-    return true;
-  } else if constexpr (internal::Set<T>) {
-    size_t count = 0;
-    if (!reader.Count(count)) return false;
-    value.clear();
-    for (size_t i = 0; i < count; ++i) {
-      typename T::key_type key{};
-      if (!Decode(reader, key)) return false;
-      if (!value.empty() && !value.key_comp()(*value.rbegin(), key)) return false;
-      value.emplace_hint(value.end(), std::move(key));
-    }
-    return true;
-  } else if constexpr (internal::Sequence<T>) {
-    size_t count = 0;
-    if (!reader.Count(count)) return false;
-    value.clear();
-    for (size_t i = 0; i < count; ++i) {
-      typename T::value_type item{};
-      if (!Decode(reader, item)) return false;
-      value.push_back(std::move(item));
-    }
-    return true;
+  } else if constexpr (internal::Map<T> || internal::Set<T> || internal::Sequence<T>) {
+    return internal::DecodeContainer(reader, value);
   } else {
     static_assert(!sizeof(T), "give this type Fields()");
   }

@@ -1,4 +1,4 @@
-// The machine sections of a case file: short ways to say much. Used by case_file.cc alone.
+// The machine sections of a case file: short ways to say much. Scenarios of the simulator are written the same way.
 //
 // A machine of a case is a machine of the model (model/decode.h) with `type` (fields from the file's catalogue),
 // `count`, `boundFor` (whose it is), and what the shard remembers of it. Hosts are filled in.

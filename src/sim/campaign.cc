@@ -9,7 +9,9 @@
 namespace muster::sim {
 namespace {
 
-constexpr uint64_t kChunk = 64;  // seeds between two looks at whether to stop
+// Seeds between two looks at whether to stop: few at first, for most planted bugs are found soon.
+constexpr uint64_t kFirstChunk = 4;
+constexpr uint64_t kLargestChunk = 64;
 
 RunResult RunRepeatedly(const Scenario& scenario, uint64_t seed, uint32_t repeats) {
   RunResult first = scenario(seed);
@@ -29,9 +31,11 @@ CampaignReport RunCampaign(const Scenario& scenario, const CampaignOptions& opti
   CampaignReport report;
   Hasher combined;
   std::vector<RunResult> results;
+  uint64_t chunk = options.stop_at_failure ? kFirstChunk : kLargestChunk;
   while (report.seeds_run < options.seeds && !(options.stop_at_failure && !report.failures.empty())) {
     const uint64_t base = options.first_seed + report.seeds_run;
-    results.assign(std::min(kChunk, options.seeds - report.seeds_run), {});
+    results.assign(std::min(chunk, options.seeds - report.seeds_run), {});
+    chunk = std::min(2 * chunk, kLargestChunk);
     parallel.For(results.size(), [&](size_t i) { results[i] = RunRepeatedly(scenario, base + i, options.repeats); });
     for (size_t i = 0; i < results.size(); ++i) {
       const RunResult& run = results[i];

@@ -2,15 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/codec.h"
 #include "model/machine.h"
 
 namespace muster::sim {
 namespace {
-
-// Effects wait behind the disk, which may stall for two seconds and more than once: what was true when the core decided
-// may be over for so long when the call leaves.
-constexpr Duration kSlack = 7s;
-constexpr Duration kLogSlack = 4s;  // where it waits for one write only
 
 struct Transition {
   std::string machine;
@@ -31,43 +29,69 @@ std::optional<Transition> TransitionOf(const contract::ProviderRequest& request)
 
 }  // namespace
 
+void ShardJudge::Begins(const Who& who, const shard::Config& config, const contract::Recovered& rows, MonoTime now) {
+  reclaim_window_ = config.reclaim_window;
+  const auto check = [this](bool holds, const std::function<std::string()>& what) { Check(holds, what); };
+  lives_.erase(who.node);
+  lives_.emplace(who.node, std::pair(who.life, ShardLife(config, rows, confirmed_[who.node], now, check)));
+}
+
+void ShardJudge::Stepped(const Who& who, const shard::Core& core, Now now, const shard::Core::Event& event,
+                         std::span<const shard::Core::Effect> effects) {
+  auto& [life, judged] = lives_.at(who.node);
+  Check(life == who.life, [&] { return fmt::format("node {} lives twice", who.node); });
+  judged.Stepped(core, now, event, effects);
+  for (const shard::Core::Effect& effect : effects) {
+    const auto* audit = std::get_if<shard::Audit>(&effect);
+    if (audit != nullptr) CountReclaim(who, core, audit->action, now.mono);
+  }
+}
+
+void ShardJudge::CountReclaim(const Who& who, const shard::Core& core, const contract::ActionView& action,
+                              MonoTime now) {
+  if (action.kind != "Reclaim" || action.outcome != "pending") return;
+  const auto cluster = core.clusters().find(action.cluster_id);
+  Check(cluster != core.clusters().end() && cluster->second.accepted, [&] {
+    return fmt::format("{} is reclaimed from {}, whose demand is not known", action.machine_id, action.cluster_id);
+  });
+  if (who.zombie) return;
+  std::deque<Reclaimed>& reclaims = reclaims_[{who.node, action.cluster_id}];
+  // What an earlier life decided and did not live to write down has not happened.
+  std::erase_if(reclaims, [&](const Reclaimed& reclaimed) {
+    return now - reclaimed.when >= reclaim_window_ || (reclaimed.life != who.life && !reclaimed.durable);
+  });
+  reclaims.push_back({.when = now, .life = who.life});
+  // Clusters here are so small that their budget is one machine.
+  Check(reclaims.size() <= 1, [&] {
+    return fmt::format("{} loses {} machines within the window of its budget", action.cluster_id, reclaims.size());
+  });
+}
+
+void ShardJudge::Audited(const Who& who, const contract::ActionView& action) {
+  if (action.kind != "Reclaim" || action.outcome != "pending") return;
+  for (Reclaimed& reclaimed : reclaims_[{who.node, action.cluster_id}]) {
+    reclaimed.durable = reclaimed.durable || reclaimed.life == who.life;
+  }
+}
+
 void ShardJudge::Calls(const Who& who, const contract::ProviderRequest& request, const SimCluster* cluster,
-                       std::optional<MonoTime> session, MonoTime now) {
+                       const contract::Recovered& durable) {
   const auto transition = TransitionOf(request);
   if (!transition) return;
   const contract::FenceToken& fence = transition->fence;
-  const auto [owner, first] = epochs_.emplace(std::pair(fence.shard_id, fence.epoch), who);
-  Check(owner->second.node == who.node && owner->second.life == who.life,
+  const auto [owner, first] = epochs_.emplace(std::pair(fence.shard_id, fence.epoch), std::pair(who.node, who.life));
+  Check(owner->second == std::pair(who.node, who.life),
         [&] { return fmt::format("two lives of {} use epoch {}", fence.shard_id, fence.epoch); });
-  Check(fence.epoch > 0, [&] { return fmt::format("{} calls without an epoch", fence.shard_id); });
-  const auto fenced = fenced_.find(who);
-  Check(fenced == fenced_.end() || now - fenced->second < kLogSlack,
-        [&] { return fmt::format("{} goes on though it was fenced", fence.shard_id); });
-  const auto not_paused = [&](const std::string& name) {
-    const auto paused = paused_.find({who.node, name});
-    Check(paused == paused_.end() || now - paused->second < kSlack, [&] {
-      return fmt::format("{} moves {} though {} is paused", fence.shard_id, transition->machine,
-                         name.empty() ? "it" : name);
-    });
-  };
-  not_paused("");
-  if (cluster == nullptr) return;
-  not_paused(cluster->name());
-  Check(session && now - *session < kSlack, [&] {
-    return fmt::format("{} moves {} for {}, which has no session", fence.shard_id, transition->machine,
-                       cluster->name());
+  int64_t& highest = highest_[fence.shard_id];
+  highest = std::max(highest, fence.epoch);
+  const auto stored = durable.find(std::string(shard::kEpochKey));
+  Check(stored != durable.end() && stored->second == codec::ToBytes(fence.epoch),
+        [&] { return fmt::format("{} calls with epoch {}, which is not on its disk", fence.shard_id, fence.epoch); });
+  const auto* configure = std::get_if<contract::ConfigureRequest>(&request);
+  if (configure == nullptr) return;
+  Check(cluster != nullptr && cluster->Gave(configure->bootstrap_blob), [&] {
+    return fmt::format("{} is bound with a blob that {} never gave", transition->machine, configure->cluster_id);
   });
-  if (const auto* configure = std::get_if<contract::ConfigureRequest>(&request)) {
-    const auto blob = cluster->blobs().find(configure->bootstrap_blob);
-    Check(blob != cluster->blobs().end() && blob->second.cluster == configure->cluster_id, [&] {
-      return fmt::format("{} is bound with a blob that {} never gave", transition->machine, cluster->name());
-    });
-    const bool fresh = blob == cluster->blobs().end() || !blob->second.until || now <= *blob->second.until;
-    Check(fresh, [&] { return fmt::format("{} is bound with a blob that is too old", transition->machine); });
-  } else {
-    Check(cluster->WasTold(transition->machine),
-          [&] { return fmt::format("{} is drained and {} was never told", transition->machine, cluster->name()); });
-  }
 }
 
 void ShardJudge::Passed(const contract::ProviderRequest& request) {
@@ -80,21 +104,6 @@ void ShardJudge::Passed(const contract::ProviderRequest& request) {
                        newest->second);
   });
   newest->second = fence.epoch;
-}
-
-void ShardJudge::Audits(const Who& who, const shard::Core& core, const contract::ActionView& action, MonoTime now) {
-  if (action.kind != "Reclaim" || action.outcome != "pending" || who.zombie) return;
-  const auto cluster = core.clusters().find(action.cluster_id);
-  Check(cluster != core.clusters().end() && cluster->second.accepted, [&] {
-    return fmt::format("{} is reclaimed from {}, whose demand is not known", action.machine_id, action.cluster_id);
-  });
-  std::deque<MonoTime>& reclaims = reclaims_[{who.node, action.cluster_id}];
-  // Clusters here are so small that their budget is one machine. The line of the log came after the disk.
-  while (!reclaims.empty() && now - reclaims.front() >= reclaim_window_ - kLogSlack) reclaims.pop_front();
-  reclaims.push_back(now);
-  Check(reclaims.size() <= 1, [&] {
-    return fmt::format("{} loses {} machines within the window of its budget", action.cluster_id, reclaims.size());
-  });
 }
 
 void ShardJudge::AfterCycle(const Who& who, const shard::Core& core,
@@ -116,6 +125,21 @@ void ShardJudge::Disjoint(const shard::Core& a, const shard::Core& b) {
   for (const auto& [id, tracked] : a.machines()) {
     Check(!b.machines().contains(id), [&] { return fmt::format("two shards own {}", id); });
   }
+}
+
+void ShardJudge::Confirmed(size_t node, const std::string& cluster, contract::ActuationMode mode) {
+  confirmed_[node][cluster] = mode;
+}
+
+void ShardJudge::Lost(size_t node, const std::string& shard) {
+  confirmed_.erase(node);
+  std::erase_if(reclaims_, [&](const auto& known) { return known.first.first == node; });
+  std::erase_if(epochs_, [&](const auto& known) { return known.first.first == shard; });
+}
+
+int64_t ShardJudge::HighestEpoch(const std::string& shard) const {
+  const auto known = highest_.find(shard);
+  return known == highest_.end() ? 0 : known->second;
 }
 
 }  // namespace muster::sim

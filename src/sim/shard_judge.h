@@ -1,47 +1,56 @@
-// ShardJudge: what shards owe their clusters, their provider and each other, checked from outside: from the calls and
-// messages that leave them, from what clusters said and meant, and from what they track after each cycle.
+// ShardJudge: what shards owe their clusters, their provider and each other, checked from outside. Each life is judged
+// step by step (shard_life.h); here is what goes beyond one life: epochs, budgets, pauses that stick, who owns what,
+// and whether the demand in force is one that its cluster meant.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "base/time.h"
+#include "contract/effects.h"
 #include "contract/provider.h"
 #include "core/shard/shard.h"
+#include "sim/shard_life.h"
 #include "sim/sim_cluster.h"
 
 namespace muster::sim {
 
 class ShardJudge {
  public:
-  explicit ShardJudge(Duration reclaim_window) : reclaim_window_(reclaim_window) {}
-
   // One process of a shard, in one of its lives.
   struct Who {
     size_t node = 0;
     uint64_t life = 0;
     bool zombie = false;  // another process has its place
-
-    auto operator<=>(const Who&) const = default;
   };
 
-  // A transition leaves a shard. `session` says when the cluster it concerns had a session with it last.
+  void Begins(const Who& who, const shard::Config& config, const contract::Recovered& rows, MonoTime now);
+  void Stepped(const Who& who, const shard::Core& core, Now now, const shard::Core::Event& event,
+               std::span<const shard::Core::Effect> effects);
+  // A call leaves a shard on whose disk there is this; the cluster, if it is one's.
   void Calls(const Who& who, const contract::ProviderRequest& request, const SimCluster* cluster,
-             std::optional<MonoTime> session, MonoTime now);
-  // The provider let a token pass, or did not.
+             const contract::Recovered& durable);
+  // The provider let a token pass.
   void Passed(const contract::ProviderRequest& request);
-  void Fenced(const Who& who, MonoTime now) { fenced_.emplace(who, now); }
-  void Audits(const Who& who, const shard::Core& core, const contract::ActionView& action, MonoTime now);
+  // What was decided is durable.
+  void Audited(const Who& who, const contract::ActionView& action);
   // A cycle has ended.
   void AfterCycle(const Who& who, const shard::Core& core, const std::map<std::string, SimCluster*>& clusters);
   void Disjoint(const shard::Core& a, const shard::Core& b);
-  // Nothing may be done for or to the cluster from now on; empty: the whole shard. Until Resumed.
-  void Paused(size_t node, const std::string& cluster, MonoTime now) { paused_[{node, cluster}] = now; }
-  void Resumed(size_t node, const std::string& cluster) { paused_.erase({node, cluster}); }
+
+  // An operator was told that the mode is set, or wants to resume: until he is told, either may hold.
+  void Confirmed(size_t node, const std::string& cluster, contract::ActuationMode mode);
+  void Resumes(size_t node, const std::string& cluster) { confirmed_[node].erase(cluster); }
+  // The data directory of one process is copied to another; or replaced by an older one, or by nothing.
+  void Copied(size_t from, size_t to) { confirmed_[to] = confirmed_[from]; }
+  void Lost(size_t node, const std::string& shard);
+  // The highest epoch that this shard was seen with.
+  int64_t HighestEpoch(const std::string& shard) const;
 
   const std::optional<std::string>& failure() const { return failure_; }
   uint64_t checks() const { return checks_; }
@@ -52,12 +61,20 @@ class ShardJudge {
   }
 
  private:
-  const Duration reclaim_window_;
-  std::map<std::pair<std::string, int64_t>, Who> epochs_;          // by shard and epoch: whose it is
-  std::map<std::pair<std::string, std::string>, int64_t> passed_;  // by shard and machine: the newest epoch
-  std::map<Who, MonoTime> fenced_;
-  std::map<std::pair<size_t, std::string>, std::deque<MonoTime>> reclaims_;  // by node and cluster
-  std::map<std::pair<size_t, std::string>, MonoTime> paused_;
+  struct Reclaimed {
+    MonoTime when;
+    uint64_t life = 0;
+    bool durable = false;
+  };
+  void CountReclaim(const Who& who, const shard::Core& core, const contract::ActionView& action, MonoTime now);
+
+  std::map<size_t, std::pair<uint64_t, ShardLife>> lives_;  // by node: the newest life
+  Duration reclaim_window_{};
+  std::map<std::pair<std::string, int64_t>, std::pair<size_t, uint64_t>> epochs_;  // shard and epoch: node and life
+  std::map<std::string, int64_t> highest_;                                         // by shard
+  std::map<std::pair<std::string, std::string>, int64_t> passed_;             // by shard and machine: the newest epoch
+  std::map<std::pair<size_t, std::string>, std::deque<Reclaimed>> reclaims_;  // by node and cluster
+  std::map<size_t, ShardLife::Modes> confirmed_;                              // by node
   std::optional<std::string> failure_;
   uint64_t checks_ = 0;
 };

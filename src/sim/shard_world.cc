@@ -12,7 +12,8 @@
 #include "base/probe.h"
 #include "core/shard/shard.h"
 #include "host/journal.h"
-#include "provider/catalogue.h"
+#include "provider/sim_backend.h"
+#include "sim/bad_provider.h"
 #include "sim/disk.h"
 #include "sim/kernel.h"
 #include "sim/network.h"
@@ -29,7 +30,6 @@ using model::MachineState;
 constexpr Duration kFaultyTime = 40s;
 constexpr Duration kCalmTime = 90s;
 constexpr Duration kSilentTime = 20s;  // the last of it: nobody acts
-constexpr Duration kReclaimWindow = 8s;
 constexpr uint64_t kMachines = 12;
 constexpr size_t kNodes = 3;  // two shards, and who takes the first one's place
 constexpr ProcessId kProviderProcess(0);
@@ -65,15 +65,28 @@ types:
     priceMoves: {every: 4s, by: 0.1}
 )";
 
-provider::Catalogue WorldCatalogue() {
-  auto read = provider::ReadCatalogue(kCatalogue, "the catalogue of the world");
-  MUSTER_CHECK(read.has_value(), "{}", read.error().message());
-  return *std::move(read);
+const provider::Catalogue& WorldCatalogue() {
+  static const provider::Catalogue catalogue = [] {
+    auto read = provider::ReadCatalogue(kCatalogue, "the catalogue of the world");
+    MUSTER_CHECK(read.has_value(), "{}", read.error().message());
+    return *std::move(read);
+  }();
+  return catalogue;
 }
 
-shard::Config ConfigOf(size_t node) {
+provider::Config ProviderConfig() {
+  return {.name = "cloud",
+          .new_lineage = 77,
+          .create_timeout = 6s,
+          .configure_timeout = 6s,
+          .drain_timeout = 6s,
+          .delete_timeout = 6s};
+}
+
+shard::Config ConfigOf(size_t node, int64_t epoch_at_least) {
   shard::Config config{.id = node == 1 ? "shard-b" : "shard-a",
-                       .own = {{.key = "topology.kubernetes.io/zone", .value = node == 1 ? "b" : "a"}}};
+                       .own = {{.key = "topology.kubernetes.io/zone", .value = node == 1 ? "b" : "a"}},
+                       .epoch_at_least = epoch_at_least};
   config.policy.surplus_hold = 2s;
   config.policy.release_hold_on_demand = 4s;
   config.policy.release_hold_spot = 4s;
@@ -82,8 +95,8 @@ shard::Config ConfigOf(size_t node) {
   config.list_page = 4;
   config.list_timeout = 4s;
   config.call_timeout = 3s;
-  config.reclaim_window = kReclaimWindow;
-  config.execute_concurrency = 3;
+  config.reclaim_window = 8s;
+  config.execute_concurrency = 2;
   config.max_actions_per_cycle = 4;
   config.blob_timeout = 3s;
   config.ack_timeout = 2s;
@@ -103,8 +116,11 @@ class ShardWorld {
       : kernel_(seed),
         rng_(kernel_.ForkRng(0x7368617264)),
         network_(kernel_, {}),
-        provider_(kernel_, WorldCatalogue(), kMachines, seed),
-        judge_(kReclaimWindow) {
+        provider_(kernel_,
+                  std::make_unique<provider::SimBackend>(
+                      WorldCatalogue(), provider::SimOptions{.name = "cloud", .machines = kMachines, .seed = seed}),
+                  ProviderConfig()),
+        bad_(kernel_, kMachines, kFaultyTime) {
     for (size_t i = 0; i < kNodes; ++i) nodes_.push_back(std::make_unique<Node>(*this, i, options));
     for (size_t i = 0; i < 4; ++i) {
       links_.emplace_back();
@@ -132,6 +148,7 @@ class ShardWorld {
       kernel_.RunUntil(start + kFaultyTime + kCalmTime - kSilentTime, broken);
     }
     if (!broken()) {
+      CheckTracked();
       silent_ = true;
       // At static demand a restart changes nothing.
       for (const size_t i : {Serving(0), Serving(2)}) {
@@ -162,7 +179,12 @@ class ShardWorld {
           host(world.kernel_, disk,
                {.make_core = [&world, node](const contract::Recovered& rows) { return world.MakeCore(node, rows); },
                 .start_call = [&world, node](uint64_t life, const auto& call) { world.StartCall(node, life, call); },
-                .emit = [&world, node](uint64_t life, const auto& effect) { world.OnEffect(node, life, effect); }}) {
+                .emit = [&world, node](uint64_t life, const auto& effect) { world.OnEffect(node, life, effect); },
+                .stepped =
+                    [&world, node](uint64_t, const auto& event, auto effects) {
+                      world.judge_.Stepped(world.WhoIs(node), world.nodes_[node]->host.core(), world.kernel_.now(),
+                                           event, effects);
+                    }}) {
       if (options.journal_directory.empty()) return;
       auto opened = host::JournalWriter::Open(fmt::format("{}/node-{}", options.journal_directory, node),
                                               std::string(shard::Core::kName));
@@ -176,7 +198,8 @@ class ShardWorld {
     std::unique_ptr<host::JournalWriter> journal;
     Host host;
     bool zombie = false;
-    std::map<std::string, MonoTime> sessions;  // when each cluster's session was last seen alive
+    int64_t epoch_at_least = 0;               // given by whoever starts it
+    std::optional<contract::Recovered> copy;  // of its disk, made at some moment
   };
 
   // A cluster's session: a stream in order, until it breaks.
@@ -185,6 +208,7 @@ class ShardWorld {
     size_t node = 0;
     uint64_t life = 0;
     contract::SessionId session = 0;
+    MonoTime away_until;  // it does not come back before
     MonoTime to_shard;    // when the last message in this direction arrives
     MonoTime to_cluster;  // and in the other
   };
@@ -198,7 +222,9 @@ class ShardWorld {
   size_t Serving(size_t cluster) const { return cluster >= 2 ? 1 : taken_over_ ? 2 : 0; }
 
   shard::Core MakeCore(size_t node, const contract::Recovered& rows) {
-    auto core = shard::Core::Recover(ConfigOf(node), rows);
+    const shard::Config config = ConfigOf(node, nodes_[node]->epoch_at_least);
+    judge_.Begins(WhoIs(node), config, rows, kernel_.now().mono);
+    auto core = shard::Core::Recover(config, rows);
     MUSTER_CHECK(core.has_value(), "{}", core.error().message());
     return *std::move(core);
   }
@@ -206,21 +232,15 @@ class ShardWorld {
   // --- faults
 
   void DrawFaults() {
-    faults_ = {.lost_per_mille = static_cast<uint32_t>(rng_.Below(150)),
-               .doubled_per_mille = static_cast<uint32_t>(rng_.Below(150)),
-               .slow_per_mille = static_cast<uint32_t>(rng_.Below(200)),
-               .slow_delay = 5s};
-    network_.SetFaults(faults_);
+    network_.SetFaults({.lost_per_mille = static_cast<uint32_t>(rng_.Below(150)),
+                        .doubled_per_mille = static_cast<uint32_t>(rng_.Below(150)),
+                        .slow_per_mille = static_cast<uint32_t>(rng_.Below(200)),
+                        .slow_delay = 5s});
     const DiskFaults disk{.stall_per_mille = static_cast<uint32_t>(rng_.Below(50)), .stall = 1500ms};
     for (auto& node : nodes_) node->disk.SetFaults(disk);
     provider_.disk().SetFaults(disk);
     trouble_ = Duration(rng_.Between(Duration(1s).count(), Duration(8s).count()));
-    lies_per_mille_ = static_cast<uint32_t>(rng_.Below(300));
     session_breaks_ = rng_.Below(150);
-    if (rng_.Chance(1, 3)) {
-      gone_ = fmt::format("cloud-{:06}", 1 + rng_.Below(kMachines));
-      gone_at_ = kernel_.now().mono + Draw(kFaultyTime);
-    }
   }
 
   void CalmDown() {
@@ -229,7 +249,7 @@ class ShardWorld {
     network_.Heal();
     provider_.disk().SetFaults({});
     provider_.Calm();
-    hidden_.clear();
+    bad_.Calm();
     for (auto& node : nodes_) node->disk.SetFaults({});
     if (!provider_.alive()) provider_.Start();
     for (const size_t i : {Serving(0), Serving(2)}) {
@@ -238,7 +258,16 @@ class ShardWorld {
     for (size_t i = 0; i < clusters_.size(); ++i) {
       if (links_[i].up && links_[i].node != Serving(i)) Break(i);
       clusters_[i]->SetFaults(false);
-      clusters_[i]->SetDemand({static_cast<int64_t>(1 + rng_.Below(2)) * 4000});
+      clusters_[i]->SetDemand({{.cpu = rng_.Between(1, 2) * 4000}});
+    }
+    // More than once: one may be about to stop, and an order that it has not written down is lost.
+    for (const Duration pause : {Duration(0s), Duration(5s), Duration(10s)}) {
+      kernel_.After(pause, [this] { ResumeAll(); });
+    }
+  }
+
+  void ResumeAll() {
+    for (size_t i = 0; i < clusters_.size(); ++i) {
       Order(Serving(i), clusters_[i]->name(), contract::ActuationMode::kActive);
       Order(Serving(i), "", contract::ActuationMode::kActive);
     }
@@ -247,45 +276,45 @@ class ShardWorld {
   void ScheduleTrouble() {
     kernel_.After(Draw(2 * trouble_), [this] {
       if (calm_) return;
-      switch (rng_.Below(8)) {
-        case 0:
-        case 1:
-        case 2: {
-          const size_t i = rng_.Below(kNodes);
-          if (nodes_[i]->host.alive() && !nodes_[i]->zombie) Crash(i, Draw(3s));
-          break;
-        }
-        case 3:
-          if (provider_.alive()) {
-            provider_.Crash();
-            ++result_.crashes;
-            kernel_.After(Draw(3s), [this] {
-              if (!provider_.alive()) provider_.Start();
-            });
-          }
-          break;
-        case 4: kernel_.JumpWall(Duration(rng_.Between(-Duration(1h).count(), Duration(1h).count()))); break;
-        case 5: {
-          const size_t i = rng_.Below(kNodes);
-          rng_.Chance(1, 2) ? network_.Cut(Process(i), kProviderProcess) : network_.Cut(kProviderProcess, Process(i));
-          kernel_.After(Draw(5s), [this] { network_.Heal(); });
-          break;
-        }
-        case 6: {
-          const std::string machine = fmt::format("cloud-{:06}", 1 + rng_.Below(kMachines));
-          hidden_[machine] = kernel_.now().mono + Draw(10s);
-          break;
-        }
-        default: {
-          const size_t i = rng_.Below(clusters_.size());
-          const bool whole = rng_.Chance(1, 4);
-          const auto mode = rng_.Chance(1, 2)   ? contract::ActuationMode::kActive
-                            : rng_.Chance(1, 2) ? contract::ActuationMode::kPaused
-                                                : contract::ActuationMode::kDryRun;
-          Order(Serving(i), whole ? "" : clusters_[i]->name(), mode);
-        }
-      }
+      MakeTrouble();
       ScheduleTrouble();
+    });
+  }
+
+  void MakeTrouble() {
+    const size_t i = rng_.Below(kNodes);
+    switch (rng_.Below(12)) {
+      case 0:
+      case 1:
+      case 2:
+        if (nodes_[i]->host.alive() && !nodes_[i]->zombie) Crash(i, Draw(3s));
+        break;
+      case 3: nodes_[i]->copy = nodes_[i]->disk.durable(); break;
+      case 4: CrashProvider(); break;
+      case 5: kernel_.JumpWall(Duration(rng_.Between(-Duration(1h).count(), Duration(1h).count()))); break;
+      case 6:
+        rng_.Chance(1, 2) ? network_.Cut(Process(i), kProviderProcess) : network_.Cut(kProviderProcess, Process(i));
+        kernel_.After(Draw(5s), [this] { network_.Heal(); });
+        break;
+      case 7: bad_.Hide(Draw(10s)); break;
+      case 8: bad_.Hang(Draw(8s)); break;
+      default: {
+        const size_t c = rng_.Below(clusters_.size());
+        const bool whole = rng_.Chance(1, 4);
+        const auto mode = rng_.Chance(1, 3)   ? contract::ActuationMode::kActive
+                          : rng_.Chance(1, 2) ? contract::ActuationMode::kPaused
+                                              : contract::ActuationMode::kDryRun;
+        Order(Serving(c), whole ? "" : clusters_[c]->name(), mode);
+      }
+    }
+  }
+
+  void CrashProvider() {
+    if (!provider_.alive()) return;
+    provider_.Crash();
+    ++result_.crashes;
+    kernel_.After(Draw(3s), [this] {
+      if (!provider_.alive()) provider_.Start();
     });
   }
 
@@ -298,9 +327,20 @@ class ShardWorld {
     for (size_t c = 0; c < links_.size(); ++c) {
       if (links_[c].up && links_[c].node == i) links_[c].up = false;
     }
+    if (!calm_ && rng_.Chance(1, 8)) LoseDisk(i);
     kernel_.After(pause, [this, i] {
       if (!nodes_[i]->host.alive() && !nodes_[i]->zombie) nodes_[i]->host.Start();
     });
+  }
+
+  // It starts again with an older copy of its data directory, or with none. Not beside a zombie: two processes that go
+  // on from one directory have one epoch, and nobody can tell them apart.
+  void LoseDisk(size_t i) {
+    if (taken_over_ && i != 1) return;
+    PROBE("sim.disk_lost");
+    Node& node = *nodes_[i];
+    node.disk.Replace(node.copy && rng_.Chance(2, 3) ? *node.copy : contract::Recovered());
+    judge_.Lost(i, ConfigOf(i, 0).id);
   }
 
   // The data directory of the first shard is moved to another host, but its process lives on.
@@ -316,6 +356,7 @@ class ShardWorld {
     nodes_[0]->zombie = true;
     taken_over_ = true;
     nodes_[2]->disk.Replace(nodes_[0]->disk.durable());
+    judge_.Copied(0, 2);
     nodes_[2]->host.Start();
     for (size_t i = 0; i < 2; ++i) {
       if (links_[i].up) Break(i);
@@ -324,9 +365,8 @@ class ShardWorld {
 
   void Order(size_t node, const std::string& cluster, contract::ActuationMode mode) {
     if (!nodes_[node]->host.alive()) return;
-    orders_[++last_order_] = {node, cluster, mode};
-    // An operator who resumes knows so at once; one who pauses when he is told.
-    if (mode == contract::ActuationMode::kActive) judge_.Resumed(node, cluster);
+    orders_[{node, cluster}] = {.request = ++last_order_, .mode = mode};
+    if (mode == contract::ActuationMode::kActive) judge_.Resumes(node, cluster);
     nodes_[node]->host.Post(
         shard::Asked{last_order_, contract::SetActuation{.cluster_id = cluster, .mode = mode, .reason = "sim"}});
   }
@@ -337,10 +377,8 @@ class ShardWorld {
     kernel_.After(calm_ ? Duration(1s) : Draw(2s), [this, i] { ClusterTicks(i); });
     Link& link = links_[i];
     if (link.up && !calm_ && rng_.Chance(session_breaks_, 1000)) return Break(i);
-    if (link.up) {
-      nodes_[link.node]->sessions[clusters_[i]->name()] = kernel_.now().mono;
-      return clusters_[i]->Tick();
-    }
+    if (link.up) return clusters_[i]->Tick();
+    if (!calm_ && kernel_.now().mono < link.away_until) return;
     // Now and then somebody still has the old address.
     const bool astray = taken_over_ && i < 2 && !calm_ && rng_.Chance(1, 6);
     const size_t node = astray ? 0 : Serving(i);
@@ -350,9 +388,9 @@ class ShardWorld {
             .node = node,
             .life = nodes_[node]->host.life(),
             .session = ++last_session_,
+            .away_until = now,
             .to_shard = now,
             .to_cluster = now};
-    nodes_[node]->sessions[clusters_[i]->name()] = now;
     ToShard(i, shard::SessionOpened{
                    link.session,
                    {.cluster_id = clusters_[i]->name(), .protocol_version = std::string(contract::kProtocolVersion)}});
@@ -363,6 +401,7 @@ class ShardWorld {
   void Break(size_t i) {
     Link& link = links_[i];
     link.up = false;
+    if (rng_.Chance(1, 3)) link.away_until = kernel_.now().mono + Draw(8s);
     kernel_.After(Draw(500ms), [this, node = link.node, life = link.life, session = link.session] {
       Host& host = nodes_[node]->host;
       if (host.alive() && host.life() == life) host.Post(shard::SessionClosed{session});
@@ -412,19 +451,19 @@ class ShardWorld {
     } else if (const auto* close = std::get_if<shard::CloseSession>(&effect)) {
       if (const auto i = LinkOf(node, life, close->session)) links_[*i].up = false;
     } else if (const auto* audit = std::get_if<shard::Audit>(&effect)) {
-      judge_.Audits(WhoIs(node), core, audit->action, now);
+      judge_.Audited(WhoIs(node), audit->action);
     } else if (std::holds_alternative<shard::CycleEnded>(effect)) {
       judge_.AfterCycle(WhoIs(node), core, by_name_);
       const size_t other = node == 1 ? Serving(0) : 1;
       if (nodes_[other]->host.alive()) judge_.Disjoint(core, nodes_[other]->host.core());
     } else if (const auto* answer = std::get_if<shard::Answer>(&effect)) {
-      const auto order = orders_.find(answer->request);
-      if (order == orders_.end()) return;
-      const auto& [whom, cluster, mode] = order->second;
-      if (answer->status.ok() && mode != contract::ActuationMode::kActive) judge_.Paused(whom, cluster, now);
+      const auto order =
+          std::ranges::find_if(orders_, [&](const auto& known) { return known.second.request == answer->request; });
+      if (order == orders_.end() || !answer->status.ok()) return;  // a later one was given
+      judge_.Confirmed(order->first.first, order->first.second, order->second.mode);
       orders_.erase(order);
     } else if (std::holds_alternative<shard::Stop>(effect)) {
-      // It ends. What was not a zombie is started again by its keeper.
+      // It ends. What was not a zombie is started again by its keeper, as the message says.
       kernel_.After(Duration::zero(), [this, node, life] {
         Node& stopped = *nodes_[node];
         if (!stopped.host.alive() || stopped.host.life() != life) return;
@@ -432,6 +471,7 @@ class ShardWorld {
           PROBE("sim.zombie_stopped");
           stopped.host.Crash();
         } else {
+          stopped.epoch_at_least = judge_.HighestEpoch(ConfigOf(node, 0).id) + 1;
           Crash(node, 1s);
         }
       });
@@ -446,12 +486,13 @@ class ShardWorld {
         },
         call.request);
     JudgeCall(node, request);
-    const MonoTime deadline = kernel_.now().mono + call.timeout;
-    const auto deliver = [this, node, life, id = call.id, request, deadline](bool first) {
-      provider_.Ask(request, [this, node, life, id, request, first, deadline](const provider::Answer& answer) {
+    const auto deliver = [this, node, life, id = call.id, request, fate = bad_.DrawFate()](bool first) {
+      const auto answered = [this, node, life, id, request, first, fate](const provider::Answer& answer) {
         if (answer.status.code() != Code::kFailedPrecondition) judge_.Passed(request);
-        if (first) Answered(node, life, id, request, answer, deadline);
-      });
+        if (first) Answered(node, life, id, request, fate, answer);
+      };
+      if (fate == BadProvider::Fate::kRefused) return Answered(node, life, id, request, fate, {});
+      kernel_.After(bad_.DrawWait(), [this, request, answered] { provider_.Ask(request, answered); });
     };
     // A second copy of a call does its work, but nobody waits for its answer.
     const auto seen = std::make_shared<bool>(false);
@@ -459,89 +500,33 @@ class ShardWorld {
   }
 
   void JudgeCall(size_t node, const contract::ProviderRequest& request) {
-    std::string name;
-    if (const auto* configure = std::get_if<contract::ConfigureRequest>(&request)) {
-      name = configure->cluster_id;
-    } else if (const auto* drain = std::get_if<contract::DrainRequest>(&request)) {
-      const auto tracked = nodes_[node]->host.core().machines().find(drain->machine_id);
-      if (tracked != nodes_[node]->host.core().machines().end()) name = tracked->second.record->cluster;
-    }
-    const auto cluster = by_name_.find(name);
-    const auto session = nodes_[node]->sessions.find(name);
-    const bool transition = !std::holds_alternative<contract::ListRequest>(request) &&
-                            !std::holds_alternative<contract::GetRequest>(request);
-    judge_.Check(!(silent_ && transition), [&] { return fmt::format("node {} still acts when all is done", node); });
+    const bool reads =
+        std::holds_alternative<contract::ListRequest>(request) || std::holds_alternative<contract::GetRequest>(request);
+    judge_.Check(!silent_ || reads, [&] { return fmt::format("node {} still acts when all is done", node); });
+    const auto* configure = std::get_if<contract::ConfigureRequest>(&request);
+    const auto cluster = configure == nullptr ? by_name_.end() : by_name_.find(configure->cluster_id);
     judge_.Calls(WhoIs(node), request, cluster == by_name_.end() ? nullptr : cluster->second,
-                 session == nodes_[node]->sessions.end() ? std::nullopt : std::optional(session->second),
-                 kernel_.now().mono);
+                 nodes_[node]->disk.durable());
   }
 
   void Answered(size_t node, uint64_t life, contract::CallId id, const contract::ProviderRequest& request,
-                const provider::Answer& answer, MonoTime deadline) {
+                BadProvider::Fate fate, const provider::Answer& answer) {
     shard::Core::CallDone done{.id = id, .status = answer.status, .reply = {}};
     if (answer.reply) std::visit([&](const auto& reply) { done.reply = reply; }, *answer.reply);
-    Lie(node, request, done);
-    network_.Send(kProviderProcess, Process(node), [this, node, life, deadline, done = std::move(done)] {
-      Host& host = nodes_[node]->host;
-      if (!host.alive() || host.life() != life) return;
-      const bool heard = kernel_.now().mono < deadline;  // later, nobody waits for it
-      if (heard && done.status.code() == Code::kFailedPrecondition) judge_.Fenced(WhoIs(node), kernel_.now().mono);
-      host.Complete(life, done);
-    });
-  }
-
-  // --- a provider that lies
-
-  bool IsHidden(const std::string& machine) const {
-    if (machine == gone_ && kernel_.now().mono >= gone_at_) return true;
-    const auto hidden = hidden_.find(machine);
-    return hidden != hidden_.end() && kernel_.now().mono < hidden->second;
-  }
-
-  void Lie(size_t node, const contract::ProviderRequest& request, shard::Core::CallDone& done) {
-    if (const auto* get = std::get_if<contract::GetRequest>(&request); get != nullptr && IsHidden(get->machine_id)) {
-      done.status = Status(Code::kNotFound, "it is not there");
-      done.reply.reset();
-    }
-    if (!done.reply) return;
-    auto* list = std::get_if<contract::ListReply>(&*done.reply);
-    if (list == nullptr) return;
-    if (!calm_ && rng_.Chance(lies_per_mille_, 1000)) {
-      contract::ListReply& old = old_lists_[node];
-      if (rng_.Chance(1, 3)) {
-        PROBE("sim.old_list");
-        std::swap(old, *list);
-      } else {
-        old = *list;
-        AddGarbage(*list);
-      }
-    }
-    // A page that is short is the last one: what is hidden is replaced by a record that cannot be read.
-    for (contract::MachineRecord& record : list->machines) {
-      if (IsHidden(record->id)) record = contract::MachineRecord();
-    }
-  }
-
-  void AddGarbage(contract::ListReply& list) {
-    PROBE("sim.garbage_record");
-    model::Machine machine;
-    if (!list.machines.empty()) machine = *list.machines[rng_.Below(list.machines.size())];
-    switch (rng_.Below(3)) {
-      case 0: machine.price_per_hour = {-5}; break;
-      case 1: machine.state = static_cast<MachineState>(99); break;
-      default: machine.state = MachineState::kSpeculative; break;  // listed twice, and differently
-    }
-    list.machines.emplace_back(std::move(machine));
+    bad_.Tamper(node, request, done);
+    if (fate != BadProvider::Fate::kAnswered) done = {.id = id, .status = Status(Code::kUnavailable, "try later")};
+    network_.Send(kProviderProcess, Process(node),
+                  [this, node, life, done = std::move(done)] { nodes_[node]->host.Complete(life, done); });
   }
 
   // --- the end
 
-  void CheckAtRest() {
-    std::map<std::string, int64_t> bound;
+  // Everything is known as it is, and nothing is under way.
+  void CheckTracked() {
     for (const contract::MachineRecord& machine : provider_.Machines()) {
       const shard::Core& core = nodes_[machine->zone == "b" ? 1 : Serving(0)]->host.core();
       const auto tracked = core.machines().find(machine->id);
-      if (machine->id == gone_) {
+      if (bad_.Gone(machine->id)) {
         judge_.Check(tracked == core.machines().end(), [&] { return machine->id + " is gone and still tracked"; });
         continue;
       }
@@ -551,9 +536,15 @@ class ShardWorld {
         return fmt::format("{} is {} for ever ({})", machine->id, model::StateName(machine->state),
                            machine->last_error);
       });
-      if (machine->state == MachineState::kConfigured) {
-        bound[machine->cluster] += machine->EffectiveAllocatable().Get("cpu");
-      }
+    }
+  }
+
+  void CheckAtRest() {
+    CheckTracked();
+    std::map<std::string, int64_t> bound;
+    for (const contract::MachineRecord& machine : provider_.Machines()) {
+      if (machine->state != MachineState::kConfigured || bad_.Gone(machine->id)) continue;
+      bound[machine->cluster] += machine->EffectiveAllocatable().Get("cpu");
     }
     for (const auto& cluster : clusters_) {
       const int64_t has = bound[cluster->name()];
@@ -587,6 +578,7 @@ class ShardWorld {
   Rng rng_;
   Network network_;
   SimProvider provider_;
+  BadProvider bad_;
   ShardJudge judge_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::unique_ptr<SimCluster>> clusters_;
@@ -594,20 +586,13 @@ class ShardWorld {
   std::vector<Link> links_;  // by cluster
   contract::SessionId last_session_ = 0;
   struct Ordered {
-    size_t node = 0;
-    std::string cluster;
+    contract::RequestId request = 0;
     contract::ActuationMode mode = contract::ActuationMode::kActive;
   };
-  std::map<contract::RequestId, Ordered> orders_;
+  std::map<std::pair<size_t, std::string>, Ordered> orders_;  // by node and cluster: the latest, until it is answered
   contract::RequestId last_order_ = 0;
-  NetworkFaults faults_;
   Duration trouble_{};
-  uint32_t lies_per_mille_ = 0;
   uint64_t session_breaks_ = 0;
-  std::map<size_t, contract::ListReply> old_lists_;
-  std::map<std::string, MonoTime> hidden_;  // machines the provider does not show, until when
-  std::string gone_;                        // one that it never shows again
-  MonoTime gone_at_;                        // from then on
   bool taken_over_ = false;
   bool calm_ = false;
   bool silent_ = false;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/hash.h"
 #include "base/probe.h"
@@ -29,28 +28,37 @@ SimCluster::SimCluster(Kernel& kernel, std::string name, int32_t priority, uint6
 }
 
 void SimCluster::MoveDemand() {
-  std::vector<int64_t> rows;
+  std::vector<Row> rows;
   if (!rng_.Chance(1, 8)) {  // now and then it wants nothing
-    for (uint64_t i = 0; i <= rng_.Below(2); ++i) rows.push_back(rng_.Between(1, 6) * 4000);
+    for (uint64_t i = 0; i <= rng_.Below(2); ++i) {
+      rows.push_back({.cpu = rng_.Between(1, 6) * 4000, .gang = rng_.Chance(1, 6)});
+    }
   }
   SetDemand(std::move(rows));
 }
 
-void SimCluster::SetDemand(std::vector<int64_t> rows) {
+void SimCluster::SetDemand(std::vector<Row> rows) {
   demand_ = std::move(rows);
   steady_ = 0;
   meant_.insert(DigestOf(Rows(demand_).digests()));
 }
 
-int64_t SimCluster::wanted() const { return std::accumulate(demand_.begin(), demand_.end(), int64_t{0}); }
+int64_t SimCluster::wanted() const {
+  int64_t sum = 0;
+  for (const Row& row : demand_) sum += row.cpu;
+  return sum;
+}
 
-contract::NeedRows SimCluster::Rows(const std::vector<int64_t>& rows) const {
+contract::NeedRows SimCluster::Rows(const std::vector<Row>& rows) const {
   std::vector<model::Need> needs;
   for (size_t i = 0; i < rows.size(); ++i) {
+    model::ProfileParts parts{.priority = priority_ - static_cast<int32_t>(i)};
+    if (rows[i].gang) parts.requirements = {{.key = "topology.bigfleet/rack", .op = model::Operator::kSame}};
     needs.push_back({.cluster = name_,
-                     .profile = model::Profile({.priority = priority_ - static_cast<int32_t>(i)}),
-                     .aggregate = {{"cpu", rows[i]}},
-                     .min_unit = {{"cpu", 2000}}});
+                     .profile = model::Profile(std::move(parts)),
+                     .aggregate = {{"cpu", rows[i].cpu}},
+                     .min_unit = {{"cpu", 2000}},
+                     .group = rows[i].gang ? "gang" : ""});
   }
   return contract::NeedRows(std::move(needs));
 }
@@ -74,9 +82,9 @@ void SimCluster::SayRollup() {
       case 0: return world_.say_garbage();
       case 1: rollup.cluster_id = "another"; break;
       case 2: rollup.rows = {}; break;
-      default: rollup.rows = Rows({std::max<int64_t>(wanted() / 20, 1)}); break;
+      default: rollup.rows = Rows({{.cpu = std::max<int64_t>(wanted() / 20, 1)}}); break;
     }
-    if (rollup.cluster_id == "another") rollup.rows = Rows({1'000'001});
+    if (rollup.cluster_id == "another") rollup.rows = Rows({{.cpu = 1'000'001}});
   }
   world_.say(std::move(rollup));
 }
@@ -86,7 +94,6 @@ void SimCluster::Hear(const contract::ShardMessage& message) {
     if (faults_ && rng_.Chance(1, 8)) return;
     kernel_.After(Pause(faults_ ? 4s : 50ms), [this, asked = *request] { Answer(asked); });
   } else if (const auto* instruction = std::get_if<contract::ReclaimInstruction>(&message)) {
-    told_.insert(instruction->nodes.begin(), instruction->nodes.end());
     if (faults_ && rng_.Chance(1, 4)) return;
     kernel_.After(Pause(faults_ ? 4s : 50ms), [this, told = *instruction] { Acknowledge(told); });
   }
@@ -100,12 +107,8 @@ void SimCluster::Answer(const contract::BootstrapRequest& request) {
     response.user_data = fmt::format("{}-{}", name_, ++last_blob_);
     if (rng_.Chance(1, 2)) response.ttl = std::chrono::seconds(rng_.Between(1, 3));
   }
-  world_.say(response);
-  if (response.user_data.empty()) return;
-  Blob& blob = blobs_[response.user_data];
-  blob.cluster = request.cluster_id;
-  // From when it is said; it may travel for a while, and a disk may stall before it is used.
-  if (response.ttl > 0s) blob.until = kernel_.now().mono + response.ttl + 6s;
+  if (!response.user_data.empty()) blobs_.insert(response.user_data);
+  world_.say(std::move(response));
 }
 
 void SimCluster::Acknowledge(const contract::ReclaimInstruction& instruction) {

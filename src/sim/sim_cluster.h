@@ -4,8 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -30,9 +28,14 @@ class SimCluster {
   const std::string& name() const { return name_; }
   void SetFaults(bool faults) { faults_ = faults; }
 
-  // Its demand becomes another. In millicores.
+  // One row of its demand, in millicores; a gang's machines share a rack.
+  struct Row {
+    int64_t cpu = 0;
+    bool gang = false;
+  };
+  // Its demand becomes another.
   void MoveDemand();
-  void SetDemand(std::vector<int64_t> rows);
+  void SetDemand(std::vector<Row> rows);
   // All it wants, in millicores.
   int64_t wanted() const;
 
@@ -47,16 +50,11 @@ class SimCluster {
   // --- for the judge
   // Whether it ever said this, and meant it: digests of the rows.
   bool Meant(std::span<const uint64_t> digests) const;
-  struct Blob {
-    std::string cluster;
-    std::optional<MonoTime> until;
-  };
-  const std::map<std::string, Blob>& blobs() const { return blobs_; }
-  bool WasTold(const std::string& machine) const { return told_.contains(machine); }
+  bool Gave(const std::string& blob) const { return blobs_.contains(blob); }
 
  private:
   void SayRollup();
-  contract::NeedRows Rows(const std::vector<int64_t>& rows) const;
+  contract::NeedRows Rows(const std::vector<Row>& rows) const;
   void Answer(const contract::BootstrapRequest& request);
   void Acknowledge(const contract::ReclaimInstruction& instruction);
   Duration Pause(Duration longest) { return Duration(rng_.Between(1, longest.count())); }
@@ -68,10 +66,9 @@ class SimCluster {
   const World world_;
   bool faults_ = true;
   int32_t steady_ = 0;  // roll-ups in a row that said the same, and were meant
-  std::vector<int64_t> demand_;
+  std::vector<Row> demand_;
   std::set<uint64_t> meant_;
-  std::map<std::string, Blob> blobs_;  // by their bytes
-  std::set<std::string> told_;         // machines it was told to give up
+  std::set<std::string> blobs_;
   uint64_t last_blob_ = 0;
 };
 

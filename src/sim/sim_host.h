@@ -35,6 +35,8 @@ class SimHost final : private host::Loop<C>::Port {
     std::function<C(const contract::Recovered&)> make_core;
     std::function<void(uint64_t life, const Call&)> start_call;
     std::function<void(uint64_t life, const Effect&)> emit;
+    // If given: the core has stepped, and nothing of what it wants has been done yet.
+    std::function<void(uint64_t life, const Event&, std::span<const Effect>)> stepped = {};
   };
 
   SimHost(Kernel& kernel, Disk& disk, World world) : kernel_(kernel), disk_(disk), world_(std::move(world)) {}
@@ -110,11 +112,13 @@ class SimHost final : private host::Loop<C>::Port {
     const std::string bytes = codec::ToBytes(event);
     kernel_.Note(bytes);
     if (journal_ != nullptr) journal_->BeginStep(now, bytes);
+    event_ = &event;
   }
   void AfterStep(std::span<const Effect> effects) override {
     const uint64_t digest = codec::Digest(effects);
     kernel_.Note(digest);
     if (journal_ != nullptr) journal_->EndStep(digest);
+    if (world_.stepped) world_.stepped(life_, *event_, effects);
   }
 
   Kernel& kernel_;
@@ -124,6 +128,7 @@ class SimHost final : private host::Loop<C>::Port {
   uint64_t life_ = 0;
   std::unique_ptr<host::Loop<C>> loop_;  // none while dead
   std::optional<MonoTime> run_at_;       // when the next Run is scheduled
+  const Event* event_ = nullptr;         // of the step under way
 };
 
 }  // namespace muster::sim

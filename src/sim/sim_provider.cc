@@ -6,10 +6,11 @@
 
 namespace muster::sim {
 
-SimProvider::SimProvider(Kernel& kernel, provider::Catalogue catalogue, uint64_t machines, uint64_t seed)
+SimProvider::SimProvider(Kernel& kernel, std::unique_ptr<provider::Backend> cloud, provider::Config config)
     : kernel_(kernel),
       disk_(kernel, {}, 0x70726f76),
-      cloud_(std::move(catalogue), {.name = "cloud", .machines = machines, .seed = seed}),
+      config_(std::move(config)),
+      cloud_(std::move(cloud)),
       host_(kernel, disk_,
             {.make_core = [this](const contract::Recovered& rows) { return MakeCore(rows); },
              .start_call = [this](uint64_t life, const auto& call) { StartCall(life, call); },
@@ -25,7 +26,7 @@ SimProvider::SimProvider(Kernel& kernel, provider::Catalogue catalogue, uint64_t
 
 void SimProvider::Start() {
   host_.Start();
-  if (!adopted_) cloud_.Adopt(host_.core().Machines(), kernel_.now());
+  if (!adopted_) cloud_->Adopt(host_.core().Machines(), kernel_.now());
   adopted_ = true;
   PollCloud();
 }
@@ -42,13 +43,7 @@ void SimProvider::Ask(const contract::ProviderRequest& request, Answered answere
 }
 
 provider::Core SimProvider::MakeCore(const contract::Recovered& rows) {
-  auto core = provider::Core::Recover({.name = "cloud",
-                                       .new_lineage = 77,
-                                       .create_timeout = 6s,
-                                       .configure_timeout = 6s,
-                                       .drain_timeout = 6s,
-                                       .delete_timeout = 6s},
-                                      cloud_.Slots(), rows);
+  auto core = provider::Core::Recover(config_, cloud_->Slots(), rows);
   MUSTER_CHECK(core.has_value(), "{}", core.error().message());
   return *std::move(core);
 }
@@ -56,19 +51,19 @@ provider::Core SimProvider::MakeCore(const contract::Recovered& rows) {
 // The cloud lives on when the provider dies; what it has to say to a dead one is lost.
 void SimProvider::StartCall(uint64_t life, const provider::Core::Call& call) {
   calls_.emplace(++last_call_, std::pair{life, call.id});
-  cloud_.Start(last_call_, call.request, kernel_.now());
+  cloud_->Start(last_call_, call.request, kernel_.now());
   PollCloud();
 }
 
 void SimProvider::PollCloud() {
-  const auto next = cloud_.NextPoll();
+  const auto next = cloud_->NextPoll();
   if (!next || (polls_at_ && *polls_at_ <= *next)) return;
   polls_at_ = *next;
   kernel_.At(std::max(*next, kernel_.now().mono), [this, when = *next] {
     if (polls_at_ != when) return;
     polls_at_.reset();
     std::vector<provider::Report> reports;
-    cloud_.Poll(kernel_.now(), reports);
+    cloud_->Poll(kernel_.now(), reports);
     for (const provider::Report& report : reports) OnCloud(report);
     PollCloud();
   });

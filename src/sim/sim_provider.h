@@ -1,16 +1,17 @@
-// SimProvider: a provider on virtual time, the core that ships over a simulated cloud that outlives its crashes.
+// SimProvider: a provider on virtual time, the core that ships over a backend that outlives its crashes.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "contract/provider.h"
 #include "core/provider/provider.h"
-#include "provider/sim_backend.h"
+#include "provider/backend.h"
 #include "sim/disk.h"
 #include "sim/kernel.h"
 #include "sim/sim_host.h"
@@ -21,7 +22,7 @@ class SimProvider {
  public:
   using Answered = std::function<void(const provider::Answer&)>;
 
-  SimProvider(Kernel& kernel, provider::Catalogue catalogue, uint64_t machines, uint64_t seed);
+  SimProvider(Kernel& kernel, std::unique_ptr<provider::Backend> cloud, provider::Config config);
 
   void Start();
   void Crash();
@@ -32,6 +33,8 @@ class SimProvider {
 
   // The call has arrived. It is answered once, or never if the provider dies first.
   void Ask(const contract::ProviderRequest& request, Answered answered);
+  // The cloud may have something to say earlier than it said.
+  void Look() { PollCloud(); }
   std::vector<contract::MachineRecord> Machines() const { return host_.core().Machines(); }
 
  private:
@@ -42,7 +45,8 @@ class SimProvider {
 
   Kernel& kernel_;
   Disk disk_;
-  provider::SimBackend cloud_;
+  const provider::Config config_;
+  const std::unique_ptr<provider::Backend> cloud_;
   SimHost<provider::Core> host_;
   std::map<contract::RequestId, Answered> waiting_;
   contract::RequestId last_request_ = 0;

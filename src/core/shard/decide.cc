@@ -53,12 +53,12 @@ void Core::RunCycle(Turn& turn) {
 }
 
 void Core::CarryOut(const std::vector<engine::fast::NamedAction>& actions, Turn& turn) {
-  std::set<std::pair<std::string, uint8_t>> suppressed_before = std::exchange(suppressed_, {});
+  const std::set<std::pair<std::string, uint8_t>> suppressed_before = std::exchange(suppressed_, {});
   int64_t begun = 0;
   for (const engine::fast::NamedAction& named : actions) {
     const engine::Action& action = named.action;
     ++counters_.actions[std::string(engine::ActionKindName(action.kind))];
-    if (const ActuationMode mode = ModeOf(action); mode != ActuationMode::kActive) {
+    if (const ActuationMode mode = ModeFor(action.cluster, action.need); mode != ActuationMode::kActive) {
       const std::pair<std::string, uint8_t> which{action.machine, static_cast<uint8_t>(action.kind)};
       ++(mode == ActuationMode::kPaused ? counters_.suppressed
                                         : counters_.dry_run)[std::string(engine::ActionKindName(action.kind))];
@@ -102,7 +102,7 @@ void Core::Suppress(const engine::Action& action, ActuationMode mode, Turn& turn
        .reason = action.reason,
        .grace_seconds = action.grace.count(),
        .outcome = mode == ActuationMode::kPaused ? "suppressed" : "dryrun"},
-      {}, turn);
+      turn);
 }
 
 engine::World Core::WorldNow() const {

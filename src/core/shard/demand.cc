@@ -23,28 +23,32 @@ int64_t AddCapped(int64_t a, int64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
 }
 
-Baseline SizeOf(const contract::NeedRows& rows) {
-  Baseline size{.rows = rows.size()};
-  for (const model::Need& need : rows.needs()) {
-    for (const auto& [name, amount] : need.aggregate.entries()) {
-      int64_t& total = size.totals[name];
-      total = AddCapped(total, amount);
-    }
-  }
-  return size;
-}
+// What a roll-up asks for, by dimension. There are few, so a list is quicker than a tree.
+struct Totals {
+  struct Total {
+    std::string_view name;
+    int64_t amount = 0;
+    bool asked_for = false;  // in an aggregate, not only as the size of a unit
+  };
+  std::vector<Total> totals;
 
-// One of each dimension that the rows name.
-model::Resources DimensionsOf(const contract::NeedRows& rows) {
-  std::set<std::string_view> names;
+  Total& Of(std::string_view name) {
+    const auto known = std::ranges::find(totals, name, &Total::name);
+    return known == totals.end() ? totals.emplace_back(Total{.name = name}) : *known;
+  }
+};
+
+Totals TotalsOf(const contract::NeedRows& rows) {
+  Totals totals;
   for (const model::Need& need : rows.needs()) {
-    for (const auto* resources : {&need.aggregate, &need.min_unit}) {
-      for (const auto& [name, amount] : resources->entries()) names.insert(name);
+    for (const auto& [name, amount] : need.min_unit.entries()) totals.Of(name);
+    for (const auto& [name, amount] : need.aggregate.entries()) {
+      Totals::Total& total = totals.Of(name);
+      total.amount = AddCapped(total.amount, amount);
+      total.asked_for = true;
     }
   }
-  model::Resources dimensions;
-  for (const std::string_view name : names) dimensions.Set(name, 1);
-  return dimensions;
+  return totals;
 }
 
 }  // namespace
@@ -56,11 +60,22 @@ void Core::OnRollup(const std::string& name, const contract::Rollup& rollup, Tur
                                     codec::Quote(rollup.cluster_id), codec::Quote(name)),
                         turn);
   }
-  if (!engine_->inventory().catalogue().HasRoomFor(DimensionsOf(rollup.rows))) {
+  Cluster& cluster = clusters_.find(name)->second;
+  if (cluster.accepted && std::ranges::equal(cluster.came, rollup.rows.digests())) {
+    cluster.held = 0;
+    cluster.last_refusal.clear();
+    return Acknowledge(cluster, "rollup", turn);  // what is in force, once more
+  }
+  const Totals totals = TotalsOf(rollup.rows);
+  model::Resources dimensions;
+  Baseline size{.rows = rollup.rows.size()};
+  for (const Totals::Total& total : totals.totals) {
+    dimensions.Set(total.name, 1);
+    if (total.asked_for) size.totals.emplace(total.name, total.amount);
+  }
+  if (!engine_->inventory().catalogue().HasRoomFor(dimensions)) {
     return RefuseRollup(name, "needs: more kinds of resources than a shard can tell apart", turn);
   }
-  Cluster& cluster = clusters_.find(name)->second;
-  Baseline size = SizeOf(rollup.rows);
   const std::string suspicion = Suspicion(cluster, size);
   if (!suspicion.empty() && ++cluster.held < kConfirmed) {
     PROBE("shard.rollup_held");
@@ -115,7 +130,6 @@ void Core::Accept(const std::string& name, Cluster& cluster, const contract::Rol
   const bool first = !cluster.accepted;
   cluster.accepted = true;
   cluster.gate_open = true;
-  if (!first && std::ranges::equal(cluster.came, rollup.rows.digests())) return;
   StampRows(name, cluster, rollup.rows, turn);
   if (first) RestoreAges(name);
   engine_->ReplaceNeeds(name, {.rows = cluster.rows, .digests = cluster.digests}, std::nullopt);

@@ -85,7 +85,7 @@ void Core::Enter(const std::string& id, Operation begun, Turn& turn) {
   Operation& operation = operations_.emplace(id, std::move(begun)).first->second;
   Count(id, tracked, 1);
   Show(id, tracked);
-  Log(ViewOf(id, operation), {}, turn);
+  operation.line = Log(ViewOf(id, operation), turn);
   if (operation.kind == OperationKind::kBootstrap) return AskBlob(id, operation, turn);
   if (Takes(operation.kind)) return Instruct(id, operation, turn);
   Enqueue(id, operation);
@@ -156,12 +156,8 @@ void Core::OnDeadline(const std::string& id, Turn& turn) {
 std::pair<std::string_view, std::string> Core::Obstacle(const Operation& operation, const Tracked& tracked) const {
   const MachineState state = tracked.record->state;
   if (state != StartOf(operation.kind)) return {"stale_state", fmt::format("it is {}", model::StateName(state))};
-  ActuationMode mode = mode_;
+  const ActuationMode mode = ModeFor(operation.cluster, operation.need);
   const bool by_hand = operation.reason == model::Reason::kRepairByHand;
-  for (const std::string* name : {&operation.cluster, operation.need ? &operation.need->cluster : nullptr}) {
-    if (name == nullptr || name->empty()) continue;
-    mode = std::max(mode, clusters_.find(*name)->second.mode);
-  }
   if (mode != ActuationMode::kActive && !by_hand && !MUTANT("shard.pause_ignored")) {
     return {mode == ActuationMode::kPaused ? "suppressed" : "dryrun", ""};
   }
@@ -282,7 +278,7 @@ void Core::EndOperation(const std::string& id, std::string_view outcome, std::st
   ++counters_.outcomes[{view.kind, std::string(outcome)}];
   view.outcome = outcome;
   view.error = std::move(error);
-  Log(std::move(view), turn.now.mono - operation.decided.mono, turn);
+  LogEnd(operation.line, view, turn.now.mono - operation.decided.mono, turn);
 }
 
 void Core::BackOff(const std::string& id, bool for_long, MonoTime now) {

@@ -272,6 +272,25 @@ TEST(ShardSession, ANewerOneTakesThePlaceOfTheOlder) {
   EXPECT_EQ(lab.core().View()->sessions, 1u);
 }
 
+TEST(ShardSession, WithoutOneAClusterGainsNothingAndLosesNothing) {
+  Lab lab;
+  lab.Add("m", 2, kConfigured, "a");
+  lab.Start();
+  lab.ConnectWith("a", 2);
+  lab.Run(1s);
+  lab.Disconnect("a");
+  lab.SetState("m-000", kFailed);  // it is short now
+  lab.Add("i", 1, kIdle);
+  lab.ConnectWith("b", 2, 1'000'000);  // and what it still has would be taken
+  lab.Run(30s);
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 0);
+  EXPECT_EQ(lab.InState(kConfiguring, "a"), 0);
+  EXPECT_EQ(lab.InState(kConfiguring, "b"), 1) << "what is free goes to those who are there";
+  const auto needs = lab.AskFor<contract::NeedsInspected>(contract::InspectNeeds{.cluster_id = "a"}).needs;
+  ASSERT_EQ(needs.size(), 1u) << "its needs stand";
+  EXPECT_FALSE(needs[0].has_session);
+}
+
 TEST(ShardSession, IsToldOfItsMachinesAtConnectAndWhenTheyChange) {
   Lab lab;
   lab.Add("m", 2, kConfigured, "a");

@@ -32,15 +32,28 @@ void Core::OnState(const std::string& id, const model::Machine& before, const mo
     Note(Reason::kFailed, id, machine.last_error, turn);
     if (config_.failed_policy == FailedPolicy::kKeep || MUTANT("shard.failed_stay_failed")) return;
     Repair& repair = repairs_[id];
-    repair.due = turn.now.mono + RepairPause(repair);
+    SetRepairDue(id, repair, turn.now.mono + RepairPause(repair));
     repair.recreate = false;
     KeepRepair(id, turn);
   } else if (known != repairs_.end() && machine.state == MachineState::kSpeculative && known->second.recreate) {
-    known->second.due = turn.now.mono;
+    SetRepairDue(id, known->second, turn.now.mono);
   } else if (known != repairs_.end() && machine.state == MachineState::kConfigured) {
-    repairs_.erase(known);
-    KeepRepair(id, turn);
+    ForgetRepair(id, turn);
   }
+}
+
+void Core::SetRepairDue(const std::string& id, Repair& repair, std::optional<MonoTime> due) {
+  if (repair.due) repairs_due_.erase({*repair.due, id});
+  repair.due = due;
+  if (due) repairs_due_.emplace(*due, id);
+}
+
+void Core::ForgetRepair(const std::string& id, Turn& turn) {
+  const auto found = repairs_.find(id);
+  if (found == repairs_.end()) return;
+  SetRepairDue(id, found->second, std::nullopt);
+  repairs_.erase(found);
+  KeepRepair(id, turn);
 }
 
 Duration Core::RepairPause(const Repair& repair) const {
@@ -49,16 +62,13 @@ Duration Core::RepairPause(const Repair& repair) const {
 }
 
 void Core::RunRepairs(Turn& turn) {
-  std::vector<std::string> due;
-  for (const auto& [id, repair] : repairs_) {
-    if (repair.due && *repair.due <= turn.now.mono) due.push_back(id);
-  }
-  for (const std::string& id : due) {
+  while (!repairs_due_.empty() && repairs_due_.begin()->first <= turn.now.mono) {
+    const std::string id = repairs_due_.begin()->second;
     Repair& repair = repairs_.find(id)->second;
     const auto tracked = machines_.find(id);
     const bool in_doubt = to_look_.contains(id) || looking_.contains(id) || operations_.contains(id);
     if (tracked == machines_.end() || in_doubt || mode_ != contract::ActuationMode::kActive || epoch_ == 0) {
-      repair.due = turn.now.mono + config_.repair_first;  // not now
+      SetRepairDue(id, repair, turn.now.mono + config_.repair_first);  // not now
       continue;
     }
     BeginRepair(id, Reason::kRepair, turn);
@@ -68,7 +78,7 @@ void Core::RunRepairs(Turn& turn) {
 void Core::BeginRepair(const std::string& id, Reason reason, Turn& turn) {
   const model::Machine& machine = *machines_.find(id)->second.record;
   Repair& repair = repairs_[id];
-  repair.due.reset();
+  SetRepairDue(id, repair, std::nullopt);
   const bool again = machine.state == MachineState::kSpeculative && repair.recreate;
   if (machine.state != MachineState::kFailed && !again) return;
   if (!again) {
@@ -92,7 +102,7 @@ void Core::RepairEnded(const std::string& id, OperationKind kind, std::string_vi
     if (kind == OperationKind::kRecreate) repair.recreate = false;
     KeepRepair(id, turn);
   } else if (outcome != "unimplemented") {
-    repair.due = turn.now.mono + RepairPause(repair);
+    SetRepairDue(id, repair, turn.now.mono + RepairPause(repair));
   }
 }
 

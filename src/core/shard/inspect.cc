@@ -81,17 +81,17 @@ void Core::Note(model::Reason reason, std::string subject, std::string detail, T
   turn.out.push_back(Notice{.reason = reason, .subject = std::move(subject), .detail = std::move(detail)});
 }
 
-void Core::Log(contract::ActionView action, Duration took, Turn& turn) {
-  const auto same = std::ranges::find_if(actions_.rbegin(), actions_.rend(), [&](const contract::ActionView& known) {
-    return known.machine_id == action.machine_id && known.cycle == action.cycle && known.kind == action.kind;
-  });
-  if (same != actions_.rend()) {
-    *same = action;
-  } else {
-    actions_.push_back(action);
-    if (actions_.size() > kActionsKept) actions_.pop_front();
-  }
-  turn.out.push_back(Audit{.action = std::move(action), .took = took});
+uint64_t Core::Log(const contract::ActionView& action, Turn& turn) {
+  actions_.push_back(action);
+  if (actions_.size() > kActionsKept) actions_.pop_front();
+  turn.out.push_back(Audit{.action = action, .took = {}});
+  return ++logged_;
+}
+
+void Core::LogEnd(uint64_t line, const contract::ActionView& action, Duration took, Turn& turn) {
+  const uint64_t gone = logged_ - actions_.size();
+  if (line > gone) actions_[line - gone - 1] = action;
+  turn.out.push_back(Audit{.action = action, .took = took});
 }
 
 void Core::OnAsked(const Asked& asked, Turn& turn) {

@@ -56,6 +56,7 @@ struct Kept {
   std::string cursor_;
   std::string sweep_cursor_;
   uint64_t sweep_ = 0;  // number of the newest
+  uint64_t swept_ = 0;  // machines it has shown
   bool sweeping_ = false;
   bool list_open_ = false;
   int32_t list_failures_ = 0;  // in a row
@@ -94,6 +95,7 @@ struct Kept {
   int64_t term_ = 0;                                     // the coordinator's highest
   std::map<std::string, contract::InstructAck> obeyed_;  // by instruction, until the coordinator knows
   std::deque<contract::ActionView> actions_;             // the latest last
+  uint64_t logged_ = 0;                                  // how many there ever were
   std::map<engine::NeedKey, ShortSince> short_;          // needs that are short
   std::map<std::string, uint64_t> on_disk_;              // machines that have a row: its digest
   std::map<std::string, engine::DrainMean> drains_on_disk_;
@@ -125,6 +127,7 @@ struct Kept {
                       Field{"cursor", &Kept::cursor_},
                       Field{"sweep_cursor", &Kept::sweep_cursor_},
                       Field{"sweep", &Kept::sweep_},
+                      Field{"swept", &Kept::swept_},
                       Field{"sweeping", &Kept::sweeping_},
                       Field{"list_open", &Kept::list_open_},
                       Field{"list_failures", &Kept::list_failures_},
@@ -157,6 +160,7 @@ struct Kept {
                       Field{"term", &Kept::term_},
                       Field{"obeyed", &Kept::obeyed_},
                       Field{"actions", &Kept::actions_},
+                      Field{"logged", &Kept::logged_},
                       Field{"short", &Kept::short_},
                       Field{"on_disk", &Kept::on_disk_},
                       Field{"drains_on_disk", &Kept::drains_on_disk_},

@@ -1,9 +1,9 @@
 // Lab: a shard with a provider and clusters around it that do what the test says. Time moves only when the test lets
 // it.
 //
-// The provider accepts every transition and shows it as under way until Finish(); switches make it silent or refuse.
-// Clusters answer questions and acknowledge instructions at once unless told otherwise. Rows the shard stores are kept,
-// so that Restart() is a new life.
+// The provider accepts every transition whose token is newer than the last and shows it as under way until Finish();
+// switches make it silent or refuse. Two labs may share one. Clusters answer questions and acknowledge instructions at
+// once unless told otherwise. Rows the shard stores are kept, so that Restart() is a new life.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,6 +11,7 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,16 +21,25 @@
 
 namespace muster::shard {
 
+// What a provider keeps.
+struct LabProvider {
+  std::map<std::string, model::Machine> machines;
+  std::map<std::string, uint64_t> changed;
+  uint64_t revision = 0;
+  std::map<std::pair<std::string, std::string>, std::pair<int64_t, int64_t>> marks;  // by shard and machine
+};
+
 class Lab {
  public:
-  explicit Lab(Config config = {}) : config_(std::move(config)) {
+  explicit Lab(Config config = {}, std::shared_ptr<LabProvider> provider = std::make_shared<LabProvider>())
+      : machines(provider->machines), config_(std::move(config)), provider_(std::move(provider)) {
     config_.policy.surplus_hold = config_.policy.surplus_hold == 120s ? 0s : config_.policy.surplus_hold;
   }
 
   // --- what the test may set
-  std::map<std::string, model::Machine> machines;  // the provider's
-  bool silent = false;                             // calls are not answered
-  Status refusal;                                  // of transitions, if not OK
+  std::map<std::string, model::Machine>& machines;  // the provider's
+  bool silent = false;                              // calls are not answered
+  Status refusal;                                   // of transitions, if not OK
   bool answers_blobs = true;
   bool acknowledges = true;
   std::chrono::seconds ttl{};
@@ -74,7 +84,7 @@ class Lab {
   void Put(model::Machine machine) {
     const std::string id = machine.id;
     machines[id] = std::move(machine);
-    changed_[id] = ++revision_;
+    provider_->changed[id] = ++provider_->revision;
   }
   void SetState(const std::string& id, model::MachineState state) {
     model::Machine machine = machines.at(id);
@@ -282,10 +292,10 @@ class Lab {
     Core::CallDone done{.id = call.id};
     if (const auto* list = std::get_if<contract::ListRequest>(&call.request)) {
       ++lists;
-      contract::ListReply reply{.revision = fmt::format("{}", revision_), .rejected = rejected};
+      contract::ListReply reply{.revision = fmt::format("{}", provider_->revision), .rejected = rejected};
       const uint64_t since = list->since_revision.empty() ? 0 : std::stoull(list->since_revision);
       for (const auto& [id, machine] : machines) {
-        if (changed_[id] > since) reply.machines.emplace_back(machine);
+        if (provider_->changed[id] > since) reply.machines.emplace_back(machine);
       }
       done.reply = std::move(reply);
     } else if (const auto* get = std::get_if<contract::GetRequest>(&call.request)) {
@@ -311,7 +321,11 @@ class Lab {
         [&](const auto& request) {
           if constexpr (requires { request.fence; }) {
             transitions.emplace_back(request);
-            if (!refusal.ok()) return;
+            auto& mark = provider_->marks[{request.fence.shard_id, request.machine_id}];
+            const std::pair token{request.fence.epoch, request.fence.sequence};
+            if (token <= mark) done.status = Status(Code::kFailedPrecondition, "fenced");
+            if (!done.status.ok()) return;
+            mark = token;
             model::Machine machine = machines.at(request.machine_id);
             if constexpr (std::is_same_v<std::decay_t<decltype(request)>, contract::CreateRequest>) {
               machine.state = kCreating;
@@ -338,8 +352,7 @@ class Lab {
   std::optional<Core> core_;
   std::deque<Core::Call> waiting_;
   std::deque<Core::Event> inbox_;
-  std::map<std::string, uint64_t> changed_;
-  uint64_t revision_ = 0;
+  const std::shared_ptr<LabProvider> provider_;
   std::map<std::string, contract::SessionId> sessions_;
   std::map<contract::SessionId, std::string> names_;
   contract::SessionId last_session_ = 0;

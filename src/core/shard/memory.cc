@@ -11,6 +11,9 @@ namespace {
 
 constexpr int64_t kCyclesBetweenRows = 60;  // the cycle's number is stored at least so often
 
+// Which of 1-9, 10-59, 60-299, 300 and more.
+size_t AgeClass(int64_t cycles) { return cycles < 10 ? 0 : cycles < 60 ? 1 : cycles < 300 ? 2 : 3; }
+
 WallTime ToWall(MonoTime since, Now now) { return now.wall - (now.mono - since); }
 
 std::optional<WallTime> ToWall(const std::optional<MonoTime>& since, Now now) {
@@ -100,6 +103,16 @@ void Core::KeepShort(Turn& turn) {
   });
   if (!turn.persist.writes.empty() || cycle_ % kCyclesBetweenRows == 0) {
     Write(turn, std::string(kCycleKey), codec::ToBytes(cycle_));
+  }
+  CountShort();
+}
+
+void Core::CountShort() {
+  short_aged_ = {};
+  short_by_priority_.clear();
+  for (const auto& [key, since] : short_) {
+    ++short_aged_[AgeClass(cycle_ - since.cycle + 1)];
+    ++short_by_priority_[since.priority];
   }
 }
 

@@ -18,17 +18,17 @@ int64_t ShareOf(model::Probability share, int64_t machines) {
 
 }  // namespace
 
-// The strictest of what is set for the shard and for the clusters the action touches.
-ActuationMode Core::ModeOf(const engine::Action& action) const {
+// The strictest of what is set for the shard and for the clusters an action touches: the one that gains or loses the
+// machine, and the one of the need it is for.
+ActuationMode Core::ModeFor(const std::string& cluster, const std::optional<engine::NeedKey>& need) const {
   ActuationMode mode = mode_;
   const auto add = [&](const std::string& name) {
-    const auto cluster = clusters_.find(name);
-    if (cluster != clusters_.end() && !MUTANT("shard.cluster_pause_ignored")) {
-      mode = std::max(mode, cluster->second.mode);
-    }
+    const auto known = clusters_.find(name);
+    if (known == clusters_.end() || MUTANT("shard.cluster_pause_ignored")) return;
+    mode = std::max(mode, known->second.mode);
   };
-  if (!action.cluster.empty()) add(action.cluster);
-  if (action.need) add(action.need->cluster);
+  add(cluster);
+  if (need) add(need->cluster);
   return mode;
 }
 

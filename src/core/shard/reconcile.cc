@@ -37,6 +37,7 @@ void Core::AskList(Turn& turn) {
   if (!sweeping_ && (turn.now.mono >= next_sweep_ || !config_.incremental_reconcile || !ready_)) {
     sweeping_ = true;
     ++sweep_;
+    swept_ = 0;
     sweep_cursor_.clear();
   }
   list_open_ = true;
@@ -99,19 +100,25 @@ void Core::OnListed(const contract::ListReply& list, Moment begun, Turn& turn) {
       continue;
     }
     if (const auto tracked = machines_.find(record->id); sweeping_ && tracked != machines_.end()) {
-      tracked->second.sweep = sweep_;
+      MarkSeen(tracked->second);
     }
     if (Screen(*record, turn)) Hear(record, begun, turn);
   }
   for (const contract::RejectedMachine& rejected : list.rejected) {
-    if (const auto tracked = machines_.find(rejected.id); tracked != machines_.end()) tracked->second.sweep = sweep_;
+    if (const auto tracked = machines_.find(rejected.id); tracked != machines_.end()) MarkSeen(tracked->second);
     Reject(rejected.id, rejected.reason, turn);
   }
+}
+
+void Core::MarkSeen(Tracked& tracked) {
+  swept_ += tracked.sweep == sweep_ ? 0 : 1;
+  tracked.sweep = sweep_;
 }
 
 // What the sweep did not show is asked for by name before it is believed to be gone.
 void Core::SweepDone(Turn& turn) {
   for (const auto& [id, tracked] : machines_) {
+    if (swept_ == machines_.size()) break;
     if (tracked.sweep == sweep_) continue;
     PROBE("shard.missing_from_sweep");
     if (!MUTANT("shard.removals_unseen")) Look(id);
@@ -163,7 +170,7 @@ bool Core::Screen(const model::Machine& machine, Turn& turn) {
   if (problem.empty() && !catalogue.HasRoomFor(machine.EffectiveAllocatable())) {
     problem = "resources: more kinds of resources than a shard can tell apart";
   }
-  if (problem.empty() || MUTANT("shard.garbage_adopted")) return true;
+  if (problem.empty() || (MUTANT("shard.garbage_adopted") && FieldOf(problem) == "price_per_hour")) return true;
   Reject(machine.id, problem, turn);
   return false;
 }
@@ -205,6 +212,7 @@ void Core::Hear(const contract::MachineRecord& record, Moment begun, Turn& turn)
 
 void Core::Adopt(const contract::MachineRecord& record, Turn& turn) {
   const auto [it, is_new] = machines_.emplace(record->id, Tracked{.record = record, .sweep = sweep_});
+  ++swept_;
   Count(it->first, it->second, 1);
   Show(it->first, it->second);
   MakeDue();
@@ -244,11 +252,12 @@ void Core::Drop(const std::string& id, Reason reason, std::string detail, Turn& 
   if (operations_.contains(id)) EndOperation(id, "inventory_miss", detail, turn);
   const contract::MachineRecord record = it->second.record;
   Count(id, it->second, -1);
+  swept_ -= it->second.sweep == sweep_ ? 1 : 0;
   machines_.erase(it);
   engine_->Remove(id);
   retries_.erase(id);
   to_look_.erase(id);
-  if (repairs_.erase(id) > 0) KeepRepair(id, turn);
+  ForgetRepair(id, turn);
   std::erase_if(unanswered_, [&](const auto& row) { return row.second.instruction.nodes.front() == id; });
   if (on_disk_.erase(id) > 0 || machine_rows_.erase(id) > 0) Write(turn, std::string(kMachineKey) + id, std::nullopt);
   MakeDue();

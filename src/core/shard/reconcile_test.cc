@@ -109,7 +109,7 @@ TEST(ShardReconcile, RefusesGarbageByNameAndKeepsTheLastGoodRecord) {
   model::Machine bad = lab.machines.at("m-000");
   bad.price_per_hour = {-1};
   lab.Put(bad);
-  model::Machine unknown = Lab::MakeMachine("x", kUnspecified);
+  const model::Machine unknown = Lab::MakeMachine("x", kUnspecified);
   lab.Put(unknown);
   lab.rejected = {{.id = "y", .reason = "interruption_probability: 2 is not from 0 to 1"}};
   lab.Run(1500ms);
@@ -178,21 +178,24 @@ TEST(ShardReconcile, AskByNameWhenItIsNotKnownHowATransitionEnded) {
 }
 
 TEST(ShardOwnership, TwoShardsOnOneProviderNeverOwnOneMachine) {
-  Lab left({.id = "left", .own = {{.key = "topology.kubernetes.io/zone", .value = "a"}}});
-  Lab right({.id = "right", .own = {{.key = "topology.kubernetes.io/zone", .value = "b"}}});
+  const auto provider = std::make_shared<LabProvider>();
+  Lab left({.id = "left", .own = {{.key = "topology.kubernetes.io/zone", .value = "a"}}}, provider);
+  Lab right({.id = "right", .own = {{.key = "topology.kubernetes.io/zone", .value = "b"}}}, provider);
+  for (int i = 0; i < 6; ++i) {
+    model::Machine machine = Lab::MakeMachine(fmt::format("m-{}", i), kIdle);
+    machine.zone = i % 2 == 0 ? "a" : "b";
+    left.Put(machine);
+  }
   for (Lab* lab : {&left, &right}) {
-    for (int i = 0; i < 6; ++i) {
-      model::Machine machine = Lab::MakeMachine(fmt::format("m-{}", i), kIdle);
-      machine.zone = i % 2 == 0 ? "a" : "b";
-      lab->Put(machine);
-    }
     lab->Start();
     lab->ConnectWith("c", 6);
     lab->Run(5s);
     EXPECT_EQ(lab->core().machines().size(), 3u);
     EXPECT_EQ(lab->Count<contract::ConfigureRequest>(), 3);
   }
+  left.Run(2min);
   for (const auto& [id, tracked] : left.core().machines()) EXPECT_FALSE(right.core().machines().contains(id));
+  EXPECT_EQ(left.transitions.size() + right.transitions.size(), 6u) << "each its own half, once";
 }
 
 TEST(ShardOwnership, AMachineThatLeavesItsDomainLeavesTheShard) {

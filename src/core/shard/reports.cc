@@ -25,7 +25,7 @@ int32_t Narrow(int64_t value) {
 contract::AvailableCapacity HintOf(const engine::fast::Available& available) {
   const Confidence confidence = available.idle > 0          ? Confidence::kHigh
                                 : available.speculative > 0 ? Confidence::kMedium
-                                : available.configured > 0  ? Confidence::kLow
+                                : available.in_use          ? Confidence::kLow
                                                             : Confidence::kNone;
   return {.supersedes_key = "available:" + available.profile.fingerprint(),
           .requirements = available.profile.requirements(),

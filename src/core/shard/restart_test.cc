@@ -120,19 +120,62 @@ TEST(ShardRestart, AgesOfShortNeedsAndArrivalsGoOn) {
   EXPECT_EQ(after.need.arrival, before.need.arrival);
 }
 
+// The data directory was moved to another host, but the old process does not know.
+TEST(ShardRestart, AZombieChangesNothing) {
+  const auto provider = std::make_shared<LabProvider>();
+  Lab zombie({.empty_rollup_guard = false}, provider);
+  zombie.Add("m", 1, kIdle);
+  zombie.Start();
+  zombie.ConnectWith("a", 1);
+  zombie.Run(1s);
+  zombie.Finish();
+  zombie.Run(1s);
+  Lab successor({.empty_rollup_guard = false}, provider);
+  successor.disk = zombie.disk;
+  successor.now = zombie.now;
+  successor.Start();
+  successor.ConnectWith("a", 0);
+  successor.Run(1s);
+  successor.Finish();
+  ASSERT_EQ(provider->machines.at("m-000").state, kIdle) << "given up by the one that is in charge";
+  const auto machines = provider->machines;
+  zombie.Run(1min);
+  EXPECT_EQ(zombie.Count<contract::ConfigureRequest>(), 2) << "it wants the machine back, and is told why not";
+  EXPECT_EQ(provider->machines, machines);
+  ASSERT_EQ(zombie.stops.size(), 1u);
+  zombie.ConnectWith("b", 1, 1'000'000);
+  zombie.Run(10min);
+  EXPECT_EQ(zombie.transitions.size(), 2u);
+  EXPECT_EQ(provider->machines, machines);
+}
+
+// Half of the time with the right clock, half with one that was set back by an hour; and once more set forward.
 TEST(ShardRestart, TheWallClockSetBackChangesNoAge) {
-  Lab lab;
-  lab.config().policy.surplus_hold = 60s;
-  lab.Add("m", 10, kConfigured, "a");
-  lab.Start();
-  lab.ConnectWith("a", 10);
-  lab.Rollup("a", 9);
-  lab.Run(30s);
-  lab.now.wall -= 1h;
-  lab.Run(25s);
-  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 0);
-  lab.Run(10s);
-  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 1);
+  for (const Duration by : {Duration(-1h), Duration(1h)}) {
+    Lab lab;
+    lab.config().policy.surplus_hold = 60s;
+    lab.Add("m", 10, kConfigured, "a");
+    lab.Add("i", 1, kIdle);
+    lab.Put(Lab::MakeMachine("f", kFailed));
+    lab.Start();
+    lab.ConnectWith("a", 10);
+    lab.Rollup("a", 9);
+    lab.Run(30s);
+    lab.now.wall += by;
+    lab.Run(25s);
+    EXPECT_TRUE(lab.transitions.empty());
+    lab.Run(10s);
+    EXPECT_EQ(lab.Count<contract::DrainRequest>(), 1) << "the surplus hold, a minute";
+    EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 1) << "the pause before a repair, a minute";
+    lab.Rollup("a", 8);
+    lab.now.wall += by;
+    lab.Run(8min);
+    EXPECT_EQ(lab.Count<contract::DrainRequest>(), 1) << "the budget's window, ten minutes";
+    EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 1) << "the hold of an Idle machine, ten minutes";
+    lab.Run(3min);
+    EXPECT_EQ(lab.Count<contract::DrainRequest>(), 2);
+    EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 2);
+  }
 }
 
 TEST(ShardRestart, IdleIsStampedAnew) {

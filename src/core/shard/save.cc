@@ -33,6 +33,10 @@ void Core::RebuildDerived() {
   for (const auto& [id, operation] : operations_) {
     if (operation.deadline) deadlines_.emplace(*operation.deadline, id);
   }
+  for (const auto& [id, repair] : repairs_) {
+    if (repair.due) repairs_due_.emplace(*repair.due, id);
+  }
+  CountShort();
 }
 
 }  // namespace muster::shard

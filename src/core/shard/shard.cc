@@ -15,9 +15,6 @@ struct Overloaded : Handlers... {
   using Handlers::operator()...;
 };
 
-// Which of 1-9, 10-59, 60-299, 300 and more.
-size_t AgeClass(int64_t cycles) { return cycles < 10 ? 0 : cycles < 60 ? 1 : cycles < 300 ? 2 : 3; }
-
 }  // namespace
 
 static_assert(contract::Core<Core>);
@@ -92,9 +89,7 @@ std::optional<MonoTime> Core::NextWake() const {
   if (ready_) at(awaited_.empty() ? NextCycle() : std::max(warm_until_, NextCycle()));
   if (!deadlines_.empty()) at(deadlines_.begin()->first);
   if (!to_look_.empty() && looking_.empty()) at(next_look_);
-  for (const auto& [id, repair] : repairs_) {
-    if (repair.due) at(*repair.due);
-  }
+  if (!repairs_due_.empty()) at(repairs_due_.begin()->first);
   if (decided_) at(next_hints_);
   if (decided_ && !config_.coordinator.empty() && !report_open_) at(next_report_);
   return next;
@@ -110,10 +105,8 @@ std::shared_ptr<const Snapshot> Core::View() const {
   view->machines = counts_;
   view->sessions = sessions_.size();
   view->shortfalls = short_.size();
-  for (const auto& [key, since] : short_) {
-    ++view->shortfalls_aged[AgeClass(cycle_ - since.cycle + 1)];
-    ++view->shortfalls_by_priority[since.priority];
-  }
+  view->shortfalls_aged = short_aged_;
+  view->shortfalls_by_priority = short_by_priority_;
   for (const auto& [name, cluster] : clusters_) {
     if (cluster.held > 0) view->quarantined.emplace(name, cluster.held);
   }
@@ -125,9 +118,11 @@ std::shared_ptr<const Snapshot> Core::View() const {
 
 void Core::CheckInvariants() const {
   std::map<std::string, int64_t> configured;
+  uint64_t swept = 0;
   for (const auto& [id, tracked] : machines_) {
     const model::Machine& machine = *tracked.record;
     MUSTER_CHECK(machine.id == id);
+    swept += tracked.sweep == sweep_ ? 1 : 0;
     MUSTER_CHECK(Owns(machine) || MUTANT("shard.owns_everything"), "machine {} is not this shard's", id);
     if (machine.cluster.empty()) continue;
     MUSTER_CHECK(clusters_.find(machine.cluster)->second.bound.contains(id));
@@ -152,7 +147,11 @@ void Core::CheckInvariants() const {
       MUSTER_CHECK(epoch_ > 0);
     }
   }
+  MUSTER_CHECK(swept == swept_);
   MUSTER_CHECK(deadlines == deadlines_.size());
+  size_t due = 0;
+  for (const auto& [id, repair] : repairs_) due += repair.due && repairs_due_.contains({*repair.due, id}) ? 1 : 0;
+  MUSTER_CHECK(due == repairs_due_.size());
   for (const auto& [id, call] : open_calls_) calling += call.kind == OpenCall::Kind::kTransition ? 1 : 0;
   if (stopped_.ok()) MUSTER_CHECK(calling == calling_ && calling_ <= config_.execute_concurrency);
 }

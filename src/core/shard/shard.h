@@ -18,6 +18,7 @@
 // Thread-safety: none, as for every core.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <map>
 #include <memory>
@@ -106,6 +107,7 @@ class Core : private Kept {
   void Change(const std::string& id, Tracked& tracked, const contract::MachineRecord& record, Turn& turn);
   void Drop(const std::string& id, model::Reason reason, std::string detail, Turn& turn);
   void Look(const std::string& id);
+  void MarkSeen(Tracked& tracked);
   bool Owns(const model::Machine& machine) const;
   void OwnedSetChanged(Turn& turn);
   // What the engine is shown of a machine, and counts that follow from it.
@@ -133,7 +135,7 @@ class Core : private Kept {
   void RestoreAges(const std::string& cluster);
 
   // rails.cc
-  contract::ActuationMode ModeOf(const engine::Action& action) const;
+  contract::ActuationMode ModeFor(const std::string& cluster, const std::optional<engine::NeedKey>& need) const;
   int64_t ReclaimsAllowed(const std::string& name, Cluster& cluster, Turn& turn) const;
   void SpendReclaim(const std::string& name, Turn& turn);
   void SetMode(const std::string& cluster, contract::ActuationMode mode, Turn& turn);
@@ -168,11 +170,14 @@ class Core : private Kept {
   // memory.cc: what the engine remembers, kept on disk
   void KeepMemory(Turn& turn);
   void KeepShort(Turn& turn);
+  void CountShort();
   static void Write(Turn& turn, std::string key, std::optional<std::string> value);
 
   // failed.cc
   void OnState(const std::string& id, const model::Machine& before, const model::Machine& machine, Turn& turn);
   void RunRepairs(Turn& turn);
+  void SetRepairDue(const std::string& id, Repair& repair, std::optional<MonoTime> due);
+  void ForgetRepair(const std::string& id, Turn& turn);
   void BeginRepair(const std::string& id, model::Reason reason, Turn& turn);
   Duration RepairPause(const Repair& repair) const;
   void RepairEnded(const std::string& id, OperationKind kind, std::string_view outcome, Turn& turn);
@@ -196,8 +201,10 @@ class Core : private Kept {
   Result<contract::ShardReply> Explain(const contract::Explain& query, const engine::Decision& decision) const;
   Status Order(const contract::RepairMachine& order, Turn& turn);
   Status Order(const contract::ForgetMachine& order, Turn& turn);
-  // Writes a line of the audit log, and remembers it for ListActions.
-  void Log(contract::ActionView action, Duration took, Turn& turn);
+  // Writes a line of the audit log and remembers it for ListActions, under the number it gives.
+  uint64_t Log(const contract::ActionView& action, Turn& turn);
+  // How the action of that line ended.
+  void LogEnd(uint64_t line, const contract::ActionView& action, Duration took, Turn& turn);
   void Note(model::Reason reason, std::string subject, std::string detail, Turn& turn) const;
 
   contract::CallId OpenACall(OpenCall call);
@@ -207,7 +214,10 @@ class Core : private Kept {
   Status verdict_;
 
   // Derived.
-  std::set<std::pair<MonoTime, std::string>> deadlines_;  // of operations
+  std::set<std::pair<MonoTime, std::string>> deadlines_;    // of operations
+  std::set<std::pair<MonoTime, std::string>> repairs_due_;  // of repairs
+  std::array<uint64_t, 4> short_aged_{};                    // as Snapshot::shortfalls_aged
+  std::map<int32_t, uint64_t> short_by_priority_;
   std::map<std::pair<model::MachineState, model::CapacityType>, uint64_t> counts_;
   std::map<std::string, int64_t> types_;  // machines by instance type
   std::map<std::string, int64_t> zones_;  // and by zone

@@ -80,6 +80,7 @@ struct Operation {
   std::optional<MonoTime> blob_until;  // no longer good then
   std::optional<MonoTime> deadline;    // of the stage
   contract::CallId call = 0;           // kCalling
+  uint64_t line = 0;                   // its number in the list of actions
 
   static constexpr std::string_view kTypeName = "Operation";
   static constexpr auto Fields() {
@@ -96,7 +97,8 @@ struct Operation {
                       Field{"blob", &Operation::blob},
                       Field{"blob_until", &Operation::blob_until},
                       Field{"deadline", &Operation::deadline},
-                      Field{"call", &Operation::call}};
+                      Field{"call", &Operation::call},
+                      Field{"line", &Operation::line}};
   }
 };
 

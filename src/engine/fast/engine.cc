@@ -89,7 +89,8 @@ std::vector<Available> Engine::AvailableTo(const std::string& cluster) const {
         (group.state == model::MachineState::kIdle ? available.idle : available.speculative) += group.size;
         if (!cheapest || catalogue.cls(c).price < catalogue.cls(*cheapest).price) cheapest = c;
       }
-      for (const GroupId g : catalogue.cls(c).bound) available.configured += inventory_.group(g).size;
+      const auto has_machines = [&](GroupId g) { return inventory_.group(g).size > 0; };
+      available.in_use = available.in_use || std::ranges::any_of(catalogue.cls(c).bound, has_machines);
     }
     if (!cheapest) continue;
     available.price = {.micros = catalogue.cls(*cheapest).price};

@@ -44,7 +44,7 @@ struct Available {
   model::Profile profile;
   int64_t idle = 0;
   int64_t speculative = 0;
-  int64_t configured = 0;
+  bool in_use = false;    // some serve somebody
   model::Money price;     // of the cheapest that is free
   model::Resources each;  // what that one offers
 };

@@ -1,0 +1,78 @@
+// ShardLife: one life of one shard process, judged step by step from what came to it and what it wanted done. At the
+// moment of the step there is no disk and no network in between, so nothing here needs tolerance.
+//
+// It knows the shard's rules (docs/shard.md) and its configuration, not how it works; of the core it reads only whom an
+// operation is for.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+
+#include "base/time.h"
+#include "contract/provider.h"
+#include "contract/session.h"
+#include "contract/shard.h"
+#include "core/shard/shard.h"
+
+namespace muster::sim {
+
+class ShardLife {
+ public:
+  using Modes = std::map<std::string, contract::ActuationMode>;  // by cluster; empty: the whole shard
+  // Says what is wrong, if something is.
+  using Check = std::function<void(bool holds, const std::function<std::string()>& what)>;
+
+  // It begins at `now` with these rows; `modes` are those that earlier lives had confirmed.
+  ShardLife(shard::Config config, const contract::Recovered& rows, Modes modes, MonoTime now, Check check);
+
+  void Stepped(const shard::Core& core, Now now, const shard::Core::Event& event,
+               std::span<const shard::Core::Effect> effects);
+
+ private:
+  struct Told {
+    std::string instruction;
+    MonoTime when;  // first
+    bool acknowledged = false;
+  };
+  struct Failed {
+    MonoTime when;
+    model::MachineState state = model::MachineState::kUnspecified;
+  };
+
+  void Hear(const shard::Core::Event& event, MonoTime now);
+  void HearMessage(contract::SessionId session, const contract::OperatorMessage& message, MonoTime now);
+  void HearAnswer(const shard::Core& core, const shard::Core::CallDone& done, MonoTime now);
+  void JudgeCycle(MonoTime now);
+  void JudgeReconnect(const shard::Core& core, const std::string& cluster,
+                      std::span<const shard::Core::Effect> effects);
+  void JudgeDecision(const shard::Core& core, const contract::ActionView& action);
+  void JudgeTransition(const shard::Core& core, contract::CallId call, const std::string& machine,
+                       const contract::FenceToken& fence, MonoTime now);
+  void JudgeConfigure(const contract::ConfigureRequest& request, MonoTime now);
+  void JudgeDrain(const shard::Core& core, const contract::DrainRequest& request, MonoTime now);
+  void MayAct(const std::string& machine, const std::string& cluster);
+  bool HasSession(const std::string& cluster) const;
+  // Whom an operation on the machine is for, if for a need.
+  static std::string ForWhom(const shard::Core& core, const std::string& machine);
+
+  const shard::Config config_;
+  const MonoTime began_;
+  const Check check_;
+  std::set<std::string> awaited_;  // clusters it knew, which have said nothing yet
+  Modes modes_;
+  std::map<contract::SessionId, std::string> sessions_;
+  std::map<std::string, std::optional<MonoTime>> blobs_;  // by their bytes: good until
+  std::map<std::string, Told> told_;                      // by machine: the newest instruction
+  std::map<contract::CallId, std::string> open_;          // transitions in the provider's hands
+  std::map<std::string, Failed> failed_;                  // machines whose last transition failed
+  std::optional<MonoTime> last_cycle_;
+  int64_t last_sequence_ = 0;
+  bool fenced_ = false;
+};
+
+}  // namespace muster::sim
