@@ -36,7 +36,7 @@ void OpenSessions(const Setup& setup, fast::Engine& engine) {
 
 void List(const Setup& setup, fast::Engine& engine) {
   for (size_t i = 0; i < setup.world.machines.size(); ++i) {
-    engine.Upsert(setup.world.machines[i], setup.class_digests[i]);
+    engine.Upsert(setup.world.machines[i], setup.digests[i]);
   }
 }
 
@@ -158,9 +158,10 @@ Status MeasureWarm(Setup& setup, const std::function<void(const Line&)>& see) {
     provider.CarryOut(*engine);
     provider.Tick(rng);
     setup.rollups.Breathe(rng);
+    for (const uint32_t m : provider.changed()) setup.digests[m] = fast::DigestOf(setup.world.machines[m]);
     const Duration passed = std::chrono::seconds(++cycle);
     meter.Start();
-    for (const uint32_t m : provider.changed()) engine->Upsert(setup.world.machines[m], setup.class_digests[m]);
+    for (const uint32_t m : provider.changed()) engine->Upsert(setup.world.machines[m], setup.digests[m]);
     Send(setup, *engine, kStart.wall + passed);
     engine->Decide(kStart.mono + passed);
     meter.Stop();
@@ -193,14 +194,16 @@ Status MeasureWarm(Setup& setup, const std::function<void(const Line&)>& see) {
 }
 
 // Every other batch brings back what the one before it changed.
-void ChangeBatch(std::vector<model::Machine>& machines, size_t first, size_t count, bool back) {
+void ChangeBatch(Setup& setup, size_t first, size_t count, bool back) {
   for (size_t k = 0; k < count; ++k) {
-    model::Machine& machine = machines[(first + k * 7) % machines.size()];
+    const size_t at = (first + k * 7) % setup.world.machines.size();
+    model::Machine& machine = setup.world.machines[at];
     if (machine.state == model::MachineState::kConfigured || machine.state == model::MachineState::kDraining) {
       machine.state = back ? model::MachineState::kConfigured : model::MachineState::kDraining;
     } else {
       machine.price_per_hour.micros += back ? -50'000 : 50'000;
     }
+    setup.digests[at] = fast::DigestOf(machine);
   }
 }
 
@@ -228,9 +231,12 @@ Status MeasureInventory(Setup& setup, const std::function<void(const Line&)>& se
   const Status status = SampleFor(setup.options.seconds, 20, kMostSamples, [&]() -> Status {
     const auto number = static_cast<size_t>(cycle / 2);
     const size_t first = number / 2 * 7919;
-    ChangeBatch(machines, first, batch, number % 2 == 1);
+    ChangeBatch(setup, first, batch, number % 2 == 1);
     changes.Start();
-    for (size_t k = 0; k < batch; ++k) engine->Upsert(machines[(first + k * 7) % machines.size()]);
+    for (size_t k = 0; k < batch; ++k) {
+      const size_t at = (first + k * 7) % machines.size();
+      engine->Upsert(machines[at], setup.digests[at]);
+    }
     decide();
     changes.Stop();
     quiet.Start();

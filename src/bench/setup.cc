@@ -32,7 +32,7 @@ Setup::Setup(const Plan& plan_of, const EngineOptions& options_of, Parallel& par
       world(ShapeOf(plan_of).build(ScaleOf(options_of.scale))),
       rollups(world) {
   for (const model::Machine& machine : world.machines) {
-    class_digests.push_back(engine::fast::ClassDigest(machine));
+    digests.push_back(engine::fast::DigestOf(machine));
   }
   resident_before = ResidentBytes();
 }

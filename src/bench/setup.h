@@ -10,6 +10,7 @@
 #include "bench/line.h"
 #include "bench/plans.h"
 #include "bench/rollups.h"
+#include "engine/fast/inventory.h"
 #include "host/system_clock.h"
 
 namespace muster::bench {
@@ -22,7 +23,7 @@ struct Setup {
   Parallel& parallel;
   engine::Policy policy;
   engine::World world;
-  std::vector<uint64_t> class_digests;  // of world.machines, as whoever decodes a list makes them
+  std::vector<engine::fast::MachineDigest> digests;  // of world.machines, as whoever decodes a list makes them
   Rollups rollups;
   int64_t resident_before = 0;  // before any engine
 

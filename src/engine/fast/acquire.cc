@@ -1,6 +1,7 @@
 // What a need takes of free machines: those pledged to it, then the best cover of the Idle pool, then of the
 // Speculative.
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "base/probe.h"
@@ -24,6 +25,15 @@ Cost CostOf(const Class& c, MachineState state, model::PenaltyBucket bucket) {
   if (penalty.pinned) return {.pinned = true, .micros = c.price};
   return {.micros = c.price + static_cast<int64_t>(Wide{c.probability} * penalty.finite.micros / 1'000'000)};
 }
+
+// Pool order; kinds that tie in it lie side by side by their shape.
+bool KindLess(const PoolKind& a, const PoolKind& b) {
+  if (a.cost != b.cost) return a.cost < b.cost;
+  if (a.size != b.size && !MUTANT("fast.pool_order")) return a.size < b.size;
+  return a.shape < b.shape;
+}
+
+bool TieInPool(const PoolKind& a, const PoolKind& b) { return a.cost == b.cost && a.size == b.size; }
 
 }  // namespace
 
@@ -52,7 +62,7 @@ void Planner::PlanAcquisition(NeedId n, Amounts& shortage, uint32_t domain, Acqu
   }
   const Amounts deficit = shortage;
   Pool idle_scratch;
-  const Pool& idle = PoolFor(n, MachineState::kIdle, domain, idle_scratch);
+  Pool& idle = PoolFor(n, MachineState::kIdle, domain, deficit, idle_scratch);
   const CoverPool idle_view = View(idle, true);
   Counts of_idle = BestCover(idle_view, deficit, dims());
   for (const auto& [k, count] : of_idle) Subtract(shortage, *idle.kinds[k].each, count, dims());
@@ -61,7 +71,7 @@ void Planner::PlanAcquisition(NeedId n, Amounts& shortage, uint32_t domain, Acqu
     return;
   }
   Pool speculative_scratch;
-  const Pool& speculative = PoolFor(n, MachineState::kSpeculative, domain, speculative_scratch);
+  Pool& speculative = PoolFor(n, MachineState::kSpeculative, domain, shortage, speculative_scratch);
   const CoverPool speculative_view = View(speculative, false);
   Counts of_speculative = BestCover(speculative_view, shortage, dims());
   PruneTogether(idle_view, of_idle, speculative_view, of_speculative, deficit, dims());
@@ -72,93 +82,109 @@ void Planner::PlanAcquisition(NeedId n, Amounts& shortage, uint32_t domain, Acqu
   NamePicks(speculative, of_speculative, plan);
 }
 
-void Planner::Offerers(NeedId n, MachineState state, uint32_t domain, std::vector<Offerer>& out) const {
+void Planner::FreeOfferers(NeedId n, MachineState state, uint32_t domain, std::vector<Offerer>& out) const {
   const Fit& classes = fit(n);
   const model::PenaltyBucket bucket = demand_.info(need(n).profile).profile.interruption();
-  const auto add = [&](GroupId g, ClassId c, bool reserved) {
-    Cost cost = CostOf(catalogue().cls(c), state, bucket);
-    cost.reserved = reserved;
-    out.push_back({.group = g, .cost = cost, .size = catalogue().shape_of(c).size});
-  };
-  const auto consider = [&](ClassId c) {
+  for (const ClassId c : domain == kNoId ? classes.classes : classes.in_domain[domain]) {
     for (const GroupId g : catalogue().cls(c).free) {
       const Group& group = inventory_.group(g);
       if (group.state != state || group.pledge != kNoId || group.size == 0) continue;
-      add(g, c, false);
+      out.push_back(
+          {.group = g, .cost = CostOf(catalogue().cls(c), state, bucket), .size = catalogue().shape_of(c).size});
     }
-  };
-  out.clear();
-  for (const ClassId c : domain == kNoId ? classes.classes : classes.in_domain[domain]) consider(c);
-  if (state != MachineState::kIdle) return;
-  // Pledged to others: a last resort, or free like any other where the pledge has just ended.
+  }
+}
+
+// Idle machines pledged to others: a last resort, or free like any other where the pledge has just ended.
+void Planner::PledgedOfferers(NeedId n, uint32_t domain, std::vector<Offerer>& out) const {
+  const Fit& classes = fit(n);
   for (const GroupId g : inventory_.pledged_idle()) {
     const Group& group = inventory_.group(g);
     if (group.size == 0 || !classes.Has(group.cls)) continue;
     if (domain != kNoId && DomainOf(classes, group.cls) != domain) continue;
-    if (sight_.pledge_ended(g)) {
-      add(g, group.cls, false);
-    } else if (group.pledge != need(n).key && !MUTANT("fast.missed_pledge") &&
-               (sight_.held_for(g) == kNoId || sight_.held_for(g) == n)) {
-      add(g, group.cls, true);
-    }
+    const bool ended = sight_.pledge_ended(g);
+    if (!ended && (group.pledge == need(n).key || MUTANT("fast.missed_pledge"))) continue;
+    if (!ended && sight_.held_for(g) != kNoId && sight_.held_for(g) != n) continue;
+    out.push_back({.group = g,
+                   .cost = {.reserved = !ended, .micros = catalogue().cls(group.cls).price},
+                   .size = catalogue().shape_of(group.cls).size});
   }
+}
+
+void Planner::Offerers(NeedId n, MachineState state, uint32_t domain, std::vector<Offerer>& out) const {
+  out.clear();
+  FreeOfferers(n, state, domain, out);
+  if (state == MachineState::kIdle) PledgedOfferers(n, domain, out);
+}
+
+PoolKind Planner::KindOf(const Offerer& offerer) const {
+  return {
+      .shape = catalogue().cls(inventory_.group(offerer.group).cls).shape, .cost = offerer.cost, .size = offerer.size};
 }
 
 void Planner::FillPool(std::vector<Offerer>& offerers, Pool& pool) const {
-  const auto shape = [&](const Offerer& o) { return catalogue().cls(inventory_.group(o.group).cls).shape; };
   std::ranges::sort(offerers, [&](const Offerer& a, const Offerer& b) {
-    if (a.cost != b.cost) return a.cost < b.cost;
-    if (a.size != b.size && !MUTANT("fast.pool_order")) return a.size < b.size;
-    if (shape(a) != shape(b)) return shape(a) < shape(b);
-    return a.group < b.group;
+    const PoolKind x = KindOf(a);
+    const PoolKind y = KindOf(b);
+    return KindLess(x, y) || (!KindLess(y, x) && a.group < b.group);
   });
-  pool.kinds.clear();
-  pool.mixed = false;
-  for (const Offerer& o : offerers) {
-    if (!pool.kinds.empty()) {
-      PoolKind& last = pool.kinds.back();
-      const bool ties = last.cost == o.cost && last.size == o.size;
-      if (ties && last.shape == shape(o)) {
-        last.groups.push_back(o.group);
-        continue;
-      }
-      pool.mixed = pool.mixed || ties;
+  for (const Offerer& offerer : offerers) {
+    const PoolKind kind = KindOf(offerer);
+    if (pool.kinds.empty() || KindLess(pool.kinds.back(), kind)) {
+      pool.kinds.push_back(kind);
+      pool.kinds.back().tied = pool.tied.emplace_back(std::make_unique<Tied>()).get();
     }
-    const ShapeId s = shape(o);
-    pool.kinds.push_back({.shape = s,
-                          .each = &catalogue().each(inventory_.group(o.group).cls),
-                          .cost = o.cost,
-                          .size = o.size,
-                          .available = 0,
-                          .groups = {o.group}});
+    pool.tied.back()->groups.push_back(offerer.group);
   }
+  pool.mixed = std::ranges::adjacent_find(pool.kinds, TieInPool) != pool.kinds.end();
 }
 
-// The pool with what is left of it now. Without pledges around it is kept from need to need and cycle to cycle.
-const Planner::Pool& Planner::PoolFor(NeedId n, MachineState state, uint32_t domain, Pool& scratch) {
-  Pool* pool = &scratch;
-  const bool pledges = state == MachineState::kIdle && !inventory_.pledged_idle().empty();
-  if (domain != kNoId || pledges) {
-    Offerers(n, state, domain, offerers_);
-    FillPool(offerers_, scratch);
-  } else {
-    const auto bucket = state == MachineState::kIdle
-                            ? uint64_t{0}
-                            : uint64_t{1} + static_cast<uint64_t>(demand_.info(need(n).profile).profile.interruption());
-    CachedPool& cached = pools_[uint64_t{need(n).fit} << 8 | bucket];
-    if (cached.version != inventory_.supply_version()) {
-      cached.version = inventory_.supply_version();
-      Offerers(n, state, kNoId, offerers_);
-      FillPool(offerers_, cached.pool);
+// The pool without what is pledged: kept from need to need and cycle to cycle.
+Planner::Pool& Planner::FreePool(NeedId n, MachineState state, uint32_t domain) {
+  const auto bucket = state == MachineState::kIdle
+                          ? uint64_t{0}
+                          : uint64_t{1} + static_cast<uint64_t>(demand_.info(need(n).profile).profile.interruption());
+  KeptPools& kept = pools_[uint64_t{need(n).fit} << 8 | bucket];
+  const size_t classes = fit(n).classes.size();
+  if (kept.version != inventory_.supply_version() || (kept.classes != classes && !MUTANT("fast.stale_pool_domains"))) {
+    kept.version = inventory_.supply_version();
+    kept.classes = classes;
+    kept.pools.clear();
+  }
+  const size_t at = domain == kNoId ? 0 : domain + 1;
+  if (kept.pools.size() <= at) kept.pools.resize(at + 1);
+  if (kept.pools[at] == nullptr) {
+    kept.pools[at] = std::make_unique<Pool>();
+    offerers_.clear();
+    FreeOfferers(n, state, domain, offerers_);
+    FillPool(offerers_, *kept.pools[at]);
+  }
+  return *kept.pools[at];
+}
+
+// The pool with what is left of it now. Of a kind no more is counted than anybody could use, and one.
+Planner::Pool& Planner::PoolFor(NeedId n, MachineState state, uint32_t domain, const Amounts& deficit, Pool& scratch) {
+  Pool* pool = &FreePool(n, state, domain);
+  offerers_.clear();
+  if (state == MachineState::kIdle) PledgedOfferers(n, domain, offerers_);
+  if (!offerers_.empty()) {
+    scratch.kinds = pool->kinds;
+    for (const Offerer& offerer : offerers_) {
+      const PoolKind kind = KindOf(offerer);
+      auto at = std::ranges::lower_bound(scratch.kinds, kind, KindLess);
+      if (at == scratch.kinds.end() || KindLess(kind, *at)) at = scratch.kinds.insert(at, kind);
+      at->more.push_back(offerer.group);
     }
-    pool = &cached.pool;
+    scratch.mixed = std::ranges::adjacent_find(scratch.kinds, TieInPool) != scratch.kinds.end();
+    pool = &scratch;
   }
   for (PoolKind& kind : pool->kinds) {
-    kind.each = &catalogue().each(inventory_.group(kind.groups[0]).cls);  // shapes move in memory when one comes
-    kind.available = 0;
-    for (const GroupId g : kind.groups) kind.available += sight_.Remaining(g);
+    kind.each = &catalogue().shape(kind.shape).each;  // shapes move in memory when one comes
+    const int64_t enough =
+        pool->mixed ? std::numeric_limits<int64_t>::max() : UsefulCount(*kind.each, deficit, dims()) + 1;
+    kind.available = kind.tied == nullptr ? 0 : kind.tied->Count(sight_, enough);
+    for (const GroupId g : kind.more) kind.available += sight_.Remaining(g);
   }
-  FillStretches(*pool);
   return *pool;
 }
 
@@ -167,10 +193,7 @@ void Planner::FillStretches(Pool& pool) {
   int64_t position = 0;
   for (uint32_t k = 0; k < pool.kinds.size();) {
     uint32_t end = k + 1;
-    while (pool.mixed && end < pool.kinds.size() && pool.kinds[end].cost == pool.kinds[k].cost &&
-           pool.kinds[end].size == pool.kinds[k].size) {
-      ++end;
-    }
+    while (pool.mixed && end < pool.kinds.size() && TieInPool(pool.kinds[k], pool.kinds[end])) ++end;
     if (end == k + 1) {
       pool.stretches.push_back({.kind = k, .ordinal = 0, .position = position, .count = pool.kinds[k].available});
       position += pool.kinds[k].available;
@@ -180,11 +203,15 @@ void Planner::FillStretches(Pool& pool) {
     merge_.Clear();
     std::vector<uint32_t> kind_of;
     std::vector<int64_t> ordinals(end - k, 0);
-    for (uint32_t t = k; t < end; ++t) {
-      for (const GroupId g : pool.kinds[t].groups) {
+    const auto add = [&](uint32_t kind, std::span<const GroupId> groups) {
+      for (const GroupId g : groups) {
         merge_.Add(g);
-        kind_of.push_back(t);
+        kind_of.push_back(kind);
       }
+    };
+    for (uint32_t t = k; t < end; ++t) {
+      if (pool.kinds[t].tied != nullptr) add(t, pool.kinds[t].tied->groups);
+      add(t, pool.kinds[t].more);
     }
     for (; !merge_.empty(); merge_.Step(), ++position) {
       const uint32_t kind = kind_of[merge_.source()];
@@ -199,7 +226,8 @@ void Planner::FillStretches(Pool& pool) {
   }
 }
 
-CoverPool Planner::View(const Pool& pool, bool idle) {
+CoverPool Planner::View(Pool& pool, bool idle) {
+  FillStretches(pool);
   return {.kinds = pool.kinds,
           .stretches = pool.stretches,
           .mixed = pool.mixed,
@@ -214,39 +242,22 @@ CoverPool Planner::View(const Pool& pool, bool idle) {
 }
 
 void Planner::NameKind(const PoolKind& kind, int64_t count, std::vector<MachineId>& names, std::vector<Take>* takes) {
-  if (kind.groups.size() == 1) {
-    const GroupId g = kind.groups[0];
+  if (kind.more.empty() && (count == 1 || kind.tied->groups.size() == 1)) {
+    const GroupId g = kind.tied->groups.size() == 1 ? kind.tied->groups[0] : kind.tied->First(sight_);
     IdSet::Cursor cursor = sight_.FirstUnclaimed(g);
     for (int64_t i = 0; i < count; ++i) names.push_back(sight_.Next(g, cursor));
     if (takes != nullptr) takes->push_back({.group = g, .count = static_cast<uint32_t>(count)});
     return;
   }
-  if (count == 1) {  // the first machine of all: no need for a heap
-    MachineId best = kNoMachine;
-    GroupId of = kNoId;
-    for (const GroupId g : kind.groups) {
-      if (sight_.Remaining(g) == 0) continue;
-      IdSet::Cursor cursor = sight_.FirstUnclaimed(g);
-      const MachineId m = sight_.Next(g, cursor);
-      if (best != kNoMachine && inventory_.label(m) > inventory_.label(best)) continue;
-      best = m;
-      of = g;
-    }
-    names.push_back(best);
-    if (takes != nullptr) takes->push_back({.group = of, .count = 1});
-    return;
-  }
-  merge_.Clear();
-  for (const GroupId g : kind.groups) merge_.Add(g);
   const size_t first = takes == nullptr ? 0 : takes->size();
-  if (takes != nullptr) {
-    for (const GroupId g : kind.groups) takes->push_back({.group = g, .count = 0});
+  walk_.Begin(kind.tied, kind.more);
+  for (int64_t i = 0; i < count; ++i, walk_.Step()) {
+    names.push_back(walk_.machine());
+    if (takes == nullptr) continue;
+    while (takes->size() <= first + walk_.source()) takes->push_back({.group = walk_.groups()[takes->size() - first]});
+    ++(*takes)[first + walk_.source()].count;
   }
-  for (int64_t i = 0; i < count; ++i) {
-    names.push_back(merge_.machine());
-    if (takes != nullptr) ++(*takes)[first + merge_.source()].count;
-    merge_.Step();
-  }
+  walk_.End();
   if (takes != nullptr) std::erase_if(*takes, [](const Take& take) { return take.count == 0; });
 }
 
@@ -257,7 +268,7 @@ void Planner::NamePicks(const Pool& pool, const Counts& counts, Acquisition& pla
     size_t end = i;
     for (; end < counts.size(); ++end) {
       const PoolKind& next = pool.kinds[counts[end].first];
-      if (next.cost != kind.cost || next.size != kind.size) break;
+      if (!TieInPool(kind, next)) break;
       NameKind(next, counts[end].second, plan.machines, &plan.takes);
     }
     if (end > i + 1) {  // kinds that tie go by id

@@ -100,6 +100,7 @@ class Catalogue {
   ClassId ClassOf(const model::Machine& machine, uint64_t digest);
   Class& cls(ClassId id) { return classes_[id]; }
   const Class& cls(ClassId id) const { return classes_[id]; }
+  const Shape& shape(ShapeId id) const { return shapes_[id]; }
   const Shape& shape_of(ClassId id) const { return shapes_[classes_[id].shape]; }
   const Amounts& each(ClassId id) const { return shapes_[classes_[id].shape].each; }
   size_t classes() const { return classes_.size(); }

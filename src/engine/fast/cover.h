@@ -13,13 +13,16 @@
 
 namespace muster::engine::fast {
 
+class Tied;
+
 struct PoolKind {
   ShapeId shape = kNoId;
   const Amounts* each = nullptr;
   Cost cost;
   Wide size = 0;
   int64_t available = 0;
-  std::vector<GroupId> groups;
+  Tied* tied = nullptr;       // its groups that are nobody's
+  std::vector<GroupId> more;  // and those that are, or just were, pledged
 };
 
 // How many of each kind, kinds in pool order; kinds of which none is taken are left out. Always the first of a kind.

@@ -11,7 +11,7 @@ Engine::Engine(Policy policy, Parallel* parallel)
     : policy_(policy), parallel_(parallel), cycle_(std::make_unique<Cycle>(inventory_, demand_, policy_)) {}
 Engine::~Engine() = default;
 
-void Engine::Upsert(const model::Machine& machine, uint64_t digest) { inventory_.Upsert(machine, digest); }
+void Engine::Upsert(const model::Machine& machine, const MachineDigest& digest) { inventory_.Upsert(machine, digest); }
 void Engine::Remove(std::string_view id) { inventory_.Remove(id); }
 
 void Engine::SetCluster(const std::string& cluster, const ClusterState& state) {

@@ -55,8 +55,8 @@ class Engine {
   explicit Engine(Policy policy, Parallel* parallel = nullptr);
   ~Engine();
 
-  void Upsert(const model::Machine& machine) { Upsert(machine, ClassDigest(machine)); }
-  void Upsert(const model::Machine& machine, uint64_t class_digest);  // as made by ClassDigest() when it was decoded
+  void Upsert(const model::Machine& machine) { Upsert(machine, DigestOf(machine)); }
+  void Upsert(const model::Machine& machine, const MachineDigest& digest);  // as made by DigestOf() when it was decoded
   void Remove(std::string_view id);
   void SetCluster(const std::string& cluster, const ClusterState& state);
   // Replaces the cluster's demand. Arrivals are stamped with `now`, or taken as given without it.

@@ -17,10 +17,11 @@ class IdMerge {
     heads_.clear();
     sources_ = 0;
   }
-  // Groups are numbered in the order they are added.
-  void Add(GroupId group) {
+  // Groups are numbered in the order they are added. The first machine, if there is one.
+  MachineId Add(GroupId group) {
     Head head{.cursor = sight_.FirstUnclaimed(group), .group = group, .source = sources_++};
     Load(head);
+    return head.machine;
   }
 
   bool empty() const { return heads_.empty(); }

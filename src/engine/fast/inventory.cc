@@ -43,6 +43,18 @@ bool SameGroup(const Group& a, const Group& b) {
 
 }  // namespace
 
+MachineDigest DigestOf(const model::Machine& machine) {
+  MachineDigest digest{.cls = ClassDigest(machine)};
+  if (machine.shard_metadata.empty()) return digest;
+  Hasher hasher;
+  for (const auto& [key, value] : machine.shard_metadata) {
+    hasher.Add(key);
+    hasher.Add(value);
+  }
+  digest.stamp = std::max<uint64_t>(hasher.value(), 1);
+  return digest;
+}
+
 Inventory::Inventory() { stamps_.push_back({}); }
 
 // --- names
@@ -52,9 +64,10 @@ ClusterId Inventory::FindCluster(std::string_view name) const {
 }
 
 ClusterId Inventory::ClusterOf(std::string_view name) {
+  if (last_cluster_ < clusters_.size() && clusters_[last_cluster_].name == name) return last_cluster_;
   const uint64_t hash = Hash(name);
-  const ClusterId known = FindCluster(name);
-  if (known != kNoId) return known;
+  last_cluster_ = FindCluster(name);
+  if (last_cluster_ != kNoId) return last_cluster_;
   const auto id = static_cast<ClusterId>(clusters_.size());
   clusters_.push_back({.name = std::string(name)});
   cluster_lookup_.Insert(hash, id);
@@ -137,59 +150,50 @@ MachineId Inventory::Make(const std::string& id, uint64_t hash) {
     m = spare_.back();
     spare_.pop_back();
     ids_[m] = id;
-    flags_[m] = static_cast<uint8_t>(flags_[m] & kRemembered);
   } else {
-    m = static_cast<MachineId>(state_.size());
+    m = static_cast<MachineId>(rows_.size());
     ids_.push_back(id);
     labels_.push_back(0);
-    state_.push_back(MachineState::kUnspecified);
-    since_state_.push_back(MachineState::kUnspecified);
-    flags_.push_back(0);
-    cls_.push_back(kNoId);
-    cluster_.push_back(kNoId);
     group_.push_back(kNoId);
-    stamp_.push_back(kNoStamp);
-    bind_stamp_.push_back(kNoStamp);
-    pledge_.push_back(kNoId);
-    since_.push_back(0);
+    rows_.emplace_back();
   }
-  since_state_[m] = MachineState::kUnspecified;
-  cls_[m] = kNoId;
+  rows_[m] = {.flags = static_cast<uint8_t>(rows_[m].flags & kRemembered)};
   group_[m] = kNoId;
-  stamp_[m] = kNoStamp;
-  pledge_[m] = kNoId;
   machine_lookup_.Insert(hash, m);
   newcomers_.push_back(m);
   ++alive_;
   return m;
 }
 
-void Inventory::Upsert(const model::Machine& machine, uint64_t class_digest) {
+void Inventory::Upsert(const model::Machine& machine, const MachineDigest& digest) {
+#ifdef MUSTER_FAULTS
+  MUSTER_CHECK(digest.stamp == DigestOf(machine).stamp, "machine {} came with another's metadata", machine.id);
+#endif
   const uint64_t hash = Hash(machine.id);
   MachineId m = machine_lookup_.Find(hash, [&](uint32_t i) { return ids_[i] == machine.id; });
   const bool is_new = m == kNoMachine;
   if (is_new) m = Make(machine.id, hash);
-  const ClassId cls = catalogue_.ClassOf(machine, class_digest);
-  const bool leaving = (flags_[m] & kLeaving) != 0;
-  const bool counted = !is_new && !leaving && state_[m] != MachineState::kFailed;
+  const ClassId cls = catalogue_.ClassOf(machine, digest.cls);
+  const bool leaving = (rows_[m].flags & kLeaving) != 0;
+  const bool counted = !is_new && !leaving && rows_[m].state != MachineState::kFailed;
   const bool counts = machine.state != MachineState::kFailed;
-  if (counted && (!counts || cls != cls_[m])) catalogue_.CountLive(cls_[m], -1);
-  if (counts && (!counted || cls != cls_[m])) catalogue_.CountLive(cls, 1);
+  if (counted && (!counts || cls != rows_[m].cls)) catalogue_.CountLive(rows_[m].cls, -1);
+  if (counts && (!counted || cls != rows_[m].cls)) catalogue_.CountLive(cls, 1);
   if (leaving) {
-    flags_[m] = static_cast<uint8_t>(flags_[m] & ~kLeaving);
+    rows_[m].flags = static_cast<uint8_t>(rows_[m].flags & ~kLeaving);
     ++alive_;
   }
-  cls_[m] = cls;
-  state_[m] = machine.state;
-  cluster_[m] = machine.cluster.empty() ? kNoId : ClusterOf(machine.cluster);
-  bind_stamp_[m] = IsBound(machine.state) && !machine.shard_metadata.empty() ? BindStampOf(machine) : kNoStamp;
+  rows_[m].cls = cls;
+  rows_[m].state = machine.state;
+  rows_[m].cluster = machine.cluster.empty() ? kNoId : ClusterOf(machine.cluster);
+  rows_[m].bind_stamp = IsBound(machine.state) && digest.stamp != 0 ? BindStampOf(machine, digest.stamp) : kNoStamp;
   Touch(m);
 }
 
 // Machines bound for one need follow each other in a list.
-StampId Inventory::BindStampOf(const model::Machine& machine) {
-  if (machine.shard_metadata == last_metadata_) return last_stamp_;
-  last_metadata_ = machine.shard_metadata;
+StampId Inventory::BindStampOf(const model::Machine& machine, uint64_t digest) {
+  if (digest == last_digest_) return last_stamp_;
+  last_digest_ = digest;
   last_stamp_ = kNoStamp;
   if (const auto decoded = DecodeBindStamp(machine.shard_metadata)) {
     last_stamp_ = StampOf({.profile = ProfileOf(decoded->fingerprint),
@@ -202,16 +206,16 @@ StampId Inventory::BindStampOf(const model::Machine& machine) {
 }
 
 void Inventory::Touch(MachineId m) {
-  if ((flags_[m] & kDirty) != 0) return;
-  flags_[m] |= kDirty;
+  if ((rows_[m].flags & kDirty) != 0) return;
+  rows_[m].flags |= kDirty;
   dirty_.push_back(m);
 }
 
 void Inventory::Remove(std::string_view id) {
   const MachineId m = Find(id);
-  if (m == kNoMachine || (flags_[m] & kLeaving) != 0) return;
-  if (state_[m] != MachineState::kFailed) catalogue_.CountLive(cls_[m], -1);
-  flags_[m] |= kLeaving;
+  if (m == kNoMachine || (rows_[m].flags & kLeaving) != 0) return;
+  if (rows_[m].state != MachineState::kFailed) catalogue_.CountLive(rows_[m].cls, -1);
+  rows_[m].flags |= kLeaving;
   --alive_;
   Touch(m);
 }
@@ -227,32 +231,32 @@ void Inventory::Restore(const Memory& memory) {
 
 StampId Inventory::stamp_of(MachineId m) const {
   const GroupId g = group_[m];
-  const bool from_group = g != kNoId && groups_[g].owner != kNoId && (flags_[m] & kRestamped) == 0;
-  return from_group ? groups_[g].stamp : stamp_[m];
+  const bool from_group = g != kNoId && groups_[g].owner != kNoId && (rows_[m].flags & kRestamped) == 0;
+  return from_group ? groups_[g].stamp : rows_[m].stamp;
 }
 
 void Inventory::SetStamp(MachineId m, StampId stamp) {
   MemoryChanged(m);
-  stamp_[m] = stamp;
-  flags_[m] |= kRestamped;
+  rows_[m].stamp = stamp;
+  rows_[m].flags |= kRestamped;
   Touch(m);
 }
 
 void Inventory::SetPledge(MachineId m, KeyId pledge) {
   MemoryChanged(m);
-  pledge_[m] = pledge;
+  rows_[m].pledge = pledge;
   if (!MUTANT("fast.dirty_missed")) Touch(m);
 }
 
 std::optional<MonoTime> Inventory::since(MachineId m) const {
-  if (since_state_[m] == MachineState::kUnspecified) return std::nullopt;
-  return MonoTime(Duration(since_[m]));
+  if (rows_[m].since_state == MachineState::kUnspecified) return std::nullopt;
+  return MonoTime(Duration(rows_[m].since));
 }
 
 MachineMemory Inventory::MemoryOf(MachineId m, bool without_given) const {
   MachineMemory memory;
   const StampId stamp = stamp_of(m);
-  if (stamp != kNoStamp && !(without_given && stamp == bind_stamp_[m])) {
+  if (stamp != kNoStamp && !(without_given && stamp == rows_[m].bind_stamp)) {
     const Stamp& s = stamps_[stamp];
     memory.attribution = model::Attribution{.fingerprint = fingerprints_[s.profile],
                                             .group = s.group,
@@ -260,9 +264,9 @@ MachineMemory Inventory::MemoryOf(MachineId m, bool without_given) const {
                                             .interruption = s.interruption,
                                             .reclamation = s.reclamation};
   }
-  if (pledge_[m] != kNoId) memory.pledge = NameOf(pledge_[m]);
+  if (rows_[m].pledge != kNoId) memory.pledge = NameOf(rows_[m].pledge);
   // The clock may still be that of the state before, until the next cycle has read it.
-  switch (since_state_[m]) {
+  switch (rows_[m].since_state) {
     case MachineState::kConfigured: memory.unclaimed_since = since(m); break;
     case MachineState::kDraining: memory.draining_since = since(m); break;
     case MachineState::kIdle:
@@ -274,16 +278,16 @@ MachineMemory Inventory::MemoryOf(MachineId m, bool without_given) const {
 }
 
 void Inventory::SetSince(MachineId m, std::optional<MonoTime> since) {
-  if (since || since_state_[m] != MachineState::kUnspecified) MemoryChanged(m);
-  since_state_[m] = since ? state_[m] : MachineState::kUnspecified;
-  if (since) since_[m] = since->time_since_epoch().count();
+  if (since || rows_[m].since_state != MachineState::kUnspecified) MemoryChanged(m);
+  rows_[m].since_state = since ? rows_[m].state : MachineState::kUnspecified;
+  if (since) rows_[m].since = since->time_since_epoch().count();
 }
 
 // --- the start of a cycle
 
-// Ids of one provider begin alike, so the sixteen bytes behind what all of them share decide nearly always. They come
-// in a few runs that are in order, which a merge sort makes use of.
-void Inventory::SortById(std::vector<MachineId>& machines) const {
+// Ids of one provider begin alike, so the sixteen bytes behind what all of them share decide mostly; those that agree
+// in them too are sorted by what follows. They come in a few runs that are in order, which a merge sort makes use of.
+void Inventory::SortById(std::span<MachineId> machines) const {
   if (machines.size() < 2) return;
   std::string_view shared = ids_[machines.front()];
   for (const MachineId m : machines) {
@@ -303,11 +307,18 @@ void Inventory::SortById(std::vector<MachineId>& machines) const {
     for (uint64_t& word : begins) word = __builtin_bswap64(word);
     entries.push_back({.begins = begins, .machine = m});
   }
-  const auto less = [&](const Entry& a, const Entry& b) {
-    return a.begins != b.begins ? a.begins < b.begins : ids_[a.machine] < ids_[b.machine];
-  };
-  if (!std::ranges::is_sorted(entries, less)) std::ranges::stable_sort(entries, less);
+  if (!std::ranges::is_sorted(entries, {}, &Entry::begins)) std::ranges::stable_sort(entries, {}, &Entry::begins);
   for (size_t i = 0; i < entries.size(); ++i) machines[i] = entries[i].machine;
+  for (size_t i = 0; i < entries.size();) {
+    size_t end = i + 1;
+    while (end < entries.size() && entries[end].begins == entries[i].begins) ++end;
+    if (end - i == entries.size()) {  // ids that end in zero bytes
+      std::ranges::sort(machines, {}, [&](MachineId m) -> const std::string& { return ids_[m]; });
+    } else {
+      SortById(machines.subspan(i, end - i));
+    }
+    i = end;
+  }
 }
 
 // Machines that came since get a label between their neighbours'; labels order machines by id.
@@ -343,27 +354,27 @@ void Inventory::ReadOldLife(MachineId m) {
   if (it == old_life_.end()) return;
   const MachineMemory& old = it->second;
   if (old.attribution) {
-    stamp_[m] = StampOf({.profile = ProfileOf(old.attribution->fingerprint),
-                         .group = old.attribution->group,
-                         .priority = old.attribution->priority,
-                         .interruption = old.attribution->interruption,
-                         .reclamation = old.attribution->reclamation});
+    rows_[m].stamp = StampOf({.profile = ProfileOf(old.attribution->fingerprint),
+                              .group = old.attribution->group,
+                              .priority = old.attribution->priority,
+                              .interruption = old.attribution->interruption,
+                              .reclamation = old.attribution->reclamation});
   }
-  if (old.pledge) pledge_[m] = KeyOf(*old.pledge);
+  if (old.pledge) rows_[m].pledge = KeyOf(*old.pledge);
   const auto set = [&](MachineState state, const std::optional<MonoTime>& since) {
     if (!since) return;
-    since_state_[m] = state;
-    since_[m] = since->time_since_epoch().count();
+    rows_[m].since_state = state;
+    rows_[m].since = since->time_since_epoch().count();
   };
   // One clock is kept: that of the state it is in, or of the drain that has just ended.
-  switch (state_[m]) {
+  switch (rows_[m].state) {
     case MachineState::kConfigured: set(MachineState::kConfigured, old.unclaimed_since); break;
     case MachineState::kDraining: set(MachineState::kDraining, old.draining_since); break;
     case MachineState::kIdle:
       set(MachineState::kIdle, old.idle_since);
       if (old.draining_since) {
         const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(now_ - *old.draining_since).count();
-        DrainMean& mean = drains_[catalogue_.cls(cls_[m]).drain];
+        DrainMean& mean = drains_[catalogue_.cls(rows_[m].cls).drain];
         mean.total_millis += millis;
         ++mean.drains;
       }
@@ -376,49 +387,50 @@ void Inventory::ReadOldLife(MachineId m) {
 // What memory still says about the machine in its present state.
 void Inventory::Refresh(MachineId m) {
   MemoryChanged(m);
-  const MachineState state = state_[m];
+  const MachineState state = rows_[m].state;
   if (!old_life_.empty()) ReadOldLife(m);
   const StampId old_stamp = stamp_of(m);
-  if (since_state_[m] == MachineState::kDraining && state == MachineState::kIdle && !MUTANT("fast.drain_unlearnt")) {
-    DrainMean& mean = drains_[catalogue_.cls(cls_[m]).drain];
-    const MonoTime began(Duration{since_[m]});
+  if (rows_[m].since_state == MachineState::kDraining && state == MachineState::kIdle &&
+      !MUTANT("fast.drain_unlearnt")) {
+    DrainMean& mean = drains_[catalogue_.cls(rows_[m].cls).drain];
+    const MonoTime began(Duration{rows_[m].since});
     mean.total_millis += std::chrono::duration_cast<std::chrono::milliseconds>(now_ - began).count();
     ++mean.drains;
   }
-  if (since_state_[m] != state) {
-    since_state_[m] = MachineState::kUnspecified;
+  if (rows_[m].since_state != state) {
+    rows_[m].since_state = MachineState::kUnspecified;
     if (state == MachineState::kDraining || state == MachineState::kIdle) {
-      since_state_[m] = state;
-      since_[m] = now_.time_since_epoch().count();
+      rows_[m].since_state = state;
+      rows_[m].since = now_.time_since_epoch().count();
     }
   }
   if (state == MachineState::kIdle) {
-    const CapacityType type = catalogue_.cls(cls_[m]).capacity_type;
+    const CapacityType type = catalogue_.cls(rows_[m].cls).capacity_type;
     if (type == CapacityType::kOnDemand || type == CapacityType::kSpot) {
-      resting_.push_back({.since = MonoTime(Duration(since_[m])), .machine = m});
+      resting_.push_back({.since = MonoTime(Duration(rows_[m].since)), .machine = m});
     }
   }
   const bool keeps_pledge =
       state == MachineState::kCreating || state == MachineState::kDraining || state == MachineState::kIdle;
-  if (!keeps_pledge) pledge_[m] = kNoId;
-  stamp_[m] = !IsBound(state) ? kNoStamp : old_stamp != kNoStamp ? old_stamp : bind_stamp_[m];
+  if (!keeps_pledge) rows_[m].pledge = kNoId;
+  rows_[m].stamp = !IsBound(state) ? kNoStamp : old_stamp != kNoStamp ? old_stamp : rows_[m].bind_stamp;
 }
 
 GroupId Inventory::GroupFor(MachineId m) {
-  Group like{.cls = cls_[m], .state = state_[m]};
-  switch (state_[m]) {
+  Group like{.cls = rows_[m].cls, .state = rows_[m].state};
+  switch (rows_[m].state) {
     case MachineState::kConfigured:
     case MachineState::kConfiguring:
-      if (cluster_[m] == kNoId) return kNoId;
-      like.cluster = cluster_[m];
-      like.stamp = stamp_[m];
+      if (rows_[m].cluster == kNoId) return kNoId;
+      like.cluster = rows_[m].cluster;
+      like.stamp = rows_[m].stamp;
       break;
-    case MachineState::kIdle: like.pledge = pledge_[m]; break;
+    case MachineState::kIdle: like.pledge = rows_[m].pledge; break;
     case MachineState::kSpeculative: break;
     case MachineState::kCreating:
     case MachineState::kDraining:
-      if (pledge_[m] == kNoId) return kNoId;
-      like.pledge = pledge_[m];
+      if (rows_[m].pledge == kNoId) return kNoId;
+      like.pledge = rows_[m].pledge;
       break;
     default: return kNoId;
   }
@@ -523,7 +535,7 @@ void Inventory::Move(MachineId m, GroupId to) {
       if (!MUTANT("fast.stale_pool")) ++supply_version_;
     }
     g.members.Add(m, labels_, [&](MachineId other) { return group_[other] == to; });
-    if (since_state_[m] == MachineState::kConfigured && !MUTANT("fast.clocks_forgotten")) g.has_clocks = true;
+    if (rows_[m].since_state == MachineState::kConfigured && !MUTANT("fast.clocks_forgotten")) g.has_clocks = true;
     count(g);
   }
 }
@@ -607,7 +619,7 @@ void Inventory::DropGaps() {
 
 // Rows of machines that went may be used again once no group has a gap where they were.
 void Inventory::CompactSlots() {
-  if (retired_.size() < 1024 + state_.size() / 8) return;
+  if (retired_.size() < 1024 + rows_.size() / 8) return;
   DropGaps();
   spare_.insert(spare_.end(), retired_.begin(), retired_.end());
   retired_.clear();
@@ -627,27 +639,28 @@ void Inventory::Update() {
   // In the order of ids, machines that come in bulk are appended to their groups.
   if (dirty_.size() * 4 > by_id_.size()) {
     dirty_.clear();
-    std::ranges::copy_if(by_id_, std::back_inserter(dirty_), [&](MachineId m) { return (flags_[m] & kDirty) != 0; });
+    std::ranges::copy_if(by_id_, std::back_inserter(dirty_),
+                         [&](MachineId m) { return (rows_[m].flags & kDirty) != 0; });
   } else {
     std::ranges::sort(dirty_, {}, [&](MachineId m) { return labels_[m]; });
   }
   bool some_left = false;
   for (const MachineId m : dirty_) {
-    if ((flags_[m] & kLeaving) != 0) {
+    if ((rows_[m].flags & kLeaving) != 0) {
       MemoryChanged(m);
       Move(m, kNoId);
       machine_lookup_.Erase(Hash(ids_[m]), m);
-      state_[m] = MachineState::kUnspecified;
+      rows_[m].state = MachineState::kUnspecified;
       retired_.push_back(m);
       some_left = true;
       continue;
     }
     Refresh(m);
-    flags_[m] = static_cast<uint8_t>(flags_[m] & kRemembered);
+    rows_[m].flags = static_cast<uint8_t>(rows_[m].flags & kRemembered);
     Move(m, GroupFor(m));
   }
   dirty_.clear();
-  if (some_left) std::erase_if(by_id_, [&](MachineId m) { return (flags_[m] & kLeaving) != 0; });
+  if (some_left) std::erase_if(by_id_, [&](MachineId m) { return (rows_[m].flags & kLeaving) != 0; });
   CompactSlots();
   Tidy();
   if (catalogue_.RefreshSizes()) ++supply_version_;
@@ -722,10 +735,8 @@ void Inventory::Restamp(GroupId id, StampId stamp) {
 }
 
 size_t Inventory::hot_bytes() const {
-  size_t bytes = labels_.capacity() * 8 + since_.capacity() * 8 + state_.capacity() * 3 +
-                 (cls_.capacity() + cluster_.capacity() + group_.capacity() + stamp_.capacity() +
-                  bind_stamp_.capacity() + pledge_.capacity() + by_id_.capacity()) *
-                     4;
+  size_t bytes = labels_.capacity() * sizeof(uint64_t) + rows_.capacity() * sizeof(Row) +
+                 group_.capacity() * sizeof(GroupId) + by_id_.capacity() * sizeof(MachineId);
   for (const Group& g : groups_) bytes += sizeof(Group) + g.members.bytes();
   return bytes;
 }

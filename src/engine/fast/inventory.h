@@ -11,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +25,13 @@
 #include "engine/types.h"
 
 namespace muster::engine::fast {
+
+// What a machine's record says, in short. Made where it is decoded, so that the engine need not read all of it.
+struct MachineDigest {
+  uint64_t cls = 0;    // ClassDigest
+  uint64_t stamp = 0;  // of its metadata; 0: there is none
+};
+MachineDigest DigestOf(const model::Machine& machine);
 
 struct Stamp {  // an attribution
   ProfileId profile = kNoId;
@@ -139,7 +147,7 @@ class Inventory {
   const Stamp& stamp(StampId id) const { return stamps_[id]; }
 
   // --- changes
-  void Upsert(const model::Machine& machine, uint64_t class_digest);
+  void Upsert(const model::Machine& machine, const MachineDigest& digest);
   void Remove(std::string_view id);
   // Memory of an earlier life. A machine's row is read when the machine comes.
   void Restore(const Memory& memory);
@@ -154,16 +162,16 @@ class Inventory {
 
   // --- machines
   size_t machines() const { return alive_; }
-  size_t rows() const { return state_.size(); }
+  size_t rows() const { return rows_.size(); }
   MachineId Find(std::string_view id) const;
   const std::string& id(MachineId m) const { return ids_[m]; }
-  model::MachineState state(MachineId m) const { return state_[m]; }
-  ClassId cls(MachineId m) const { return cls_[m]; }
-  ClusterId cluster_of(MachineId m) const { return cluster_[m]; }
+  model::MachineState state(MachineId m) const { return rows_[m].state; }
+  ClassId cls(MachineId m) const { return rows_[m].cls; }
+  ClusterId cluster_of(MachineId m) const { return rows_[m].cluster; }
   GroupId group_of(MachineId m) const { return group_[m]; }
   uint64_t label(MachineId m) const { return labels_[m]; }
   StampId stamp_of(MachineId m) const;
-  KeyId pledge_of(MachineId m) const { return pledge_[m]; }
+  KeyId pledge_of(MachineId m) const { return rows_[m].pledge; }
   void SetStamp(MachineId m, StampId stamp);
   void SetPledge(MachineId m, KeyId pledge);
   // The clock of the machine's state: unclaimed, idle or draining since.
@@ -175,7 +183,7 @@ class Inventory {
   MachineMemory MemoryOf(MachineId m, bool without_given) const;
   // Machines whose memory may have changed since the last call; those that went are among them.
   std::vector<MachineId> TakeRemembered() {
-    for (const MachineId m : remembered_) flags_[m] = static_cast<uint8_t>(flags_[m] & ~kRemembered);
+    for (const MachineId m : remembered_) rows_[m].flags = static_cast<uint8_t>(rows_[m].flags & ~kRemembered);
     return std::exchange(remembered_, {});
   }
 
@@ -241,14 +249,14 @@ class Inventory {
 
   void Reset(Group& group);
   void MemoryChanged(MachineId m) {
-    if ((flags_[m] & kRemembered) != 0) return;
-    flags_[m] |= kRemembered;
+    if ((rows_[m].flags & kRemembered) != 0) return;
+    rows_[m].flags |= kRemembered;
     remembered_.push_back(m);
   }
   MachineId Make(const std::string& id, uint64_t hash);
-  StampId BindStampOf(const model::Machine& machine);
+  StampId BindStampOf(const model::Machine& machine, uint64_t digest);
   void AssignLabels();
-  void SortById(std::vector<MachineId>& machines) const;
+  void SortById(std::span<MachineId> machines) const;
   void Refresh(MachineId m);
   void ReadOldLife(MachineId m);
   void Place(MachineId m);
@@ -268,6 +276,7 @@ class Inventory {
   std::vector<ClusterId> clusters_by_name_;
   std::vector<uint32_t> cluster_rank_;
   Lookup cluster_lookup_;
+  ClusterId last_cluster_ = kNoId;  // asked for
   std::vector<std::string> fingerprints_;
   std::vector<uint32_t> profile_rank_;
   Lookup fingerprint_lookup_;
@@ -276,22 +285,25 @@ class Inventory {
   Lookup key_lookup_;
   std::vector<Stamp> stamps_;
   Lookup stamp_lookup_;
-  std::map<std::string, std::string> last_metadata_;  // decoded last
+  uint64_t last_digest_ = 0;  // of what was decoded last
   StampId last_stamp_ = kNoStamp;
 
   // Machines, by row.
   std::vector<std::string> ids_;
   std::vector<uint64_t> labels_;
-  std::vector<model::MachineState> state_;
-  std::vector<model::MachineState> since_state_;  // the state whose clock `since_` is; kUnspecified: none runs
-  std::vector<uint8_t> flags_;                    // kDirty, kRestamped, kLeaving, kRemembered
-  std::vector<ClassId> cls_;
-  std::vector<ClusterId> cluster_;
   std::vector<GroupId> group_;
-  std::vector<StampId> stamp_;       // of machines that are in no bound group
-  std::vector<StampId> bind_stamp_;  // what the provider's record says
-  std::vector<KeyId> pledge_;
-  std::vector<int64_t> since_;
+  struct Row {
+    int64_t since = 0;
+    ClassId cls = kNoId;
+    ClusterId cluster = kNoId;
+    StampId stamp = kNoStamp;       // of machines that are in no bound group
+    StampId bind_stamp = kNoStamp;  // what the provider's record says
+    KeyId pledge = kNoId;
+    model::MachineState state = model::MachineState::kUnspecified;
+    model::MachineState since_state = model::MachineState::kUnspecified;  // whose clock `since` is; none: it stands
+    uint8_t flags = 0;                                                    // kDirty, kRestamped, kLeaving, kRemembered
+  };
+  std::vector<Row> rows_;
   Lookup machine_lookup_;
   size_t alive_ = 0;
   std::vector<MachineId> by_id_;

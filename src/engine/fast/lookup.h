@@ -1,5 +1,6 @@
 // Lookup: from the hash of something kept elsewhere to its 32-bit index. The caller compares; the table only remembers
-// hashes. Open addressing, no allocation while it does not grow. Never iterated, so its order decides nothing.
+// 32 bits of hashes. Open addressing, no allocation while it does not grow. Never iterated, so its order decides
+// nothing.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +18,8 @@ class Lookup {
   template <class IsIt>
   uint32_t Find(uint64_t hash, const IsIt& is_it) const {
     if (slots_.empty()) return kNone;
-    const auto tag = static_cast<uint32_t>(hash >> 32);
-    for (size_t i = hash & mask_;; i = (i + 1) & mask_) {
+    const uint32_t tag = TagOf(hash);
+    for (size_t i = tag & mask_;; i = (i + 1) & mask_) {
       const Slot& slot = slots_[i];
       if (slot.index == kNone) return kNone;
       if (slot.tag == tag && slot.index != kGone && is_it(slot.index)) return slot.index;
@@ -28,13 +29,13 @@ class Lookup {
   // The entry must not be there yet.
   void Insert(uint64_t hash, uint32_t index) {
     if ((used_ + 1) * 8 > slots_.size() * 5) Grow();
-    Place(hash, index);
+    Place({.tag = TagOf(hash), .index = index});
     ++used_;
     ++live_;
   }
 
   void Erase(uint64_t hash, uint32_t index) {
-    for (size_t i = hash & mask_;; i = (i + 1) & mask_) {
+    for (size_t i = TagOf(hash) & mask_;; i = (i + 1) & mask_) {
       if (slots_[i].index == kNone) return;
       if (slots_[i].index != index) continue;
       slots_[i].index = kGone;
@@ -50,15 +51,15 @@ class Lookup {
  private:
   static constexpr uint32_t kGone = 0xfffffffe;
   struct Slot {
-    uint64_t low = 0;  // the part of the hash that places it, kept for growing
     uint32_t tag = 0;
     uint32_t index = kNone;
   };
+  static uint32_t TagOf(uint64_t hash) { return static_cast<uint32_t>(hash ^ (hash >> 32)); }
 
-  void Place(uint64_t hash, uint32_t index) {
-    size_t i = hash & mask_;
+  void Place(const Slot& slot) {
+    size_t i = slot.tag & mask_;
     while (slots_[i].index != kNone) i = (i + 1) & mask_;
-    slots_[i] = {.low = hash, .tag = static_cast<uint32_t>(hash >> 32), .index = index};
+    slots_[i] = slot;
   }
 
   void Grow() {
@@ -68,7 +69,7 @@ class Lookup {
     used_ = 0;
     for (const Slot& slot : old) {
       if (slot.index == kNone || slot.index == kGone) continue;
-      Place(slot.low, slot.index);
+      Place(slot);
       ++used_;
     }
   }

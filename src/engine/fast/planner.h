@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "engine/fast/id_merge.h"
 #include "engine/fast/inventory.h"
 #include "engine/fast/sight.h"
+#include "engine/fast/tied.h"
 #include "engine/types.h"
 
 namespace muster::engine::fast {
@@ -86,7 +89,8 @@ class Planner {
         policy_(policy),
         need_memory_(need_memory),
         sight_(inventory),
-        merge_(sight_) {}
+        merge_(sight_),
+        walk_(sight_) {}
 
   Sight& sight() { return sight_; }
   void set_explain(bool explain) { explain_ = explain; }
@@ -111,6 +115,7 @@ class Planner {
     std::vector<PoolKind> kinds;
     std::vector<Stretch> stretches;
     bool mixed = false;
+    std::vector<std::unique_ptr<Tied>> tied;  // of `kinds`
   };
   struct DomainSupply {  // what one domain has for a gang
     uint32_t domain = kNoId;
@@ -135,6 +140,7 @@ class Planner {
     int64_t count = 0;
     bool operator<(const Rank& other) const;  // better
   };
+  struct SpreadKind;
   struct SpreadLane;
   struct SpreadPick;
 
@@ -164,10 +170,14 @@ class Planner {
   void PlanAcquisition(NeedId n, Amounts& shortage, uint32_t domain, Acquisition& plan);
   void PledgedLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const;
   bool IsPledgedTo(NeedId n, GroupId g) const;
-  const Pool& PoolFor(NeedId n, model::MachineState state, uint32_t domain, Pool& scratch);
+  void FreeOfferers(NeedId n, model::MachineState state, uint32_t domain, std::vector<Offerer>& out) const;
+  void PledgedOfferers(NeedId n, uint32_t domain, std::vector<Offerer>& out) const;
+  Pool& PoolFor(NeedId n, model::MachineState state, uint32_t domain, const Amounts& deficit, Pool& scratch);
+  Pool& FreePool(NeedId n, model::MachineState state, uint32_t domain);
+  PoolKind KindOf(const Offerer& offerer) const;
   void FillPool(std::vector<Offerer>& offerers, Pool& pool) const;
   void FillStretches(Pool& pool);
-  CoverPool View(const Pool& pool, bool idle);
+  CoverPool View(Pool& pool, bool idle);
   void NameKind(const PoolKind& kind, int64_t count, std::vector<MachineId>& names, std::vector<Take>* takes);
   void NamePicks(const Pool& pool, const Counts& counts, Acquisition& plan);
 
@@ -187,6 +197,9 @@ class Planner {
   // `offerers` in lane order; neighbours for which `ties` holds go by id together.
   std::vector<SpreadLane> MakeLanes(const Fit& fit, std::span<const Offerer> offerers,
                                     bool (*ties)(const Inventory&, const Offerer&, const Offerer&));
+  std::vector<SpreadLane> PoolLanes(NeedId n, model::MachineState state, const Amounts& deficit);
+  TiedWalk& WalkOf(SpreadKind& kind);
+  void EndWalks();
   std::vector<SpreadPick> TakeSpread(std::vector<SpreadLane>& lanes, Amounts& shortage, SpreadCounts& counts);
   std::vector<SpreadPick> PruneSpread(std::vector<SpreadPick> picks, const Amounts& deficit,
                                       SpreadCounts& counts) const;
@@ -198,15 +211,19 @@ class Planner {
   Sight sight_;
   bool explain_ = false;
 
-  // Pools without pledged groups, kept while free groups and sizes stay as they are.
-  struct CachedPool {
+  // Pools without pledged groups, kept while free groups, sizes and domains stay as they are.
+  struct KeptPools {
     uint64_t version = 0;
-    Pool pool;
+    size_t classes = 0;
+    std::vector<std::unique_ptr<Pool>> pools;  // of all domains, then by domain; made when asked for
   };
-  std::unordered_map<uint64_t, CachedPool> pools_;  // by (fit, state, bucket); never iterated
+  std::unordered_map<uint64_t, KeptPools> pools_;  // by (fit, state, bucket); never iterated
 
   // Scratch, so that a steady cycle allocates nothing.
   IdMerge merge_;
+  TiedWalk walk_;
+  std::deque<TiedWalk> walks_;  // of spread lanes
+  size_t walks_used_ = 0;
   std::vector<GroupId> lane_;
   std::vector<GroupId> own_;
   std::vector<GroupId> creating_;

@@ -19,10 +19,16 @@ class Sight {
   // From now on claims are noted here only; until Join().
   void Part() {
     apart_ = true;
+    ++parts_;
     if (private_.size() < inventory_.groups()) private_.resize(inventory_.groups());
     ++epoch_;
   }
-  void Join() { apart_ = false; }
+  void Join() {
+    apart_ = false;
+    ++parts_;
+  }
+  // While it stays the same, machines are claimed and none is given back.
+  uint64_t view() const { return uint64_t{inventory_.cycle()} << 32 | parts_; }
 
   uint32_t Remaining(GroupId id) const {
     const uint32_t left = inventory_.Remaining(id);
@@ -69,6 +75,7 @@ class Sight {
   bool apart_ = false;
   std::vector<Private> private_;  // by group
   uint32_t epoch_ = 0;
+  uint32_t parts_ = 0;
 };
 
 }  // namespace muster::engine::fast

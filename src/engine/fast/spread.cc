@@ -1,5 +1,6 @@
 // Needs that spread over domains: one pick at a time, from the cheapest domain that the skew allows.
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <tuple>
 
@@ -53,20 +54,24 @@ bool SpreadCounts::Remove(uint32_t domain) {
   return true;
 }
 
+// Groups of one shape that tie.
+struct Planner::SpreadKind {
+  const Amounts* each = nullptr;
+  Cost cost;
+  Wide size = 0;
+  uint32_t tie = 0;
+  int64_t left = 0;
+  Tied* tied = nullptr;
+  std::span<const GroupId> more;
+  TiedWalk* walk = nullptr;  // once somebody asked for a machine
+};
+
 // The candidates of one domain, in lane order.
 struct Planner::SpreadLane {
-  struct Entry {
-    GroupId group = kNoId;
-    Cost cost;
-    Wide size = 0;
-    uint32_t tie = 0;
-    uint32_t left = 0;
-    IdSet::Cursor cursor;
-    MachineId head = kNoMachine;
-  };
   uint32_t domain = 0;
-  std::vector<Entry> entries;
-  size_t at = 0;  // entries before it are used up or of no use any more
+  std::vector<SpreadKind> kinds;
+  size_t at = 0;  // kinds before it are used up or of no use any more
+  Pool scratch;   // what `more` is of
 };
 
 struct Planner::SpreadPick {
@@ -83,44 +88,77 @@ std::vector<Planner::SpreadLane> Planner::MakeLanes(const Fit& fit, std::span<co
   for (uint32_t d = 0; d < lanes.size(); ++d) lanes[d].domain = d;
   uint32_t tie = 0;
   for (size_t i = 0; i < offerers.size(); ++i) {
-    if (i > 0 && !ties(inventory_, offerers[i - 1], offerers[i])) ++tie;
-    const GroupId g = offerers[i].group;
-    if (sight_.Remaining(g) == 0) continue;
-    SpreadLane::Entry entry{.group = g, .cost = offerers[i].cost, .size = offerers[i].size, .tie = tie};
-    entry.left = sight_.Remaining(g);
-    entry.cursor = sight_.FirstUnclaimed(g);
-    entry.head = sight_.Next(g, entry.cursor);
-    lanes[DomainOf(fit, inventory_.group(g).cls)].entries.push_back(entry);
+    const Offerer& o = offerers[i];
+    if (i > 0 && !ties(inventory_, offerers[i - 1], o)) ++tie;
+    SpreadKind kind{
+        .each = &each(o.group), .cost = o.cost, .size = o.size, .tie = tie, .left = sight_.Remaining(o.group)};
+    kind.more = {&o.group, 1};
+    if (kind.left > 0) lanes[DomainOf(fit, inventory_.group(o.group).cls)].kinds.push_back(kind);
   }
   return lanes;
+}
+
+std::vector<Planner::SpreadLane> Planner::PoolLanes(NeedId n, MachineState state, const Amounts& deficit) {
+  std::vector<SpreadLane> lanes(fit(n).domains.size());
+  for (uint32_t d = 0; d < lanes.size(); ++d) {
+    SpreadLane& lane = lanes[d];
+    lane.domain = d;
+    uint32_t tie = 0;
+    for (const PoolKind& kind : PoolFor(n, state, d, deficit, lane.scratch).kinds) {
+      if (!lane.kinds.empty() && (lane.kinds.back().cost != kind.cost || lane.kinds.back().size != kind.size)) ++tie;
+      lane.kinds.push_back({.each = kind.each,
+                            .cost = kind.cost,
+                            .size = kind.size,
+                            .tie = tie,
+                            .left = kind.available,
+                            .tied = kind.tied,
+                            .more = kind.more});
+    }
+  }
+  return lanes;
+}
+
+TiedWalk& Planner::WalkOf(SpreadKind& kind) {
+  if (kind.walk != nullptr) return *kind.walk;
+  if (walks_used_ == walks_.size()) walks_.emplace_back(sight_);
+  kind.walk = &walks_[walks_used_++];
+  kind.walk->Begin(kind.tied, kind.more);
+  return *kind.walk;
+}
+
+void Planner::EndWalks() {
+  for (; walks_used_ > 0; --walks_used_) walks_[walks_used_ - 1].End();
 }
 
 std::vector<Planner::SpreadPick> Planner::TakeSpread(std::vector<SpreadLane>& lanes, Amounts& shortage,
                                                      SpreadCounts& counts) {
   std::vector<SpreadPick> picks;
-  const auto useful = [&](const SpreadLane::Entry& entry) {
-    return entry.left > 0 && IsUseful(each(entry.group), shortage, dims());
-  };
+  const auto useful = [&](const SpreadKind& kind) { return kind.left > 0 && IsUseful(*kind.each, shortage, dims()); };
   for (;;) {
     SpreadLane* best = nullptr;
     for (SpreadLane& lane : lanes) {
-      while (lane.at < lane.entries.size() && !useful(lane.entries[lane.at])) ++lane.at;
-      if (lane.at == lane.entries.size() || !counts.Allows(lane.domain)) continue;
-      if (best == nullptr || lane.entries[lane.at].cost < best->entries[best->at].cost) best = &lane;
+      while (lane.at < lane.kinds.size() && !useful(lane.kinds[lane.at])) ++lane.at;
+      if (lane.at == lane.kinds.size() || !counts.Allows(lane.domain)) continue;
+      if (best == nullptr || lane.kinds[lane.at].cost < best->kinds[best->at].cost) best = &lane;
     }
     if (best == nullptr) return picks;
-    SpreadLane::Entry* head = nullptr;
-    for (size_t i = best->at; i < best->entries.size() && best->entries[i].tie == best->entries[best->at].tie; ++i) {
-      SpreadLane::Entry& entry = best->entries[i];
-      if (!useful(entry)) continue;
-      if (head == nullptr || inventory_.label(entry.head) < inventory_.label(head->head)) head = &entry;
+    SpreadKind* head = nullptr;
+    for (size_t i = best->at; i < best->kinds.size() && best->kinds[i].tie == best->kinds[best->at].tie; ++i) {
+      SpreadKind& kind = best->kinds[i];
+      if (!useful(kind)) continue;
+      const auto label = [&](SpreadKind& of) { return inventory_.label(WalkOf(of).machine()); };
+      if (head == nullptr || label(kind) < label(*head)) head = &kind;
     }
-    picks.push_back(
-        {.machine = head->head, .group = head->group, .domain = best->domain, .cost = head->cost, .size = head->size});
+    TiedWalk& walk = WalkOf(*head);
+    picks.push_back({.machine = walk.machine(),
+                     .group = walk.group(),
+                     .domain = best->domain,
+                     .cost = head->cost,
+                     .size = head->size});
     counts.Add(best->domain, 1);
-    Subtract(shortage, each(head->group), 1, dims());
+    Subtract(shortage, *head->each, 1, dims());
     --head->left;
-    if (head->left > 0) head->head = sight_.Next(head->group, head->cursor);
+    walk.Step();
   }
 }
 
@@ -168,6 +206,7 @@ void Planner::CreditSpread(NeedId n, Plan& plan) {
         return TiesInKeepOrder(inventory, a.group, b.group);
       });
   AddTakes(TakeSpread(lanes, plan.shortage, counts), plan.credits);
+  EndWalks();
 }
 
 void Planner::AcquireSpread(NeedId n, Plan& plan) {
@@ -189,17 +228,11 @@ void Planner::AcquireSpread(NeedId n, Plan& plan) {
     const std::vector<SpreadPick> picks = TakeSpread(lanes, shortage, counts);
     for (const SpreadPick& pick : picks) plan.acquired.machines.push_back(pick.machine);
     AddTakes(picks, plan.acquired.takes);
+    EndWalks();
     if (IsZero(shortage, dims())) return;
   }
   const Amounts deficit = shortage;
-  std::vector<SpreadLane> pools[2];
-  for (const size_t pool : {size_t{0}, size_t{1}}) {
-    Offerers(n, pool == 0 ? MachineState::kIdle : MachineState::kSpeculative, kNoId, offerers_);
-    std::ranges::sort(offerers_, [](const Offerer& a, const Offerer& b) {
-      return std::tuple(a.cost, a.size, a.group) < std::tuple(b.cost, b.size, b.group);
-    });
-    pools[pool] = MakeLanes(fit(n), offerers_, ties);
-  }
+  std::array pools{PoolLanes(n, MachineState::kIdle, deficit), PoolLanes(n, MachineState::kSpeculative, deficit)};
   std::vector<SpreadPick> picks;
   for (bool added = true; added;) {
     added = false;
@@ -210,6 +243,7 @@ void Planner::AcquireSpread(NeedId n, Plan& plan) {
       }
     }
   }
+  EndWalks();
   const std::vector<SpreadPick> kept = PruneSpread(std::move(picks), deficit, counts);
   for (const SpreadPick& pick : kept) plan.acquired.machines.push_back(pick.machine);
   AddTakes(kept, plan.acquired.takes);
