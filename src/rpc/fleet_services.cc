@@ -2,30 +2,20 @@
 
 #include <memory>
 #include <utility>
-#include <variant>
 
-#include "base/check.h"
 #include "bigfleet/v1alpha1/shardread.grpc.pb.h"
 #include "muster/v1/fleet.grpc.pb.h"
 #include "rpc/channel.h"
 #include "rpc/row_stream.h"
 #include "rpc/shard_conversion.h"
 #include "rpc/shard_services.h"
+#include "rpc/unary_answer.h"
 #include "rpc/worker.h"
 
 namespace muster::rpc {
 namespace {
 
 namespace pb = bigfleet::v1alpha1;
-
-constexpr size_t kShortList = 256;  // takes less than a millisecond to encode
-
-template <class Reply>
-Reply& Expect(contract::ShardReply& answer) {
-  auto* reply = std::get_if<Reply>(&answer);
-  MUSTER_CHECK(reply != nullptr, "the port answered with the reply of another request");
-  return *reply;
-}
 
 // Asks for a list and streams it: `rows(reply)` gives the function that fills one row after the other. The first is
 // made on a thread of `encoders`, never on the one that answers.
@@ -136,24 +126,11 @@ class FleetService final : public v1::Fleet::CallbackService {
     }
     shard_.Ask(*std::move(request), [this, reactor, &wire_reply](Result<contract::ShardReply> answer) {
       if (!answer) return reactor->Finish(ToGrpc(answer.error()));
-      Encode(reactor, Expect<Reply>(*answer), wire_reply);
+      auto& reply = Expect<Reply>(*answer);
+      const size_t rows = RowsOf(reply);
+      FinishWith(reactor, encoders_, rows, [reply = std::move(reply), &wire_reply] { ToWire(reply, wire_reply); });
     });
     return reactor;
-  }
-
-  template <class Reply, class WireReply>
-  void Encode(Reactor* reactor, Reply& reply, WireReply& wire_reply) {
-    if constexpr (requires { reply.actions; }) {
-      if (reply.actions.size() > kShortList) {
-        encoders_.Post([reactor, &wire_reply, reply = std::move(reply)] {
-          ToWire(reply, wire_reply);
-          reactor->Finish(grpc::Status::OK);
-        });
-        return;
-      }
-    }
-    ToWire(reply, wire_reply);
-    reactor->Finish(grpc::Status::OK);
   }
 
   contract::ShardPort& shard_;

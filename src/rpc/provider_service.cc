@@ -5,14 +5,13 @@
 
 #include <memory>
 #include <utility>
-#include <variant>
 
-#include "base/check.h"
 #include "bigfleet/v1alpha1/provider.grpc.pb.h"
 #include "model/names.h"
 #include "rpc/channel.h"
 #include "rpc/provider_conversion.h"
 #include "rpc/server_credentials.h"
+#include "rpc/unary_answer.h"
 #include "rpc/worker.h"
 
 namespace muster::rpc {
@@ -20,7 +19,6 @@ namespace {
 
 namespace pb = bigfleet::v1alpha1;
 
-constexpr size_t kShortList = 256;  // takes less than a millisecond to encode
 constexpr size_t kEncoders = 2;
 
 template <class Reply>
@@ -77,29 +75,14 @@ class ProviderService final : public pb::CapacityProvider::CallbackService {
       reactor->Finish(ToGrpc(refused));
       return reactor;
     }
-    provider_.Ask(*std::move(request), kTimeout<Reply>,
-                  [this, reactor, &wire_reply](Result<contract::ProviderReply> answer) {
-                    if (!answer) return reactor->Finish(ToGrpc(answer.error()));
-                    auto* reply = std::get_if<Reply>(&*answer);
-                    MUSTER_CHECK(reply != nullptr, "the port answered with the reply of another request");
-                    Answer(reactor, *reply, wire_reply);
-                  });
-    return reactor;
-  }
-
-  template <class Reply, class WireReply>
-  void Answer(Reactor* reactor, Reply& reply, WireReply& wire_reply) {
-    if constexpr (requires { reply.machines; }) {
-      if (reply.machines.size() > kShortList) {
-        encoders_.Post([reactor, &wire_reply, reply = std::move(reply)] {
-          ToWire(reply, wire_reply);
-          reactor->Finish(grpc::Status::OK);
+    provider_.Ask(
+        *std::move(request), kTimeout<Reply>, [this, reactor, &wire_reply](Result<contract::ProviderReply> answer) {
+          if (!answer) return reactor->Finish(ToGrpc(answer.error()));
+          auto& reply = Expect<Reply>(*answer);
+          const size_t rows = RowsOf(reply);
+          FinishWith(reactor, encoders_, rows, [reply = std::move(reply), &wire_reply] { ToWire(reply, wire_reply); });
         });
-        return;
-      }
-    }
-    ToWire(reply, wire_reply);
-    reactor->Finish(grpc::Status::OK);
+    return reactor;
   }
 
   contract::ProviderPort& provider_;

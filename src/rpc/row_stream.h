@@ -29,7 +29,10 @@ class RowStream final : public grpc::ServerWriteReactor<Row> {
   void WriteNext() {
     row_.Clear();
     if (!next_(row_)) return this->Finish(grpc::Status::OK);
-    this->StartWrite(&row_);
+    // Small rows go out many at a time. Not so the first: gRPC would keep it, and not ask for the next.
+    grpc::WriteOptions options;
+    if (std::exchange(begun_, true)) options.set_buffer_hint();
+    this->StartWrite(&row_, options);
   }
   void OnWriteDone(bool ok) override {
     if (!ok) return this->Finish(grpc::Status::CANCELLED);
@@ -39,6 +42,7 @@ class RowStream final : public grpc::ServerWriteReactor<Row> {
 
   Row row_;
   Next next_;
+  bool begun_ = false;
 };
 
 }  // namespace muster::rpc

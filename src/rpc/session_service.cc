@@ -258,9 +258,11 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   void WriteNext() {
     std::optional<contract::ShardMessage> next;
     std::optional<Status> end;
+    bool more = false;
     {
       const std::lock_guard lock(mu_);
       next = queue_.Pop();
+      more = !queue_.empty();
       if (!next) {
         end = end_;
         writing_ = end.has_value();  // never given back once the stream is finished
@@ -270,7 +272,10 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
       pb::ShardMessage message;
       ToWire(*next, message);
       out_ = ToBytes(message);
-      StartWrite(&out_);
+      // What another follows goes out with it. Not so the first: gRPC would keep it, and not ask for the next.
+      grpc::WriteOptions options;
+      if (std::exchange(begun_, true) && more) options.set_buffer_hint();
+      StartWrite(&out_, options);
     } else if (end) {
       Finish(ToGrpc(*end));
     }
@@ -303,7 +308,10 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   bool warned_ = false;
   std::string cluster_;
 
-  ByteBuffer out_;         // of who holds `writing_`
+  // Of who holds `writing_`.
+  ByteBuffer out_;
+  bool begun_ = false;
+
   ProfileTable profiles_;  // of who reads a roll-up
 
   std::mutex port_mu_;

@@ -42,6 +42,7 @@ TEST(ReferenceEngine, KeepsTheInvariantsInRandomWorldsAndReachesEverything) {
   EXPECT_EQ(actions.size(), 5u);
   EXPECT_EQ(claims.size(), 4u);
   for (const model::ReasonRow& row : model::ReasonTable()) {
+    if (row.name.starts_with("repair.") || row.name.starts_with("note.")) continue;  // of a shard, not of the engine
     EXPECT_GT(reasons[row.reason], 0u) << "reason " << row.name << " was never given";
   }
 }

@@ -154,7 +154,7 @@ class Sink final : public contract::SessionSink, public std::enable_shared_from_
   contract::SessionPort& shard_;
   mutable std::mutex mu_;
   std::atomic<contract::SessionId> session_ = 0;  // nothing is asked of the cluster before its first roll-up
-  Status closed_;  // guarded by mu_
+  Status closed_;                                 // guarded by mu_
 };
 
 class LocalShardTest : public ::testing::Test {
