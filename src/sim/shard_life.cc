@@ -31,6 +31,7 @@ ShardLife::ShardLife(shard::Config config, const contract::Recovered& rows, Mode
 
 void ShardLife::Stepped(const shard::Core& core, Now now, const shard::Core::Event& event,
                         std::span<const shard::Core::Effect> effects) {
+  ++steps_;
   const bool was_fenced = fenced_;
   Hear(event, now.mono);
   if (const auto* done = std::get_if<shard::Core::CallDone>(&event)) HearAnswer(core, *done, now.mono);
@@ -42,6 +43,8 @@ void ShardLife::Stepped(const shard::Core& core, Now now, const shard::Core::Eve
           [&](const auto& request) {
             if constexpr (requires { request.fence; }) {
               JudgeTransition(core, call->id, request.machine_id, request.fence, now.mono);
+            } else {
+              reads_[call->id] = steps_;
             }
           },
           call->request);
@@ -122,16 +125,30 @@ void ShardLife::HearMessage(contract::SessionId session, const contract::Operato
 
 void ShardLife::HearAnswer(const shard::Core& core, const shard::Core::CallDone& done, MonoTime now) {
   const auto call = open_.find(done.id);
-  if (call == open_.end()) return;
+  if (call == open_.end()) return JudgeRead(core, done.id);
   const std::string machine = call->second;
   open_.erase(call);
   if (done.status.code() == Code::kFailedPrecondition) fenced_ = true;
   const auto tracked = core.machines().find(machine);
+  if (tracked != core.machines().end()) ended_[machine] = {.step = steps_, .record = tracked->second.record};
   if (done.status.ok() || tracked == core.machines().end()) {
     failed_.erase(machine);
   } else {
     failed_[machine] = {.when = now, .state = tracked->second.record->state};
   }
+}
+
+void ShardLife::JudgeRead(const shard::Core& core, contract::CallId call) {
+  const auto read = reads_.find(call);
+  if (read == reads_.end()) return;
+  const uint64_t begun = read->second;
+  reads_.erase(read);
+  std::erase_if(ended_, [&](const auto& ended) {
+    const auto tracked = core.machines().find(ended.first);
+    if (tracked == core.machines().end() || tracked->second.record == ended.second.record) return false;
+    check_(begun >= ended.second.step, [&] { return fmt::format("an old read of {} is believed", ended.first); });
+    return true;
+  });
 }
 
 bool ShardLife::HasSession(const std::string& cluster) const {

@@ -43,10 +43,16 @@ class ShardLife {
     MonoTime when;
     model::MachineState state = model::MachineState::kUnspecified;
   };
+  // A transition has ended: reads that began before know nothing of it.
+  struct Ended {
+    uint64_t step = 0;
+    contract::MachineRecord record;  // as it is known since
+  };
 
   void Hear(const shard::Core::Event& event, MonoTime now);
   void HearMessage(contract::SessionId session, const contract::OperatorMessage& message, MonoTime now);
   void HearAnswer(const shard::Core& core, const shard::Core::CallDone& done, MonoTime now);
+  void JudgeRead(const shard::Core& core, contract::CallId call);
   void JudgeCycle(MonoTime now);
   void JudgeReconnect(const shard::Core& core, const std::string& cluster,
                       std::span<const shard::Core::Effect> effects);
@@ -70,6 +76,9 @@ class ShardLife {
   std::map<std::string, Told> told_;                      // by machine: the newest instruction
   std::map<contract::CallId, std::string> open_;          // transitions in the provider's hands
   std::map<std::string, Failed> failed_;                  // machines whose last transition failed
+  std::map<std::string, Ended> ended_;                    // by machine
+  std::map<contract::CallId, uint64_t> reads_;            // lists and gets under way: the step they began in
+  uint64_t steps_ = 0;
   std::optional<MonoTime> last_cycle_;
   int64_t last_sequence_ = 0;
   bool fenced_ = false;

@@ -56,12 +56,28 @@ TEST(ShardWorld, HoldsUnderFaultsAndComesToRest) {
 }
 
 TEST(ShardWorld, FindsPlantedBugs) {
-  for (const char* name :
-       {"shard.removals_unseen", "shard.garbage_adopted", "shard.fields_unrefreshed", "shard.owns_everything",
-        "shard.rollup_of_another_cluster", "shard.held_rollup_opens_gate", "shard.no_quarantine",
-        "shard.cluster_pause_ignored", "shard.pause_ignored", "shard.pause_forgotten", "shard.no_reclaim_budget",
-        "shard.budget_forgotten", "shard.session_not_needed", "shard.gate_always_open", "shard.fenced_goes_on",
-        "shard.failed_stay_failed", "shard.epoch_used_twice", "shard.blob_keeps_for_ever"}) {
+  for (const char* name : {"shard.removals_unseen",
+                           "shard.garbage_adopted",
+                           "shard.fields_unrefreshed",
+                           "shard.owns_everything",
+                           "shard.rollup_of_another_cluster",
+                           "shard.held_rollup_opens_gate",
+                           "shard.no_quarantine",
+                           "shard.cluster_pause_ignored",
+                           "shard.pause_ignored",
+                           "shard.pause_forgotten",
+                           "shard.no_reclaim_budget",
+                           "shard.budget_forgotten",
+                           "shard.session_not_needed",
+                           "shard.gate_always_open",
+                           "shard.fenced_goes_on",
+                           "shard.failed_stay_failed",
+                           "shard.epoch_used_twice",
+                           "shard.blob_keeps_for_ever",
+                           "shard.instructions_not_resent",
+                           "shard.no_warm_up",
+                           "shard.pledges_forgotten",
+                           "shard.stale_reads_believed"}) {
     const faults::ScopedMutant mutant(name);
     InlineParallel parallel;
     const auto report = RunCampaign(World(), {.seeds = 200, .repeats = 1, .stop_at_failure = true}, parallel);

@@ -10,8 +10,6 @@
 namespace muster::shard {
 namespace {
 
-using model::MachineState;
-
 contract::NodeStateUpdate UpdateOf(const std::string& cluster, const model::Machine& machine) {
   return {.supersedes_key = "node:" + machine.id,
           .machine_id = machine.id,
