@@ -23,7 +23,7 @@ class ChildrenTest : public ::testing::Test {
     for (const MonoTime end = clock_.Read().mono + 10s; clock_.Read().mono < end;) {
       children_.Poll();
       if (holds()) return true;
-      std::this_thread::sleep_for(5ms);
+      std::this_thread::yield();
     }
     return false;
   }

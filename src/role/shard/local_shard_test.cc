@@ -31,7 +31,7 @@ bool Eventually(const std::function<bool()>& holds) {
   const host::SystemClock clock;
   for (const MonoTime end = clock.Read().mono + kPatience; clock.Read().mono < end;) {
     if (holds()) return true;
-    std::this_thread::sleep_for(2ms);
+    std::this_thread::yield();
   }
   return false;
 }
