@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -181,7 +181,7 @@ struct Measured {
 
   double At(double share) const {
     if (cycles.empty()) return 0;
-    return cycles[static_cast<size_t>(share * static_cast<double>(cycles.size() - 1) + 0.5)];
+    return cycles[static_cast<size_t>(std::llround(share * static_cast<double>(cycles.size() - 1)))];
   }
 };
 

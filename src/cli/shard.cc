@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -92,7 +93,7 @@ Result<double> NumberOf(std::string_view flag, std::string_view text) {
 
 Result<model::Probability> FractionOf(std::string_view flag, double fraction) {
   if (!(fraction >= 0 && fraction <= 1)) return Wrong(flag, fmt::format("{} is not from 0 to 1", fraction));
-  return model::Probability{static_cast<int32_t>(fraction * 1e6 + 0.5)};
+  return model::Probability{static_cast<int32_t>(std::lround(fraction * 1e6))};
 }
 
 Result<engine::VictimWeights> WeightsOf(std::string_view text) {
@@ -105,7 +106,7 @@ Result<engine::VictimWeights> WeightsOf(std::string_view text) {
   }
   for (size_t i = 0; i < parts.size(); ++i) {
     MUSTER_ASSIGN_OR_RETURN(const double weight, NumberOf(kFlag, parts[i]));
-    *fields[i] = static_cast<int64_t>(weight * 1e6 + 0.5);
+    *fields[i] = std::llround(weight * 1e6);
   }
   return weights;
 }
