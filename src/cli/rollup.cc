@@ -11,7 +11,6 @@
 #include <string>
 #include <variant>
 
-#include "base/probe.h"
 #include "cli/tls_flags.h"
 #include "cli/verbs.h"
 #include "contract/session.h"
@@ -109,7 +108,7 @@ class Inbox final : public rpc::SessionHandler {
   void Ended(Status status) override { Put(Ending{std::move(status)}); }
 
   // The next item; nothing when the time is over or the stop was asked for.
-  std::optional<Item> Take(std::stop_token stop, Duration patience) {
+  std::optional<Item> Take(const std::stop_token& stop, Duration patience) {
     std::unique_lock lock(mu_);
     came_.wait_for(lock, stop, patience, [this] { return !items_.empty(); });
     if (items_.empty()) return std::nullopt;
@@ -176,7 +175,6 @@ class Player {
                                                       inbox_, tls_));
     SendRollup();
     bool heard = false;
-    Result<bool> result = heard;
     while (!stop.stop_requested() && !done_) {
       const auto item = inbox_.Take(stop, kFilePoll);
       if (!item) {
@@ -276,7 +274,7 @@ Result<int> Run(const Flags& flags) {
   MUSTER_ASSIGN_OR_RETURN(rpc::TlsFiles tls, flags.tls.Files());
   const Version version = Version::Of(flags.file);
   MUSTER_ASSIGN_OR_RETURN(std::vector<model::Need> needs, ReadNeeds(flags.file, flags.cluster));
-  host::Signals signals;
+  const host::Signals signals;
   Player player(flags, std::move(tls), *every, std::move(needs), version);
   return player.Play(signals.stop_token());
 }
