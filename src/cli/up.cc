@@ -69,7 +69,7 @@ class Up {
 
   Result<int> Run() {
     MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<host::DataDir> owned, host::DataDir::Open(dir_, "--data-dir"));
-    host::Signals signals;
+    const host::Signals signals;
     for (Status status : {Prepare(), StartChildren()}) {
       if (!status.ok()) return std::unexpected(std::move(status));
     }
