@@ -108,7 +108,7 @@ void Children::Poll() {
 
 void Children::Stop(Duration patience) {
   stopped_ = true;
-  for (Child& child : std::views::reverse(children_)) {
+  for (const Child& child : std::views::reverse(children_)) {
     if (child.view.pid != 0) kill(child.view.pid, SIGTERM);
   }
   const MonoTime deadline = clock_.Read().mono + patience;
