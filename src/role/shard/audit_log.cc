@@ -74,7 +74,7 @@ AuditLog::~AuditLog() {
   if (fd_ >= 0) close(fd_);
 }
 
-void AuditLog::Append(std::string line) {
+void AuditLog::Append(const std::string& line) {
   const std::lock_guard lock(mu_);
   if (lines_waiting_ >= options_.most_waiting) {
     ++lost_;

@@ -39,7 +39,7 @@ class AuditLog {
   AuditLog& operator=(const AuditLog&) = delete;
 
   // One line, without its end.
-  void Append(std::string line);
+  void Append(const std::string& line);
   void Sync();
   // OK, or why lines cannot be written now.
   Status status() const;
