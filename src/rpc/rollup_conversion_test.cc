@@ -104,8 +104,8 @@ TEST(RollupConversion, WhatOthersTakeIsTaken) {
 
 // Gt and Lt have no number on the wire; the shard says so instead of misreading them.
 TEST(RollupConversion, AnOperatorOfOursIsRefusedByTheReader) {
-  model::Need need{.profile =
-                       model::Profile({.requirements = {{.key = "n", .op = model::Operator::kGt, .values = {"4"}}}})};
+  const model::Need need{
+      .profile = model::Profile({.requirements = {{.key = "n", .op = model::Operator::kGt, .values = {"4"}}}})};
   EXPECT_EQ(Read(ToWire(Rollup({need}))).error().message(),
             "needs[0].requirements[0].operator: 6 is not an operator; use 1 (In) to 5 (Same)");
 }

@@ -22,7 +22,7 @@ class SessionHandler {
   virtual void Received(contract::ShardMessage message) = 0;
   // A message that cannot be read (INTERNAL, naming the field); the session goes on.
   virtual void Unreadable(Status why) = 0;
-  // OK if this side closed it.
+  // OK if this side closed it, or the shard in good order; else why, UNAVAILABLE with the name of who does not answer.
   virtual void Ended(Status status) = 0;
 };
 
@@ -31,7 +31,8 @@ class SessionClient {
   virtual ~SessionClient() = default;
   // In order, after Hello. What is not sent when the stream ends is dropped.
   virtual void Send(contract::OperatorMessage message) = 0;
-  // Says that nothing more is sent and ends the stream. Idempotent.
+  // Says that nothing more is sent, after what was; the shard then ends the stream. Idempotent. A destroyed client
+  // waits two seconds for that and then cancels.
   virtual void Close() = 0;
 };
 

@@ -179,12 +179,13 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
 
   // --- roll-ups: one is read, one waits
 
-  void QueueRollup(ByteBuffer bytes) {
+  void QueueRollup(const ByteBuffer& bytes) {  // copies share the bytes
     bool replaced = false;
     {
       const std::lock_guard lock(mu_);
       if (end_) return;
-      replaced = std::exchange(waiting_, std::move(bytes)).has_value();
+      replaced = waiting_.has_value();
+      waiting_ = bytes;
       if (!std::exchange(reading_rollup_, true)) PostRead();
     }
     if (replaced) shared_.events.rollup_replaced();

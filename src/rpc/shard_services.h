@@ -5,7 +5,8 @@
 // Roll-ups are read off the thread that receives, so that blobs and acknowledgements are never behind them, and only
 // the newest of those that wait is read. Equal profiles share one object from roll-up to roll-up. What the shard sends
 // waits in a queue of the stream: an update makes an unsent earlier one with its supersedes_key void, and a peer that
-// does not read until the rest has grown too long is closed with RESOURCE_EXHAUSTED.
+// does not read until the rest has grown too long is closed with RESOURCE_EXHAUSTED. The port is told that a stream has
+// ended as soon as that is certain, also while what is queued still goes out.
 //
 // Thread-safety: the ports are called from gRPC's threads and from the services' own, many at a time.
 #pragma once
