@@ -59,6 +59,13 @@ Status WriteWhole(const fs::path& path, std::string_view text) {
   return {Code::kFailedPrecondition, fmt::format("cannot write {}; check space and permissions", path.string())};
 }
 
+// By its real name, so that its children can be told apart from others.
+fs::path ThisProgram() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  return error ? fs::path("/proc/self/exe") : program;
+}
+
 // The client's form of an address to listen on.
 std::string Target(const std::string& listen) { return listen.starts_with(':') ? "127.0.0.1" + listen : listen; }
 
@@ -215,7 +222,7 @@ class Up {
   const host::SystemClock clock_;
   int64_t second_ = 0;
   std::unique_ptr<contract::ShardPort> shard_;
-  host::Children children_{{.program = "/proc/self/exe"}, clock_};
+  host::Children children_{{.program = ThisProgram()}, clock_};
   std::mutex mu_;
   std::condition_variable_any stopped_;
 };
