@@ -18,6 +18,7 @@
 #include "core/provider/provider.h"
 #include "refusal.h"
 #include "rpc/provider_conversion.h"
+#include "rpc/shared_texts.h"
 
 namespace {
 
@@ -118,7 +119,8 @@ class Provider {
       rpc::ToWire(reply, wire);
       WireReply arrived;
       MUSTER_CHECK(arrived.ParseFromString(wire.SerializeAsString()));
-      const auto taken = rpc::TakeReply(arrived);
+      rpc::SharedTexts texts;
+      const auto taken = rpc::TakeReply(arrived, texts);
       MUSTER_CHECK(taken.has_value(), "{}", taken.error().ToString());
       MUSTER_CHECK(*taken == reply, "a reply does not come through as it was");
     } else {
@@ -135,7 +137,8 @@ template <class WireReply>
 void TakeAny(const std::string& bytes) {
   WireReply wire;
   if (!wire.ParseFromString(bytes)) return;
-  const auto reply = rpc::TakeReply(wire);
+  rpc::SharedTexts texts;
+  const auto reply = rpc::TakeReply(wire, texts);
   if (!reply) return CheckRefusal(reply.error());
   if constexpr (requires { reply->rejected; }) {
     std::set<std::string_view> ids;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <numeric>
+#include <string_view>
 #include <vector>
 
 #include "base/rng.h"
@@ -23,8 +24,25 @@ class Parallel {
   virtual void OneAtATime(const std::function<void()>& step) { step(); }
   // A clock for statistics alone: nanoseconds from some point on, where there are threads; else it stands still.
   virtual uint64_t Nanos() const { return 0; }
+  // And where statistics go: what the core was at, and for how long by that clock.
+  virtual void Took(std::string_view /*what*/, uint64_t /*nanos*/) {}
   // How many calls may run at once; 1 means fn never races with itself.
   virtual size_t width() const = 0;
+};
+
+// Tells `parallel` how long each of several things took that follow each other.
+class Laps {
+ public:
+  explicit Laps(Parallel& parallel) : parallel_(parallel), began_(parallel.Nanos()) {}
+  void Ended(std::string_view what) {
+    const uint64_t now = parallel_.Nanos();
+    parallel_.Took(what, now - began_);
+    began_ = now;
+  }
+
+ private:
+  Parallel& parallel_;
+  uint64_t began_;
 };
 
 class InlineParallel final : public Parallel {

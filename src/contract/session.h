@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,6 +27,7 @@
 #include "model/need.h"
 #include "model/requirement.h"
 #include "model/resources.h"
+#include "model/text_map.h"
 
 namespace muster::contract {
 
@@ -204,7 +204,7 @@ struct NodeStateUpdate {
   std::string node_name;
   std::string provider_id;
   std::string last_error;
-  std::map<std::string, std::string> labels;
+  model::TextMap labels;
   model::Resources resources;
   std::vector<Taint> taints;
 

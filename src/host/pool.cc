@@ -1,12 +1,13 @@
 #include "host/pool.h"
 
 #include <chrono>
+#include <utility>
 
 #include "base/check.h"
 
 namespace muster::host {
 
-Pool::Pool(size_t width) {
+Pool::Pool(size_t width, Statistics took) : took_(std::move(took)) {
   MUSTER_CHECK(width >= 1, "a pool needs at least the calling thread");
   threads_.reserve(width - 1);
   for (size_t i = 1; i < width; ++i) threads_.emplace_back([this] { Work(); });

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <functional>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -20,8 +21,11 @@ namespace muster::host {
 
 class Pool final : public Parallel {
  public:
-  explicit Pool(size_t width);  // at least 1
-  ~Pool() override;             // joins the threads
+  using Statistics = std::function<void(std::string_view what, uint64_t nanos)>;
+
+  // The width is at least 1. `took` gets the statistics of whoever uses the pool, on its thread.
+  explicit Pool(size_t width, Statistics took = [](std::string_view, uint64_t) {});
+  ~Pool() override;  // joins the threads
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
@@ -31,6 +35,7 @@ class Pool final : public Parallel {
     step();
   }
   uint64_t Nanos() const override;
+  void Took(std::string_view what, uint64_t nanos) override { took_(what, nanos); }
   size_t width() const override { return threads_.size() + 1; }
 
  private:
@@ -42,6 +47,7 @@ class Pool final : public Parallel {
   };
   void Work();
 
+  const Statistics took_;
   std::mutex mu_;
   std::condition_variable wake_;  // a job was posted, or stop_
   std::condition_variable idle_;  // working_ fell to 0

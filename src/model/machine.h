@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +17,7 @@
 #include "model/money.h"
 #include "model/penalty.h"
 #include "model/resources.h"
+#include "model/text_map.h"
 
 namespace muster::model {
 
@@ -85,9 +85,9 @@ struct Machine {
   Probability interruption_probability;
   Resources resources;
   std::optional<Resources> allocatable;
-  std::map<std::string, std::string> labels;
+  TextMap labels;
   std::string cluster;
-  std::map<std::string, std::string> shard_metadata;
+  TextMap shard_metadata;
   std::string last_error;
 
   // What the machine offers to workloads: `allocatable` if given, else `resources`.

@@ -49,31 +49,33 @@ Status Resources::Parse(std::string_view name, std::string_view quantity) {
 }
 
 int64_t Resources::Get(std::string_view name) const {
-  const auto it = std::ranges::lower_bound(entries_, name, {}, &Entry::first);
-  return it != entries_.end() && it->first == name ? it->second : 0;
+  const auto it = std::ranges::lower_bound(entries(), name, {}, &Entry::first);
+  return it != entries().end() && it->first == name ? it->second : 0;
 }
 
 void Resources::Set(std::string_view name, int64_t milli) {
   MUSTER_CHECK(!name.empty() && milli >= 0, "{}={}m", name, milli);
-  const auto it = std::ranges::lower_bound(entries_, name, {}, &Entry::first);
-  const bool found = it != entries_.end() && it->first == name;
+  if (Get(name) == milli) return;
+  std::vector<Entry>& mine = entries_.Edit();
+  const auto it = std::ranges::lower_bound(mine, name, {}, &Entry::first);
+  const bool found = it != mine.end() && it->first == name;
   if (found && milli == 0) {
-    entries_.erase(it);
+    mine.erase(it);
   } else if (found) {
     it->second = milli;
-  } else if (milli > 0) {
-    entries_.emplace(it, name, milli);
+  } else {
+    mine.emplace(it, name, milli);
   }
 }
 
 bool Resources::Covers(const Resources& demand) const {
-  return std::ranges::all_of(demand.entries_, [&](const Entry& entry) { return Get(entry.first) >= entry.second; });
+  return std::ranges::all_of(demand.entries(), [&](const Entry& entry) { return Get(entry.first) >= entry.second; });
 }
 
 std::string Resources::ToString() const {
   if (empty()) return "nothing";
   std::string text;
-  for (const auto& [name, milli] : entries_) {
+  for (const auto& [name, milli] : entries()) {
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, FormatQuantityFor(name, milli));
   }
   return text;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/copy_on_write.h"
 #include "base/fields.h"
 #include "base/status.h"
 
@@ -33,8 +34,11 @@ class Resources {
   int64_t Get(std::string_view name) const;  // 0 if absent
   // The name must not be empty nor the amount negative (checked); zero removes the dimension.
   void Set(std::string_view name, int64_t milli);
-  bool empty() const { return entries_.empty(); }
-  const std::vector<Entry>& entries() const { return entries_; }
+  bool empty() const { return entries_->empty(); }
+  const std::vector<Entry>& entries() const { return *entries_; }
+
+  // Whether nobody else has this body; copies share it.
+  bool alone() const { return entries_.alone(); }
 
   // True if every dimension of `demand` is at most ours.
   bool Covers(const Resources& demand) const;
@@ -47,7 +51,7 @@ class Resources {
   static constexpr auto Fields() { return std::tuple{Field{"entries", &Resources::entries_}}; }
 
  private:
-  std::vector<Entry> entries_;
+  CopyOnWrite<std::vector<Entry>> entries_;
 };
 
 // Sum per dimension. OUT_OF_RANGE, naming the dimension, when it does not fit int64 milli-units.

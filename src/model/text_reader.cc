@@ -163,6 +163,12 @@ void TextReader::Read(std::map<std::string, std::string>& out) {
   if (present() && errors_->ok()) out = std::move(read);
 }
 
+void TextReader::Read(TextMap& out) {
+  TextMap::Map read;
+  Read(read);
+  if (present() && errors_->ok()) out = std::move(read);
+}
+
 void TextReader::RefuseUnknown() {
   if (!present() || !errors_->ok() || value_->kind != TextValue::Kind::kMap) return;
   for (const TextField& field : value_->fields) {

@@ -28,6 +28,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "model/resources.h"
+#include "model/text_map.h"
 #include "model/text_scalars.h"
 #include "model/text_value.h"
 
@@ -75,6 +76,7 @@ class TextReader {
   void Read(Resources& out);  // a map of quantities, quoted or not
   void Read(std::vector<std::string>& out);
   void Read(std::map<std::string, std::string>& out);
+  void Read(TextMap& out);
   // Anything with a parser of its own (ParseMoney, ParseState, ...). Takes scalars only.
   template <class T, class Parser>
   void Read(T& out, Parser parse) {

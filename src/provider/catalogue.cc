@@ -252,7 +252,7 @@ std::vector<contract::Slot> MakeSlots(const Catalogue& catalogue, std::string_vi
                            .last_error = {}};
     if (!type.allocatable.empty()) machine.allocatable = type.allocatable;
     if (type.starts_idle) machine.host = {.provider = std::string(name), .ref = "owned-" + machine.id};
-    machine.labels.emplace(kRackLabel,
+    machine.labels.emplace(std::string(kRackLabel),
                            fmt::format("{}-rack-{}", machine.zone, turn / zones.size() % catalogue.racks + 1));
     slots.push_back({.machine = std::move(machine), .deletable = type.deletable});
   }

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "model/machine.h"
 #include "model/money.h"
 #include "model/resources.h"
+#include "model/text_map.h"
 
 namespace muster::provider {
 
@@ -50,7 +50,7 @@ struct MachineType {
   uint32_t share = 1;
   bool starts_idle = false;  // owned hardware that is there from the beginning
   bool deletable = true;
-  std::map<std::string, std::string> labels;
+  model::TextMap labels;
   std::vector<std::string> zones;  // of the catalogue's; empty: all
   Dwell dwell[4];                  // by contract::OperationKind
   StockOut stock_out;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <google/protobuf/arena.h>
 #include <grpcpp/grpcpp.h>
 
 #include <condition_variable>
@@ -43,7 +44,9 @@ class OpenCalls {
     struct Open {
       grpc::ClientContext context;
       WireRequest request;
-      WireReply reply;
+      // The parts of an answer of thousands of rows lie together, and go at once.
+      google::protobuf::Arena arena;
+      WireReply* const reply = google::protobuf::Arena::CreateMessage<WireReply>(&arena);
       std::function<void(Status, WireReply&)> done;
     };
     auto* open = new Open;  // until Finished
@@ -52,9 +55,9 @@ class OpenCalls {
     Begin(open->context, timeout);
     grpc::ClientContext* context = &open->context;
     const WireRequest* wire_request = &open->request;
-    WireReply* wire_reply = &open->reply;
+    WireReply* wire_reply = open->reply;
     const std::function<void(grpc::Status)> finished = [this, open](const grpc::Status& status) {
-      open->done(Explain(status), open->reply);
+      open->done(Explain(status), *open->reply);
       End(std::unique_ptr<Open>(open));
     };
     call(context, wire_request, wire_reply, finished);

@@ -10,6 +10,7 @@
 #include "rpc/channel.h"
 #include "rpc/open_calls.h"
 #include "rpc/provider_conversion.h"
+#include "rpc/shared_texts.h"
 
 namespace muster::rpc {
 namespace {
@@ -62,8 +63,8 @@ class ProviderClient final : public contract::ProviderPort {
   }
 
   template <class WireReply>
-  Result<contract::ProviderReply> Read(WireReply& wire) const {
-    auto reply = TakeReply(wire);
+  Result<contract::ProviderReply> Read(WireReply& wire) {
+    auto reply = TakeReply(wire, texts_);
     if (!reply) {
       return Error(Code::kInternal,
                    fmt::format("{} answers with a bad record: {}", calls_.server(), reply.error().message()));
@@ -72,6 +73,7 @@ class ProviderClient final : public contract::ProviderPort {
   }
 
   const std::unique_ptr<pb::CapacityProvider::Stub> stub_;
+  SharedTexts texts_;
   OpenCalls calls_;  // last: its end waits for answers, which use the rest
 };
 

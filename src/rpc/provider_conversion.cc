@@ -9,6 +9,7 @@
 
 #include "bigfleet/v1alpha1/provider.pb.h"
 #include "model/names.h"
+#include "rpc/shared_texts.h"
 #include "rpc/wire_parts.h"
 
 namespace muster::rpc {
@@ -37,7 +38,7 @@ Result<model::CapacityType> CapacityTypeFromWire(int number) {
   return static_cast<model::CapacityType>(number);
 }
 
-Result<model::Machine> ReadNumbers(const pb::Machine& wire, std::string_view path) {
+Result<model::Machine> ReadNumbers(const pb::Machine& wire, std::string_view path, SharedTexts& texts) {
   model::Machine machine;
   const auto state = StateFromWire(wire.state());
   if (!state) return Refuse(path, "state", state.error().message());
@@ -47,16 +48,14 @@ Result<model::Machine> ReadNumbers(const pb::Machine& wire, std::string_view pat
   if (!price) return Refuse(path, "price_per_hour", price.error().message());
   const auto probability = model::ProbabilityFromDouble(wire.interruption_probability());
   if (!probability) return Refuse(path, "interruption_probability", probability.error().message());
-  MUSTER_ASSIGN_OR_RETURN(model::Resources resources,
-                          ResourcesFromWire(wire.resources().resources(), path, "resources"));
+  MUSTER_ASSIGN_OR_RETURN(model::Resources resources, texts.Resources(wire.resources().resources(), path, "resources"));
   machine.state = *state;
   machine.capacity_type = *capacity_type;
   machine.price_per_hour = *price;
   machine.interruption_probability = *probability;
   machine.resources = std::move(resources);
   if (wire.has_allocatable()) {
-    MUSTER_ASSIGN_OR_RETURN(machine.allocatable,
-                            ResourcesFromWire(wire.allocatable().resources(), path, "allocatable"));
+    MUSTER_ASSIGN_OR_RETURN(machine.allocatable, texts.Resources(wire.allocatable().resources(), path, "allocatable"));
   }
   return machine;
 }
@@ -125,8 +124,8 @@ void ToWire(const contract::ListRequest& request, pb::ListFilter& wire) {
   wire.set_since_revision(request.since_revision);
 }
 
-Result<model::Machine> TakeMachine(pb::Machine& wire, std::string_view path) {
-  MUSTER_ASSIGN_OR_RETURN(model::Machine machine, ReadNumbers(wire, path));
+Result<model::Machine> TakeMachine(pb::Machine& wire, std::string_view path, SharedTexts& texts) {
+  MUSTER_ASSIGN_OR_RETURN(model::Machine machine, ReadNumbers(wire, path, texts));
   machine.id = std::move(*wire.mutable_id());
   if (wire.has_host()) {
     machine.host = {.provider = std::move(*wire.mutable_host()->mutable_provider()),
@@ -134,31 +133,31 @@ Result<model::Machine> TakeMachine(pb::Machine& wire, std::string_view path) {
   }
   machine.instance_type = std::move(*wire.mutable_instance_type());
   machine.zone = std::move(*wire.mutable_zone());
-  machine.labels = TakeMap(*wire.mutable_labels());
+  machine.labels = texts.Map(wire.labels());
   machine.last_error = std::move(*wire.mutable_last_error());
   machine.cluster = std::move(*wire.mutable_cluster());
-  machine.shard_metadata = TakeMap(*wire.mutable_shard_metadata());
+  machine.shard_metadata = texts.Map(wire.shard_metadata());
   if (const std::string problem = model::StructureProblem(machine); !problem.empty()) {
     return InvalidArgument(fmt::format("{}.{}", path, problem));
   }
   return machine;
 }
 
-Result<contract::TransitionAck> TakeReply(pb::TransitionAck& wire) {
+Result<contract::TransitionAck> TakeReply(pb::TransitionAck& wire, SharedTexts& texts) {
   contract::TransitionAck ack{.operation_id = std::move(*wire.mutable_operation_id()), .machine = {}};
   if (wire.has_machine()) {
-    MUSTER_ASSIGN_OR_RETURN(model::Machine machine, TakeMachine(*wire.mutable_machine(), "machine"));
+    MUSTER_ASSIGN_OR_RETURN(model::Machine machine, TakeMachine(*wire.mutable_machine(), "machine", texts));
     ack.machine = contract::MachineRecord(std::move(machine));
   }
   return ack;
 }
 
-Result<contract::GetReply> TakeReply(pb::Machine& wire) {
-  MUSTER_ASSIGN_OR_RETURN(model::Machine machine, TakeMachine(wire, "machine"));
+Result<contract::GetReply> TakeReply(pb::Machine& wire, SharedTexts& texts) {
+  MUSTER_ASSIGN_OR_RETURN(model::Machine machine, TakeMachine(wire, "machine", texts));
   return contract::GetReply{.machine = contract::MachineRecord(std::move(machine))};
 }
 
-Result<contract::ListReply> TakeReply(pb::MachineList& wire) {
+Result<contract::ListReply> TakeReply(pb::MachineList& wire, SharedTexts& texts) {
   contract::ListReply reply{.machines = {}, .revision = std::move(*wire.mutable_revision()), .rejected = {}};
   reply.machines.reserve(static_cast<size_t>(wire.machines_size()));
   std::unordered_map<std::string_view, int> first;  // of each id; the records own the text
@@ -173,7 +172,7 @@ Result<contract::ListReply> TakeReply(pb::MachineList& wire) {
       continue;
     }
     std::string id = row.id();
-    Result<model::Machine> machine = TakeMachine(row, path);
+    Result<model::Machine> machine = TakeMachine(row, path, texts);
     if (!machine) {
       reply.rejected.push_back({.id = std::move(id), .reason = machine.error().message()});
       continue;

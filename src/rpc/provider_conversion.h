@@ -27,6 +27,8 @@ class TransitionAck;
 
 namespace muster::rpc {
 
+class SharedTexts;
+
 // Requests, as a server reads them: the machine id must be given, and the states of a filter must exist.
 Result<contract::CreateRequest> FromWire(const bigfleet::v1alpha1::CreateRequest& wire);
 Result<contract::ConfigureRequest> FromWire(const bigfleet::v1alpha1::ConfigureRequest& wire);
@@ -43,14 +45,15 @@ void ToWire(const contract::GetRequest& request, bigfleet::v1alpha1::MachineRef&
 void ToWire(const contract::ListRequest& request, bigfleet::v1alpha1::ListFilter& wire);
 
 // One record; `path` is where it stands ("machines[3]"). Takes the strings out of the message. Beyond the fields
-// themselves it checks what the state demands of host, cluster and last_error (model::CheckStructure).
-Result<model::Machine> TakeMachine(bigfleet::v1alpha1::Machine& wire, std::string_view path);
+// themselves it checks what the state demands of host, cluster and last_error (model::CheckStructure). Labels, metadata
+// and resources are shared with earlier records by way of `texts`.
+Result<model::Machine> TakeMachine(bigfleet::v1alpha1::Machine& wire, std::string_view path, SharedTexts& texts);
 
 // Replies, as a client reads them, taken out of the message. A list leaves out records that are not fit, and the second
 // of one id, and names them in `rejected`; it never fails. An acknowledgement without a record is taken as it is.
-Result<contract::TransitionAck> TakeReply(bigfleet::v1alpha1::TransitionAck& wire);
-Result<contract::GetReply> TakeReply(bigfleet::v1alpha1::Machine& wire);
-Result<contract::ListReply> TakeReply(bigfleet::v1alpha1::MachineList& wire);
+Result<contract::TransitionAck> TakeReply(bigfleet::v1alpha1::TransitionAck& wire, SharedTexts& texts);
+Result<contract::GetReply> TakeReply(bigfleet::v1alpha1::Machine& wire, SharedTexts& texts);
+Result<contract::ListReply> TakeReply(bigfleet::v1alpha1::MachineList& wire, SharedTexts& texts);
 
 void ToWire(const model::Machine& machine, bigfleet::v1alpha1::Machine& wire);
 void ToWire(const contract::TransitionAck& reply, bigfleet::v1alpha1::TransitionAck& wire);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "bigfleet/v1alpha1/provider.pb.h"
+#include "rpc/shared_texts.h"
 #include "rpc/wire_for_test.h"
 
 namespace muster::rpc {
@@ -98,7 +99,8 @@ TEST(ProviderConversion, MachinesComeThroughUnchanged) {
     wire = OverTheWire(wire);
     EXPECT_EQ(wire.has_host(), !machine.host.empty());
     EXPECT_EQ(wire.has_allocatable(), machine.allocatable.has_value());
-    const auto read = TakeMachine(wire, "machine");
+    SharedTexts texts;
+    const auto read = TakeMachine(wire, "machine", texts);
     ASSERT_TRUE(read.has_value()) << read.error().ToString();
     EXPECT_EQ(*read, machine);
   }
@@ -174,7 +176,8 @@ TEST(ProviderConversion, BadRecordsOfAListAreNamedAndTheOthersKept) {
   }
   add("good-0");
   list = OverTheWire(list);
-  const auto reply = TakeReply(list);
+  SharedTexts texts;
+  const auto reply = TakeReply(list, texts);
   ASSERT_TRUE(reply.has_value());
   EXPECT_EQ(reply->revision, kAnyBytes);
   ASSERT_EQ(reply->machines.size(), bad.size());
@@ -194,12 +197,13 @@ TEST(ProviderConversion, AcknowledgementsAndSingleRecords) {
   const contract::TransitionAck ack = {.operation_id = "op-1", .machine = contract::MachineRecord(FullMachine())};
   pb::TransitionAck wire;
   ToWire(ack, wire);
-  EXPECT_EQ(TakeReply(wire), ack);
+  SharedTexts texts;
+  EXPECT_EQ(TakeReply(wire, texts), ack);
   pb::TransitionAck bare;
   bare.set_operation_id("op-2");
-  EXPECT_EQ(TakeReply(bare), (contract::TransitionAck{.operation_id = "op-2", .machine = {}}));
+  EXPECT_EQ(TakeReply(bare, texts), (contract::TransitionAck{.operation_id = "op-2", .machine = {}}));
   wire.mutable_machine()->set_price_per_hour(-1);
-  EXPECT_TRUE(TakeReply(wire).error().message().starts_with("machine.price_per_hour: ")) << "named by its path";
+  EXPECT_TRUE(TakeReply(wire, texts).error().message().starts_with("machine.price_per_hour: ")) << "named by its path";
 }
 
 }  // namespace

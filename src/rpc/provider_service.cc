@@ -8,6 +8,7 @@
 
 #include "bigfleet/v1alpha1/provider.grpc.pb.h"
 #include "model/names.h"
+#include "rpc/arena_messages.h"
 #include "rpc/channel.h"
 #include "rpc/provider_conversion.h"
 #include "rpc/server_credentials.h"
@@ -35,7 +36,9 @@ Status CheckShard(const grpc::CallbackServerContext& context, const contract::Fe
 
 class ProviderService final : public pb::CapacityProvider::CallbackService {
  public:
-  explicit ProviderService(contract::ProviderPort& provider) : provider_(provider), encoders_(kEncoders) {}
+  explicit ProviderService(contract::ProviderPort& provider) : provider_(provider), encoders_(kEncoders) {
+    SetMessageAllocatorFor_List(&lists_);
+  }
 
  private:
   using Context = grpc::CallbackServerContext;
@@ -86,6 +89,7 @@ class ProviderService final : public pb::CapacityProvider::CallbackService {
   }
 
   contract::ProviderPort& provider_;
+  ArenaMessages<pb::ListFilter, pb::MachineList> lists_;
   Worker encoders_;
 };
 

@@ -65,11 +65,14 @@ class KeptShard final : public contract::SessionPort {
   std::set<std::string> stuck;
 
   SessionId Open(contract::Hello hello, std::shared_ptr<contract::SessionSink> sink) override {
+    SessionId id = 0;
+    {
+      const std::lock_guard lock(mu_);
+      id = ++last_;
+      sessions_[id] = {.hello = std::move(hello), .sink = sink, .messages = {}, .refusals = {}};
+      changed_.notify_all();
+    }
     on_open(*sink);
-    const std::lock_guard lock(mu_);
-    const SessionId id = ++last_;
-    sessions_[id] = {.hello = std::move(hello), .sink = std::move(sink), .messages = {}, .refusals = {}};
-    changed_.notify_all();
     return id;
   }
   void Receive(SessionId session, contract::OperatorMessage message) override {
@@ -310,7 +313,7 @@ TEST_F(SessionRpc, AConversationGoesInOrderBothWays) {
   EXPECT_TRUE(shard_.WaitForClosed(1));
 }
 
-TEST_F(SessionRpc, HelloComesFirstAndOnce) {
+TEST_F(SessionRpc, HelloComesFirst) {
   const Status missing(Code::kInvalidArgument, "hello: missing; it must be the first message");
   const auto end = [&](const std::vector<contract::OperatorMessage>& messages) {
     RawCluster cluster(target());
@@ -332,9 +335,20 @@ TEST_F(SessionRpc, HelloComesFirstAndOnce) {
   EXPECT_EQ(end({contract::Hello{}}),
             Status(Code::kInvalidArgument, "hello.cluster_id: missing; say which cluster this is"));
   EXPECT_TRUE(shard_.sessions().empty());
-  EXPECT_EQ(end({HelloOf("blue"), HelloOf("blue")}),
-            Status(Code::kInvalidArgument, "hello: said twice; it must be the first message, once"));
+}
+
+TEST_F(SessionRpc, HelloMayBeSaidAgainByTheSameClusterOnly) {
+  RawCluster cluster(target());
+  cluster.Say(HelloOf("blue"));
+  cluster.Say(HelloOf("blue"));
+  ASSERT_TRUE(shard_.WaitFor(1, [](const auto& session) { return session.messages.size() == 1; }));
+  EXPECT_EQ(shard_.session(1).messages.front(), contract::OperatorMessage(HelloOf("blue")));
+  cluster.Say(HelloOf("red"));
+  EXPECT_EQ(cluster.End(),
+            Status(Code::kInvalidArgument,
+                   "hello.cluster_id: \"red\", and this stream is of \"blue\"; open a stream for each cluster"));
   EXPECT_TRUE(shard_.WaitForClosed(1));
+  EXPECT_EQ(shard_.sessions().size(), 1u);
 }
 
 TEST_F(SessionRpc, AMessageThatBreaksTheProtocolEndsTheSessionByName) {

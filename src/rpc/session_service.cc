@@ -141,9 +141,9 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   }
 
   void Greet(pb::Hello& wire) {
-    if (greeted_) return Close({Code::kInvalidArgument, "hello: said twice; it must be the first message, once"});
     Result<contract::Hello> hello = TakeHello(wire);
     if (!hello) return Close(hello.error());
+    if (greeted_) return GreetAgain(*std::move(hello));
     if (caller_ && caller_->id != hello->cluster_id) {
       shared_.events.identity_rejected();
       return Close(
@@ -155,6 +155,16 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     const std::lock_guard lock(port_mu_);
     if (closed_) return;
     session_ = shared_.shard.Open(*std::move(hello), shared_from_this());
+  }
+
+  // The shard acknowledges it once more; but a stream speaks for one cluster.
+  void GreetAgain(contract::Hello hello) {
+    if (hello.cluster_id != cluster_) {
+      return Close({Code::kInvalidArgument,
+                    fmt::format("hello.cluster_id: {}, and this stream is of {}; open a stream for each cluster",
+                                model::Quoted(hello.cluster_id), model::Quoted(cluster_))});
+    }
+    Pass(Result<contract::Hello>(std::move(hello)));
   }
 
   template <class Message>

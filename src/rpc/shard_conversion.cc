@@ -9,6 +9,7 @@
 #include "bigfleet/v1alpha1/shardread.pb.h"
 #include "muster/v1/fleet.pb.h"
 #include "rpc/provider_conversion.h"
+#include "rpc/shared_texts.h"
 #include "rpc/wire_parts.h"
 
 namespace muster::rpc {
@@ -225,7 +226,8 @@ Result<contract::NeedView> TakeView(v1::NeedView& wire, std::string_view path, P
 }
 
 Result<contract::MachineView> TakeView(v1::MachineView& wire, std::string_view path) {
-  MUSTER_ASSIGN_OR_RETURN(model::Machine machine, TakeMachine(*wire.mutable_machine(), path));
+  SharedTexts texts;  // rows come one at a time, and go to whoever reads them
+  MUSTER_ASSIGN_OR_RETURN(model::Machine machine, TakeMachine(*wire.mutable_machine(), path, texts));
   return contract::MachineView{.machine = contract::MachineRecord(std::move(machine)),
                                .need_fingerprint = std::move(*wire.mutable_need_fingerprint()),
                                .need_group = std::move(*wire.mutable_need_group()),

@@ -34,7 +34,17 @@ void ShardLife::Stepped(const shard::Core& core, Now now, const shard::Core::Eve
   ++steps_;
   const bool was_fenced = fenced_;
   Hear(event, now.mono);
-  if (const auto* done = std::get_if<shard::Core::CallDone>(&event)) HearAnswer(core, *done, now.mono);
+  // A page that waited was read before anything else in this step.
+  std::optional<uint64_t> believed = std::exchange(page_, std::nullopt);
+  if (const auto* done = std::get_if<shard::Core::CallDone>(&event)) {
+    if (const auto read = reads_.find(done->id); read == reads_.end()) {
+      HearAnswer(core, *done, now.mono);
+    } else {
+      (core.page_waits() ? page_ : believed) = std::max(believed.value_or(0), read->second);
+      reads_.erase(read);
+    }
+  }
+  if (believed) JudgeReads(core, *believed);
   int64_t limited = 0;
   for (const shard::Core::Effect& effect : effects) {
     if (const auto* call = std::get_if<shard::Core::Call>(&effect)) {
@@ -125,7 +135,7 @@ void ShardLife::HearMessage(contract::SessionId session, const contract::Operato
 
 void ShardLife::HearAnswer(const shard::Core& core, const shard::Core::CallDone& done, MonoTime now) {
   const auto call = open_.find(done.id);
-  if (call == open_.end()) return JudgeRead(core, done.id);
+  if (call == open_.end()) return;
   const std::string machine = call->second;
   open_.erase(call);
   if (done.status.code() == Code::kFailedPrecondition) fenced_ = true;
@@ -138,11 +148,7 @@ void ShardLife::HearAnswer(const shard::Core& core, const shard::Core::CallDone&
   }
 }
 
-void ShardLife::JudgeRead(const shard::Core& core, contract::CallId call) {
-  const auto read = reads_.find(call);
-  if (read == reads_.end()) return;
-  const uint64_t begun = read->second;
-  reads_.erase(read);
+void ShardLife::JudgeReads(const shard::Core& core, uint64_t begun) {
   std::erase_if(ended_, [&](const auto& ended) {
     const auto tracked = core.machines().find(ended.first);
     if (tracked == core.machines().end() || tracked->second.record == ended.second.record) return false;

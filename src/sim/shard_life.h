@@ -52,7 +52,7 @@ class ShardLife {
   void Hear(const shard::Core::Event& event, MonoTime now);
   void HearMessage(contract::SessionId session, const contract::OperatorMessage& message, MonoTime now);
   void HearAnswer(const shard::Core& core, const shard::Core::CallDone& done, MonoTime now);
-  void JudgeRead(const shard::Core& core, contract::CallId call);
+  void JudgeReads(const shard::Core& core, uint64_t begun);
   void JudgeCycle(MonoTime now);
   void JudgeReconnect(const shard::Core& core, const std::string& cluster,
                       std::span<const shard::Core::Effect> effects);
@@ -78,6 +78,7 @@ class ShardLife {
   std::map<std::string, Failed> failed_;                  // machines whose last transition failed
   std::map<std::string, Ended> ended_;                    // by machine
   std::map<contract::CallId, uint64_t> reads_;            // lists and gets under way: the step they began in
+  std::optional<uint64_t> page_;                          // a list that is read in the next step: when it began
   uint64_t steps_ = 0;
   std::optional<MonoTime> last_cycle_;
   int64_t last_sequence_ = 0;

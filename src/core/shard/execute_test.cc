@@ -42,6 +42,14 @@ TEST(ShardExecute, ProvisionBuysAndThenBinds) {
   lab.Finish();
   lab.Run(1min);
   EXPECT_EQ(lab.transitions.size(), 2u) << "and then there is silence";
+  // Each part of the way is timed once: the creation, the blob at once, the configuration.
+  ASSERT_EQ(lab.lasted.size(), 3u);
+  EXPECT_EQ(lab.lasted[0].leg, Leg::kCreate);
+  EXPECT_GE(lab.lasted[0].took, 30s);
+  EXPECT_LE(lab.lasted[0].took, 33s);
+  EXPECT_EQ(lab.lasted[1].leg, Leg::kBlob);
+  EXPECT_LE(lab.lasted[1].took, 100ms);
+  EXPECT_EQ(lab.lasted[2].leg, Leg::kConfigure);
 }
 
 TEST(ShardExecute, ReclaimTellsTheClusterBeforeItDrains) {

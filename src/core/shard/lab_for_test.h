@@ -57,6 +57,7 @@ class Lab {
   std::map<contract::RequestId, Answer> answers;
   contract::Recovered disk;
   int cycles = 0;
+  std::vector<Lasted> lasted;
   uint64_t lists = 0;
   Now now{.mono = MonoTime(1h), .wall = WallTime(1000000s)};
 
@@ -270,6 +271,8 @@ class Lab {
       notices.push_back(*notice);
     } else if (const auto* stop = std::get_if<Stop>(&effect)) {
       stops.push_back(*stop);
+    } else if (const auto* took = std::get_if<Lasted>(&effect)) {
+      lasted.push_back(*took);
     } else {
       ++cycles;
     }

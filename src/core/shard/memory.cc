@@ -1,5 +1,6 @@
 // Memory: what the engine must not forget, as rows that are written when they change.
 #include <algorithm>
+#include <set>
 
 #include "base/codec.h"
 #include "base/probe.h"
@@ -63,37 +64,33 @@ void Core::KeepMemory(Turn& turn) {
   }
 }
 
-// Needs that are short: who became so, who no longer is.
+// Needs that are short: who became so, who no longer is. Most stay as they are from cycle to cycle, so only what
+// changed is named.
 void Core::KeepShort(Turn& turn) {
-  std::map<engine::NeedKey, ShortSince> before = std::exchange(short_, {});
   const engine::fast::Cycle& cycle = engine_->cycle();
+  short_aged_ = {};
+  short_by_priority_.clear();
   for (const engine::fast::KeyId id : cycle.remembered()) {
     const engine::NeedMemory& memory = cycle.need_memory(id);
-    const engine::NeedKey key = engine_->inventory().NameOf(id);
-    ShortSince now{.since = turn.now.mono,
-                   .cycle = cycle_ - memory.age_unmet + 1,
-                   .hopeless = memory.hopeless == 0 ? 0 : cycle_ - memory.hopeless + 1,
-                   .supply_seen = memory.supply_seen,
-                   .priority = engine_->demand().info(engine_->inventory().key(id).profile).profile.priority()};
-    const auto known = before.find(key);
-    const auto earlier = short_rows_.find(key);
-    if (known != before.end()) {
-      now.since = known->second.since;
-    } else if (earlier != short_rows_.end()) {
-      now.since -= std::max(turn.now.wall - earlier->second.since, Duration::zero());
-    }
-    if (earlier != short_rows_.end()) short_rows_.erase(earlier);
-    const bool changed = known == before.end() || known->second != now;
-    if (known != before.end()) before.erase(known);
-    short_.emplace(key, now);
-    if (!changed) continue;
-    const ShortRow row{.since = ToWall(now.since, turn.now),
-                       .cycle = now.cycle,
-                       .hopeless = now.hopeless,
-                       .supply_seen = now.supply_seen};
-    Write(turn, std::string(kShortKey) + codec::ToBytes(key), codec::ToBytes(row));
+    if (id >= marks_.size()) marks_.resize(id + 1);
+    ShortMark& mark = marks_[id];
+    const ShortSince before = mark.since;
+    mark.since.cycle = cycle_ - memory.age_unmet + 1;
+    mark.since.hopeless = memory.hopeless == 0 ? 0 : cycle_ - memory.hopeless + 1;
+    mark.since.supply_seen = memory.supply_seen;
+    const bool was_short = std::exchange(mark.seen, cycle_) == cycle_ - 1;
+    if (!was_short || mark.since != before) NoteShort(id, mark.since, turn);
+    ++short_aged_[AgeClass(cycle_ - mark.since.cycle + 1)];
+    ++short_by_priority_[mark.since.priority];
   }
-  for (const auto& [key, since] : before) Write(turn, std::string(kShortKey) + codec::ToBytes(key), std::nullopt);
+  std::set<engine::NeedKey> over;
+  for (const engine::fast::KeyId id : short_ids_) {
+    if (id >= marks_.size() || marks_[id].seen != cycle_) over.insert(engine_->inventory().NameOf(id));
+  }
+  for (const engine::NeedKey& key : over) {
+    if (short_.erase(key) > 0) Write(turn, std::string(kShortKey) + codec::ToBytes(key), std::nullopt);
+  }
+  short_ids_ = cycle.remembered();
   // Of what an earlier life knew, the needs of clusters that have spoken and are not short are settled.
   std::erase_if(short_rows_, [&](const auto& row) {
     const auto cluster = clusters_.find(row.first.cluster);
@@ -104,12 +101,33 @@ void Core::KeepShort(Turn& turn) {
   if (!turn.persist.writes.empty() || cycle_ % kCyclesBetweenRows == 0) {
     Write(turn, std::string(kCycleKey), codec::ToBytes(cycle_));
   }
-  CountShort();
 }
 
+// Completes what is known of a need that became short, or is short in another way.
+void Core::NoteShort(engine::fast::KeyId id, ShortSince& now, Turn& turn) {
+  const engine::NeedKey key = engine_->inventory().NameOf(id);
+  now.since = turn.now.mono;
+  now.priority = engine_->demand().info(engine_->inventory().key(id).profile).profile.priority();
+  const auto known = short_.find(key);
+  const auto earlier = short_rows_.find(key);
+  if (known != short_.end()) {
+    now.since = known->second.since;
+  } else if (earlier != short_rows_.end()) {
+    now.since -= std::max(turn.now.wall - earlier->second.since, Duration::zero());
+  }
+  if (earlier != short_rows_.end()) short_rows_.erase(earlier);
+  if (known != short_.end() && known->second == now) return;
+  short_.insert_or_assign(key, now);
+  const ShortRow row{.since = ToWall(now.since, turn.now),
+                     .cycle = now.cycle,
+                     .hopeless = now.hopeless,
+                     .supply_seen = now.supply_seen};
+  Write(turn, std::string(kShortKey) + codec::ToBytes(key), codec::ToBytes(row));
+}
+
+// After a load.
 void Core::CountShort() {
-  short_aged_ = {};
-  short_by_priority_.clear();
+  short_ids_ = engine_->cycle().remembered();
   for (const auto& [key, since] : short_) {
     ++short_aged_[AgeClass(cycle_ - since.cycle + 1)];
     ++short_by_priority_[since.priority];

@@ -22,8 +22,19 @@ using model::Reason;
 constexpr size_t kLooksAtOnce = 16;
 constexpr Duration kLongestListPause = 30s;
 
-// "price_per_hour" of "price_per_hour: -1 is negative".
-std::string FieldOf(const std::string& problem) { return problem.substr(0, problem.find(':')); }
+// Its first and its last machine.
+std::pair<std::string, std::string> EndsOf(const contract::ListReply& list) {
+  if (list.machines.empty()) return {list.rejected.front().id, list.rejected.back().id};
+  return {list.machines.front()->id, list.machines.back()->id};
+}
+
+// "resources" of "machines[3].resources.cpu: -1 is negative": one of few names, whatever the provider says.
+std::string FieldOf(const std::string& problem) {
+  const std::string path = problem.substr(0, problem.find(": "));
+  const size_t row = path.starts_with("machines[") ? path.find("].") : std::string::npos;
+  const size_t begin = row == std::string::npos ? 0 : row + 2;
+  return path.substr(begin, path.find('.', begin) - begin);
+}
 
 }  // namespace
 
@@ -38,6 +49,7 @@ void Core::AskList(Turn& turn) {
     sweeping_ = true;
     ++sweep_;
     swept_ = 0;
+    pages_.clear();
     sweep_cursor_.clear();
   }
   list_open_ = true;
@@ -64,27 +76,23 @@ void Core::OnListDone(const CallDone& done, const OpenCall& call, Turn& turn) {
   const auto& list = std::get<contract::ListReply>(*done.reply);
   const bool full =
       config_.list_page > 0 && list.machines.size() + list.rejected.size() >= static_cast<size_t>(config_.list_page);
-  uint64_t news = 0;
-  if (sweeping_) {
-    for (const contract::MachineRecord& record : list.machines) {
-      const auto tracked = machines_.find(record->id);
-      news += tracked == machines_.end() || tracked->second.sweep != sweep_ ? 1 : 0;
-    }
+  const bool seen_before = sweeping_ && full && !pages_.insert(EndsOf(list)).second;
+  next_list_ = full ? turn.now.mono : turn.now.mono + config_.cycle_interval;
+  if (sweeping_ && full && !seen_before) {
+    sweep_cursor_ = list.revision;
+    page_ = Page{.list = list, .begun = call.begun};
+    return;
   }
   OnListed(list, call.begun, turn);
-  next_list_ = full ? turn.now.mono : turn.now.mono + config_.cycle_interval;
   if (!sweeping_) {
     cursor_ = list.revision;
     return;
   }
-  sweep_cursor_ = list.revision;
-  if (full && news > 0) return;
   sweeping_ = false;
   cursor_ = list.revision;
   next_sweep_ = turn.now.mono + config_.sweep_interval;
   if (full) {
-    // A page that is full and shows nothing new: this provider does not go on where a page ended. What was not shown
-    // may well be there.
+    // The same page again: this provider does not go on where a page ended. What was not shown may well be there.
     PROBE("shard.sweep_without_end");
     return Note(Reason::kProviderSilent, "provider",
                 "its pages do not go on where the last one ended; list without pages", turn);
@@ -92,17 +100,23 @@ void Core::OnListDone(const CallDone& done, const OpenCall& call, Turn& turn) {
   SweepDone(turn);
 }
 
+// The page that waits, if one does.
+void Core::TakePage(Turn& turn) {
+  if (!page_) return;
+  const Page page = *std::exchange(page_, std::nullopt);
+  OnListed(page.list, page.begun, turn);
+}
+
 void Core::OnListed(const contract::ListReply& list, Moment begun, Turn& turn) {
-  std::set<std::string_view> seen;
   for (const contract::MachineRecord& record : list.machines) {
-    if (!seen.insert(record->id).second) {
+    const auto found = machines_.find(record->id);
+    Tracked* tracked = found == machines_.end() ? nullptr : &found->second;
+    if (tracked != nullptr && std::exchange(tracked->shown, begun) == begun) {
       Reject(record->id, "id: listed twice", turn);
       continue;
     }
-    if (const auto tracked = machines_.find(record->id); sweeping_ && tracked != machines_.end()) {
-      MarkSeen(tracked->second);
-    }
-    if (Screen(*record, turn)) Hear(record, begun, turn);
+    if (tracked != nullptr && sweeping_) MarkSeen(*tracked);
+    if (Screen(*record, turn)) Hear(record, tracked, begun, turn);
   }
   for (const contract::RejectedMachine& rejected : list.rejected) {
     if (const auto tracked = machines_.find(rejected.id); tracked != machines_.end()) MarkSeen(tracked->second);
@@ -161,7 +175,7 @@ void Core::OnGetDone(const CallDone& done, const OpenCall& call, Turn& turn) {
     return Look(call.machine);
   }
   const contract::MachineRecord& record = std::get<contract::GetReply>(*done.reply).machine;
-  if (record->id == call.machine && Screen(*record, turn)) Hear(record, call.begun, turn);
+  if (record->id == call.machine && Screen(*record, turn)) Hear(record, &tracked->second, call.begun, turn);
 }
 
 bool Core::Screen(const model::Machine& machine, Turn& turn) {
@@ -181,11 +195,10 @@ void Core::Reject(const std::string& id, const std::string& problem, Turn& turn)
   Note(Reason::kRecordRefused, id, problem, turn);
 }
 
-void Core::Hear(const contract::MachineRecord& record, Moment begun, Turn& turn) {
+void Core::Hear(const contract::MachineRecord& record, Tracked* tracked, Moment begun, Turn& turn) {
   const std::string& id = record->id;
-  const auto found = machines_.find(id);
   if (!Owns(*record)) {
-    if (found != machines_.end()) Drop(id, Reason::kNotOwned, "it left the domains of this shard", turn);
+    if (tracked != nullptr) Drop(id, Reason::kNotOwned, "it left the domains of this shard", turn);
     return;
   }
   if (forgotten_.contains(id)) {
@@ -193,25 +206,24 @@ void Core::Hear(const contract::MachineRecord& record, Moment begun, Turn& turn)
     forgotten_.erase(id);
     Write(turn, std::string(kForgottenKey) + id, std::nullopt);
   }
-  if (found == machines_.end()) return Adopt(record, turn);
-  Tracked& tracked = found->second;
+  if (tracked == nullptr) return Adopt(record, begun, turn);
   const auto operation = operations_.find(id);
   if (operation != operations_.end() && operation->second.stage == Stage::kCalling) {
     PROBE("shard.shown_while_calling");
-    tracked.missed = true;
+    tracked->missed = true;
     return;
   }
-  if (begun < tracked.not_before && !MUTANT("shard.stale_reads_believed")) {
+  if (begun < tracked->not_before && !MUTANT("shard.stale_reads_believed")) {
     PROBE("shard.stale_read");
     return;
   }
   to_look_.erase(id);
-  if (tracked.record == record) return;
-  Change(id, tracked, record, turn);
+  if (tracked->record == record) return;
+  Change(id, *tracked, record, turn);
 }
 
-void Core::Adopt(const contract::MachineRecord& record, Turn& turn) {
-  const auto [it, is_new] = machines_.emplace(record->id, Tracked{.record = record, .sweep = sweep_});
+void Core::Adopt(const contract::MachineRecord& record, Moment begun, Turn& turn) {
+  const auto [it, is_new] = machines_.emplace(record->id, Tracked{.record = record, .shown = begun, .sweep = sweep_});
   ++swept_;
   Count(it->first, it->second, 1);
   Show(it->first, it->second);
@@ -234,6 +246,7 @@ void Core::Change(const std::string& id, Tracked& tracked, const contract::Machi
   // The engine was shown the transition when it began; its end, and anything else, is news.
   const bool moving = !model::IsStable(record->state) && record->state != MachineState::kFailed;
   if (!moving || before->state == record->state) MakeDue();
+  if (before->state != record->state) Clock(tracked, before->state, turn);
   if (before->state != record->state || before->cluster != record->cluster) {
     retries_.erase(id);
     const auto operation = operations_.find(id);
@@ -244,6 +257,16 @@ void Core::Change(const std::string& id, Tracked& tracked, const contract::Machi
     OnState(id, *before, *record, turn);
   }
   Show(id, tracked);
+}
+
+void Core::Clock(Tracked& tracked, MachineState before, Turn& turn) {
+  const MachineState now = tracked.record->state;
+  const MonoTime since = std::exchange(tracked.moving_since, model::IsStable(now) ? MonoTime{} : turn.now.mono);
+  if (since == MonoTime{}) return;
+  const auto ended = [&](Leg leg) { turn.out.push_back(Lasted{.leg = leg, .took = turn.now.mono - since}); };
+  if (before == MachineState::kCreating && now == MachineState::kIdle) ended(Leg::kCreate);
+  if (before == MachineState::kConfiguring && now == MachineState::kConfigured) ended(Leg::kConfigure);
+  if (before == MachineState::kDraining && now == MachineState::kIdle) ended(Leg::kDrain);
 }
 
 void Core::Drop(const std::string& id, Reason reason, std::string detail, Turn& turn) {

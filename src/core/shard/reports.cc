@@ -15,7 +15,7 @@ using contract::Confidence;
 using contract::InstructOutcome;
 
 // Hints of all clusters are spread over the interval, so that no step has to make them all.
-constexpr int64_t kHintTurns = 25;
+constexpr int64_t kHintTurns = 100;
 constexpr size_t kObeyedKept = 1000;
 
 int32_t Narrow(int64_t value) {

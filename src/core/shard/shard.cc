@@ -30,6 +30,7 @@ Core::~Core() = default;
 void Core::Step(const Event& event, Now now, std::vector<Effect>& out) {
   const size_t before = out.size();
   Turn turn{.now = now, .out = out, .persist = {}};
+  if (stopped_.ok()) TakePage(turn);
   if (const auto* done = std::get_if<CallDone>(&event)) {
     const auto found = open_calls_.find(done->id);
     MUSTER_CHECK(found != open_calls_.end(), "the host ended call {}, which is not open", done->id);
@@ -83,6 +84,7 @@ void Core::Work(bool awake, Turn& turn) {
 std::optional<MonoTime> Core::NextWake() const {
   if (!started_) return MonoTime{};
   if (!stopped_.ok()) return std::nullopt;
+  if (page_) return MonoTime{};
   MonoTime next = MonoTime::max();
   const auto at = [&](MonoTime when) { next = std::min(next, when); };
   if (!list_open_) at(next_list_);

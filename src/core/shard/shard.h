@@ -48,7 +48,8 @@ class Core : private Kept {
   using Call = contract::Call<PartnerRequest>;
   using CallDone = contract::CallDone<PartnerReply>;
   using Event = std::variant<contract::Wake, SessionOpened, SessionClosed, Received, RollupUnreadable, Asked, CallDone>;
-  using Effect = std::variant<contract::Persist, Call, Send, CloseSession, Answer, Audit, Notice, CycleEnded, Stop>;
+  using Effect =
+      std::variant<contract::Persist, Call, Send, CloseSession, Answer, Audit, Notice, CycleEnded, Stop, Lasted>;
   using Snapshot = shard::Snapshot;
 
   // A core with what an earlier life left durable. DATA_LOSS naming a row that cannot be read, FAILED_PRECONDITION for
@@ -70,6 +71,7 @@ class Core : private Kept {
   const std::map<std::string, Operation, std::less<>>& operations() const { return operations_; }
   const std::map<std::string, Cluster, std::less<>>& clusters() const { return clusters_; }
   int64_t epoch() const { return epoch_; }
+  bool page_waits() const { return page_.has_value(); }
   // With Config::verify_decisions: the first decision that broke an invariant of the engine.
   const Status& verdict() const { return verdict_; }
 
@@ -99,12 +101,15 @@ class Core : private Kept {
   void AskGets(Turn& turn);
   void OnGetDone(const CallDone& done, const OpenCall& call, Turn& turn);
   void OnListed(const contract::ListReply& list, Moment begun, Turn& turn);
+  void TakePage(Turn& turn);
   // A record that passed the screen, or why it is refused.
   bool Screen(const model::Machine& machine, Turn& turn);
   void Reject(const std::string& id, const std::string& problem, Turn& turn);
-  void Hear(const contract::MachineRecord& record, Moment begun, Turn& turn);
-  void Adopt(const contract::MachineRecord& record, Turn& turn);
+  // `tracked` is the machine of that record, null if it is not tracked.
+  void Hear(const contract::MachineRecord& record, Tracked* tracked, Moment begun, Turn& turn);
+  void Adopt(const contract::MachineRecord& record, Moment begun, Turn& turn);
   void Change(const std::string& id, Tracked& tracked, const contract::MachineRecord& record, Turn& turn);
+  static void Clock(Tracked& tracked, model::MachineState before, Turn& turn);
   void Drop(const std::string& id, model::Reason reason, std::string detail, Turn& turn);
   void Look(const std::string& id);
   void MarkSeen(Tracked& tracked);
@@ -170,6 +175,7 @@ class Core : private Kept {
   // memory.cc: what the engine remembers, kept on disk
   void KeepMemory(Turn& turn);
   void KeepShort(Turn& turn);
+  void NoteShort(engine::fast::KeyId id, ShortSince& now, Turn& turn);
   void CountShort();
   static void Write(Turn& turn, std::string key, std::optional<std::string> value);
 
@@ -216,7 +222,14 @@ class Core : private Kept {
   // Derived.
   std::set<std::pair<MonoTime, std::string>> deadlines_;    // of operations
   std::set<std::pair<MonoTime, std::string>> repairs_due_;  // of repairs
-  std::array<uint64_t, 4> short_aged_{};                    // as Snapshot::shortfalls_aged
+  // What short_ says, by the engine's number of the need; of use if it was short in the last cycle.
+  struct ShortMark {
+    ShortSince since;
+    int64_t seen = -1;  // the cycle
+  };
+  std::vector<ShortMark> marks_;
+  std::vector<engine::fast::KeyId> short_ids_;  // in the last cycle
+  std::array<uint64_t, 4> short_aged_{};        // as Snapshot::shortfalls_aged
   std::map<int32_t, uint64_t> short_by_priority_;
   std::map<std::pair<model::MachineState, model::CapacityType>, uint64_t> counts_;
   std::map<std::string, int64_t> types_;  // machines by instance type

@@ -33,14 +33,29 @@ using Moment = uint64_t;
 struct Tracked {
   contract::MachineRecord record;  // as the provider showed it last
   Moment not_before = 0;           // a read begun before this is stale
+  Moment shown = 0;                // the list that showed it last
   uint64_t sweep = 0;              // the last full sweep that showed it
+  MonoTime moving_since;           // when its transition was first seen; zero: not moving, or adopted so
   bool missed = false;             // something was shown while a transition was in the provider's hands
 
   static constexpr std::string_view kTypeName = "Tracked";
   static constexpr auto Fields() {
-    return std::tuple{Field{"record", &Tracked::record}, Field{"not_before", &Tracked::not_before},
-                      Field{"sweep", &Tracked::sweep}, Field{"missed", &Tracked::missed}};
+    return std::tuple{Field{"record", &Tracked::record},
+                      Field{"not_before", &Tracked::not_before},
+                      Field{"shown", &Tracked::shown},
+                      Field{"sweep", &Tracked::sweep},
+                      Field{"moving_since", &Tracked::moving_since},
+                      Field{"missed", &Tracked::missed}};
   }
+};
+
+// A page of a sweep, and when it was asked for.
+struct Page {
+  contract::ListReply list;
+  Moment begun = 0;
+
+  static constexpr std::string_view kTypeName = "Page";
+  static constexpr auto Fields() { return std::tuple{Field{"list", &Page::list}, Field{"begun", &Page::begun}}; }
 };
 
 // --- operations

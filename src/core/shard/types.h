@@ -223,6 +223,21 @@ struct Notice {
   }
 };
 
+// How long a machine needed for a part of its way: for statistics.
+enum class Leg : uint8_t {
+  kBlob = 0,       // from the decision to the cluster's blob
+  kCreate = 1,     // from the acknowledgement until the machine was seen Idle
+  kConfigure = 2,  // Configured
+  kDrain = 3,      // Idle
+};
+struct Lasted {
+  Leg leg = Leg::kBlob;
+  Duration took{};
+
+  static constexpr std::string_view kTypeName = "Lasted";
+  static constexpr auto Fields() { return std::tuple{Field{"leg", &Lasted::leg}, Field{"took", &Lasted::took}}; }
+};
+
 // A cycle has ended: what it wrote into the audit log is to be made durable.
 struct CycleEnded {
   int64_t cycle = 0;
@@ -268,6 +283,9 @@ struct Counters {
   uint64_t sessions_replaced = 0;
   uint64_t list_failures = 0;
   uint64_t reports = 0;
+  uint64_t plans_kept = 0;       // of needs, speculated or made in turn
+  uint64_t plans_conflicts = 0;  // made again, because what they counted on was gone
+  uint64_t plans_displaced = 0;  // and taken back for a need of higher precedence
 };
 
 struct Snapshot {

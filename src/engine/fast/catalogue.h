@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +17,7 @@
 #include "engine/fast/lookup.h"
 #include "model/machine.h"
 #include "model/profile.h"
+#include "model/text_map.h"
 
 namespace muster::engine::fast {
 
@@ -34,7 +34,7 @@ struct Class {
   uint64_t digest = 0;
   std::string instance_type;
   std::string zone;
-  std::map<std::string, std::string> labels;
+  model::TextMap labels;
   model::CapacityType capacity_type = model::CapacityType::kUnspecified;
   int64_t price = 0;        // micro-dollars an hour
   int64_t probability = 0;  // of interruption, in millionths

@@ -18,17 +18,23 @@ Cycle::Cycle(Inventory& inventory, Demand& demand, const Policy& policy)
 }
 
 void Cycle::Run(MonoTime now, bool explain, Parallel& parallel) {
+  Laps laps(parallel);
   Begin(now, explain);
+  laps.Ended("snapread");
   if (parallel.width() == 1) {
     ServeInTurn();
   } else {
     CreditSideBySide(parallel);
     ServeBySpeculation(parallel);
   }
+  laps.Ended("phase1");
   Phase2();
+  laps.Ended("phase2");
   Reclaim();
   Release();
+  laps.Ended("phase3");
   Finish();
+  laps.Ended("emit");
 }
 
 void Cycle::Begin(MonoTime now, bool explain) {

@@ -33,7 +33,7 @@ void AddMachines(int64_t count, World& world) {
     machine.capacity_type = model::CapacityType::kOnDemand;
     // Ten cents a cpu, and a price of its own.
     machine.price_per_hour = {.micros = cpus * 100'000 + i};
-    machine.labels.emplace(kPoolKey, Pool(i / kMachinesPerPool));
+    machine.labels.emplace(std::string(kPoolKey), Pool(i / kMachinesPerPool));
   }
 }
 

@@ -32,7 +32,7 @@ model::Machine BareMetal(std::string id, MachineState state, std::string_view ty
                          .capacity_type = model::CapacityType::kBareMetal,
                          .resources = size.Resources()};
   if (state != MachineState::kSpeculative) machine.host = {.provider = "shape", .ref = machine.id};
-  if (!rack.empty()) machine.labels.emplace(kRackKey, rack);
+  if (!rack.empty()) machine.labels.emplace(std::string(kRackKey), std::string(rack));
   return machine;
 }
 

@@ -83,7 +83,7 @@ World ProcurementFleet(Scale scale) {
     World one = WorldOf(MakeProcurement(static_cast<uint64_t>(n), Draw::kAmple), model::MachineState::kSpeculative);
     for (model::Machine& machine : one.machines) {
       machine.id = fmt::format("{}-{}", number, machine.id);
-      machine.labels.emplace(kInstanceKey, number);
+      machine.labels.emplace(std::string(kInstanceKey), number);
       world.machines.push_back(std::move(machine));
     }
     model::Need need = std::move(one.needs.front());

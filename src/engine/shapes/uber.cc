@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <map>
 
 #include "engine/bind_stamp.h"
 #include "engine/shapes/parts.h"
@@ -202,7 +201,7 @@ model::Machine MachineOf(const Kind& kind, std::string id, MachineState state, i
   return machine;
 }
 
-std::map<std::string, std::string> StampOf(const Kind& kind) {
+model::TextMap StampOf(const Kind& kind) {
   return EncodeBindStamp({.priority = kind.priority,
                           .interruption = shapes::Dollars(kind.interruption),
                           .reclamation = shapes::Dollars(kind.reclamation)});

@@ -71,7 +71,9 @@ Status LocalShard::Start() {
   persist_ = *std::move(persist);
   auto rows = persist_->Recover();
   if (!rows) return with_advice(rows.error());
-  pool_ = std::make_unique<host::Pool>(std::max<size_t>(1, options_.workers));
+  pool_ = std::make_unique<host::Pool>(
+      std::max<size_t>(1, options_.workers),
+      [this](std::string_view what, uint64_t nanos) { events_.phase_ended(what, std::chrono::nanoseconds(nanos)); });
   auto core = Core::Recover(options_.config, *rows, pool_.get());
   if (!core) return with_advice(core.error());
   rows->clear();
@@ -199,6 +201,7 @@ void LocalShard::Emit(const Core::Effect& effect) {
                    if (audit_ != nullptr) audit_->Append(AuditLine(audit, options_.config.id));
                  },
                  [](const Notice& notice) { LogNotice(notice); },
+                 [&](const Lasted& lasted) { events_.lasted(lasted); },
                  [&](const CycleEnded&) {
                    if (audit_ != nullptr) audit_->Sync();
                  },

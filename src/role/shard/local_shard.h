@@ -41,7 +41,9 @@ struct LocalOptions {
 
 // What the shell of a shard wants to know. Called on the loop's thread; returns at once.
 struct LocalEvents {
-  std::function<void(Duration)> cycle_ended = [](Duration) {};        // how long the step took that decided
+  std::function<void(Duration)> cycle_ended = [](Duration) {};  // how long the step took that decided
+  std::function<void(std::string_view, Duration)> phase_ended = [](std::string_view, Duration) {};  // of a cycle
+  std::function<void(const Lasted&)> lasted = [](const Lasted&) {};
   std::function<void(const Status&)> stopped = [](const Status&) {};  // it does nothing more, and why
 };
 

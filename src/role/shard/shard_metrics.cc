@@ -17,6 +17,11 @@ std::vector<double> Doubling(double first, int count) {
   return bounds;
 }
 
+// From 10 ms to an hour and a half.
+metrics::Histogram* Legs(metrics::Registry& registry, std::string_view name, std::string_view help) {
+  return &registry.AddHistogram(name, help, Doubling(0.01, 20));
+}
+
 constexpr std::array kAges = {"1-9", "10-59", "60-299", "300+"};  // in cycles, as in Snapshot
 
 }  // namespace
@@ -26,12 +31,31 @@ ShardMetrics::ShardMetrics(metrics::Registry& registry)
     : registry_(registry),
       cycle_seconds_(registry.AddHistogram("bigfleet_shard_cycle_duration_seconds", "How long a decision cycle took.",
                                            Doubling(0.000125, 19))),
+      legs_{Legs(registry, "bigfleet_shard_request_bootstrap_seconds",
+                 "From the decision to bind a machine to the cluster's blob."),
+            Legs(registry, "bigfleet_shard_provisioning_latency_seconds",
+                 "From the provider's acknowledgement of Create until the machine was Idle."),
+            Legs(registry, "bigfleet_shard_configure_phase_seconds",
+                 "From the acknowledgement of Configure until the machine was Configured."),
+            Legs(registry, "bigfleet_shard_drain_phase_seconds",
+                 "From the acknowledgement of Drain until the machine was Idle.")},
       decode_seconds_(registry.AddHistogram("muster_shard_rollup_decode_seconds", "How long reading a roll-up took.",
                                             Doubling(0.000125, 16))),
       rollups_replaced_(registry.AddCounter("muster_shard_rollups_replaced_total",
                                             "Roll-ups that a newer one replaced before they were read.")),
       identity_rejected_(registry.AddCounter("bigfleet_shard_session_identity_rejected_total",
                                              "Sessions refused because the certificate is not the cluster's.")) {}
+
+void ShardMetrics::PhaseEnded(std::string_view phase, Duration took) {
+  registry_
+      .AddHistogram("bigfleet_shard_cycle_phase_duration_seconds", "How long a phase of a decision cycle took.",
+                    Doubling(0.000016, 20), {{"phase", std::string(phase)}})
+      .Observe(std::chrono::duration<double>(took).count());
+}
+
+void ShardMetrics::Ended(const Lasted& lasted) {
+  legs_[static_cast<size_t>(lasted.leg)]->Observe(std::chrono::duration<double>(lasted.took).count());
+}
 
 void ShardMetrics::Raise(std::string_view name, std::string_view help, const metrics::Labels& labels, uint64_t to) {
   metrics::Counter& counter = registry_.AddCounter(name, help, labels);
@@ -109,6 +133,15 @@ void ShardMetrics::Update(const Snapshot& snapshot) {
         counters.deduped);
   Raise("bigfleet_shard_reclaims_capped_total", "Times a cluster could not be made to give up more.", {},
         counters.reclaims_capped);
+  for (const auto& [outcome, count] :
+       {std::pair{"committed", counters.plans_kept}, std::pair{"conflict", counters.plans_conflicts}}) {
+    Raise("bigfleet_shard_phase1_occ_proposals_total", "Plans of needs, by whether they stood.", {{"outcome", outcome}},
+          count);
+  }
+  Raise("bigfleet_shard_phase1_occ_displacements_total", "Plans taken back for a need of higher precedence.", {},
+        counters.plans_displaced);
+  // A plan that lost a race is made again in turn, as often as it takes (ADR 20).
+  Raise("bigfleet_shard_phase1_occ_retries_exhausted_total", "Plans given up; never happens here.", {}, 0);
   Raise("bigfleet_shard_idle_releases_total", "Machines given back.", {}, counters.idle_releases);
   for (const auto& [event, count] :
        {std::pair{"installed", counters.sessions_installed}, std::pair{"removed", counters.sessions_removed},

@@ -5,10 +5,12 @@
 // Thread-safety: all functions may be called from any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "base/metrics.h"
 #include "base/time.h"
@@ -22,6 +24,9 @@ class ShardMetrics {
   explicit ShardMetrics(metrics::Registry& registry);
 
   void CycleEnded(Duration took) { cycle_seconds_.Observe(std::chrono::duration<double>(took).count()); }
+  // "phase1", ... of a cycle.
+  void PhaseEnded(std::string_view phase, Duration took);
+  void Ended(const Lasted& lasted);
   void RollupDecoded(Duration took) { decode_seconds_.Observe(std::chrono::duration<double>(took).count()); }
   void RollupReplaced() { rollups_replaced_.Add(); }
   void IdentityRejected() { identity_rejected_.Add(); }
@@ -35,6 +40,7 @@ class ShardMetrics {
 
   metrics::Registry& registry_;
   metrics::Histogram& cycle_seconds_;
+  std::array<metrics::Histogram*, 4> legs_;  // by Leg
   metrics::Histogram& decode_seconds_;
   metrics::Counter& rollups_replaced_;
   metrics::Counter& identity_rejected_;

@@ -50,18 +50,21 @@ Status ShardRole::StartShard() {
   Config config = options_.config;
   config.coordinator = options_.coordinator_addr;
   config.provider_address = options_.provider_addr;
-  shard_ = std::make_unique<LocalShard>(LocalOptions{.data_dir = options_.data_dir,
-                                                     .journal = options_.journal,
-                                                     .audit = options_.audit,
-                                                     .workers = options_.workers,
-                                                     .config = std::move(config)},
-                                        *provider_, coordinator_.get(), clock_,
-                                        LocalEvents{.cycle_ended =
-                                                        [this](Duration took) {
-                                                          metrics_.CycleEnded(took);
-                                                          options_.cycle_ended(took);
-                                                        },
-                                                    .stopped = options_.failed});
+  shard_ = std::make_unique<LocalShard>(
+      LocalOptions{.data_dir = options_.data_dir,
+                   .journal = options_.journal,
+                   .audit = options_.audit,
+                   .workers = options_.workers,
+                   .config = std::move(config)},
+      *provider_, coordinator_.get(), clock_,
+      LocalEvents{.cycle_ended =
+                      [this](Duration took) {
+                        metrics_.CycleEnded(took);
+                        options_.cycle_ended(took);
+                      },
+                  .phase_ended = [this](std::string_view phase, Duration took) { metrics_.PhaseEnded(phase, took); },
+                  .lasted = [this](const Lasted& lasted) { metrics_.Ended(lasted); },
+                  .stopped = options_.failed});
   return shard_->Start();
 }
 
