@@ -1,6 +1,7 @@
 #include "role/shard/shard_role.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <utility>
 
@@ -10,6 +11,16 @@
 #include "rpc/shard_services.h"
 
 namespace muster::shard {
+namespace {
+
+// The tables of a fleet grow by doubling. Blocks of megabytes come straight from the system and go back to it; by
+// default the allocator soon keeps them, and a shard grows a third larger than what it holds.
+void GiveLargeBlocksBack() {
+  mallopt(M_MMAP_THRESHOLD, 4 << 20);
+  mallopt(M_TRIM_THRESHOLD, 8 << 20);
+}
+
+}  // namespace
 
 ShardRole::ShardRole(RoleOptions options)
     : options_(std::move(options)),
@@ -32,6 +43,7 @@ Status ShardRole::Start(std::stop_token) {
   auto dir = host::DataDir::Open(options_.data_dir, "--data-dir");
   if (!dir) return dir.error();
   data_dir_ = *std::move(dir);
+  GiveLargeBlocksBack();
   MUSTER_RETURN_IF_ERROR(StartShard());
   return StartServers();
 }
