@@ -40,7 +40,7 @@ void ShardLife::Stepped(const shard::Core& core, Now now, const shard::Core::Eve
     if (const auto read = reads_.find(done->id); read == reads_.end()) {
       HearAnswer(core, *done, now.mono);
     } else {
-      (core.page_waits() ? page_ : believed) = std::max(believed.value_or(0), read->second);
+      if (done->status.ok()) (core.page_waits() ? page_ : believed) = std::max(believed.value_or(0), read->second);
       reads_.erase(read);
     }
   }

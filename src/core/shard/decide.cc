@@ -43,7 +43,7 @@ void Core::RunCycle(Turn& turn) {
   engine_->Decide(turn.now.mono, explain);
   if (config_.verify_decisions && verdict_.ok()) verdict_ = engine::CheckDecision(world, before, engine_->Explain());
   const engine::fast::BrokerStats& plans = engine_->cycle().broker();
-  counters_.plans_kept += plans.proposals_basic + plans.proposals_gang - plans.conflicts;
+  counters_.plans_kept += plans.proposals_basic + plans.proposals_gang - plans.conflicts - plans.displacements;
   counters_.plans_conflicts += plans.conflicts;
   counters_.plans_displaced += plans.displacements;
   decided_ = true;

@@ -55,10 +55,11 @@ struct Kept {
   Moment moment_ = 0;
   std::string cursor_;
   std::string sweep_cursor_;
-  uint64_t sweep_ = 0;                                   // number of the newest
-  uint64_t swept_ = 0;                                   // machines it has shown
-  std::set<std::pair<std::string, std::string>> pages_;  // of the sweep: first and last machine of each
-  std::optional<Page> page_;                             // read in the next step, while the provider makes another
+  uint64_t sweep_ = 0;                             // number of the newest
+  uint64_t swept_ = 0;                             // machines it has shown
+  std::pair<std::string, std::string> last_page_;  // of the sweep: its first and last machine
+  bool stale_page_ = false;                        // it showed nothing that the sweep had not shown
+  std::optional<Page> page_;                       // read in the next step, while the provider makes another
   bool sweeping_ = false;
   bool list_open_ = false;
   int32_t list_failures_ = 0;  // in a row
@@ -130,7 +131,8 @@ struct Kept {
                       Field{"sweep_cursor", &Kept::sweep_cursor_},
                       Field{"sweep", &Kept::sweep_},
                       Field{"swept", &Kept::swept_},
-                      Field{"pages", &Kept::pages_},
+                      Field{"last_page", &Kept::last_page_},
+                      Field{"stale_page", &Kept::stale_page_},
                       Field{"page", &Kept::page_},
                       Field{"sweeping", &Kept::sweeping_},
                       Field{"list_open", &Kept::list_open_},

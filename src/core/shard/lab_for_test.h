@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,6 +58,7 @@ class Lab {
   std::map<contract::RequestId, Answer> answers;
   contract::Recovered disk;
   int cycles = 0;
+  std::function<contract::ListReply(const contract::ListRequest&)> lists_as;  // instead of what changed
   std::vector<Lasted> lasted;
   uint64_t lists = 0;
   Now now{.mono = MonoTime(1h), .wall = WallTime(1000000s)};
@@ -295,6 +297,10 @@ class Lab {
     Core::CallDone done{.id = call.id};
     if (const auto* list = std::get_if<contract::ListRequest>(&call.request)) {
       ++lists;
+      if (lists_as) {
+        done.reply = lists_as(*list);
+        return Step(done);
+      }
       contract::ListReply reply{.revision = fmt::format("{}", provider_->revision), .rejected = rejected};
       const uint64_t since = list->since_revision.empty() ? 0 : std::stoull(list->since_revision);
       for (const auto& [id, machine] : machines) {

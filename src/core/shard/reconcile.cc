@@ -49,7 +49,8 @@ void Core::AskList(Turn& turn) {
     sweeping_ = true;
     ++sweep_;
     swept_ = 0;
-    pages_.clear();
+    last_page_ = {};
+    stale_page_ = false;
     sweep_cursor_.clear();
   }
   list_open_ = true;
@@ -76,7 +77,12 @@ void Core::OnListDone(const CallDone& done, const OpenCall& call, Turn& turn) {
   const auto& list = std::get<contract::ListReply>(*done.reply);
   const bool full =
       config_.list_page > 0 && list.machines.size() + list.rejected.size() >= static_cast<size_t>(config_.list_page);
-  const bool seen_before = sweeping_ && full && !pages_.insert(EndsOf(list)).second;
+  bool seen_before = false;
+  if (sweeping_ && full) {
+    auto ends = EndsOf(list);
+    seen_before = stale_page_ || ends == last_page_;
+    last_page_ = std::move(ends);
+  }
   next_list_ = full ? turn.now.mono : turn.now.mono + config_.cycle_interval;
   if (sweeping_ && full && !seen_before) {
     sweep_cursor_ = list.revision;
@@ -92,8 +98,10 @@ void Core::OnListDone(const CallDone& done, const OpenCall& call, Turn& turn) {
   cursor_ = list.revision;
   next_sweep_ = turn.now.mono + config_.sweep_interval;
   if (full) {
-    // The same page again: this provider does not go on where a page ended. What was not shown may well be there.
+    // Nothing new, or the same page again: this provider does not go on where a page ended. What was not shown may well
+    // be there.
     PROBE("shard.sweep_without_end");
+    next_list_ = turn.now.mono + config_.cycle_interval;
     return Note(Reason::kProviderSilent, "provider",
                 "its pages do not go on where the last one ended; list without pages", turn);
   }
@@ -104,6 +112,10 @@ void Core::OnListDone(const CallDone& done, const OpenCall& call, Turn& turn) {
 void Core::TakePage(Turn& turn) {
   if (!page_) return;
   const Page page = *std::exchange(page_, std::nullopt);
+  stale_page_ = std::ranges::all_of(page.list.machines, [&](const contract::MachineRecord& record) {
+    const auto tracked = machines_.find(record->id);
+    return tracked != machines_.end() && tracked->second.sweep == sweep_;
+  });
   OnListed(page.list, page.begun, turn);
 }
 

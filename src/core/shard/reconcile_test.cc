@@ -1,5 +1,10 @@
 // The shard's picture of the provider's machines, and when it decides.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
 
 #include "core/shard/lab_for_test.h"
 
@@ -273,6 +278,48 @@ TEST(ShardFailed, IsForgottenUntilTheProviderReportsAnotherState) {
   lab.SetState("m", kIdle);
   lab.Run(2s);
   EXPECT_TRUE(lab.core().machines().contains("m"));
+}
+
+// A list of machines m-000 on, from `first`, round and round.
+contract::ListReply PageFrom(const Lab& lab, size_t first, size_t size) {
+  contract::ListReply reply;
+  for (size_t i = 0; i < size; ++i) {
+    reply.machines.emplace_back(lab.machines.at(fmt::format("m-{:03}", (first + i) % lab.machines.size())));
+  }
+  return reply;
+}
+
+TEST(ShardSweep, GoesOnPageByPageAndOneIsReadWhileTheNextIsMade) {
+  Lab lab({.list_page = 3});
+  lab.Add("m", 8, kIdle);
+  int waited = 0;
+  lab.lists_as = [&](const contract::ListRequest& request) {
+    waited += lab.core().page_waits() ? 1 : 0;
+    const size_t first = request.since_revision.empty() ? 0 : std::stoul(request.since_revision);
+    contract::ListReply reply = PageFrom(lab, first, std::min<size_t>(3, 8 - first));
+    reply.revision = std::to_string(first + reply.machines.size());
+    return reply;
+  };
+  lab.Start();
+  EXPECT_EQ(lab.core().machines().size(), 8u);
+  EXPECT_EQ(lab.lists, 3);
+  EXPECT_EQ(waited, 2) << "the next page was asked for first";
+  EXPECT_EQ(lab.Noted(model::Reason::kProviderSilent), 0);
+}
+
+// Providers without cursors: one gives the same page again and again, another goes round and round. Either way the
+// sweep ends, and says so.
+TEST(ShardSweep, EndsThoughPagesDoNotGoOn) {
+  for (const size_t step : {0, 3}) {
+    Lab lab({.list_page = 3});
+    lab.Add("m", 7, kIdle);
+    size_t next = 0;
+    lab.lists_as = [&](const contract::ListRequest&) { return PageFrom(lab, std::exchange(next, next + step), 3); };
+    lab.Start();
+    EXPECT_EQ(lab.core().machines().size(), step == 0 ? 3u : 7u);
+    EXPECT_EQ(lab.Noted(model::Reason::kProviderSilent), 1);
+    EXPECT_LE(lab.lists, 6) << "and waits before it begins anew";
+  }
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ using contract::Confidence;
 using contract::InstructOutcome;
 
 // Hints of all clusters are spread over the interval, so that no step has to make them all.
-constexpr int64_t kHintTurns = 100;
+constexpr int64_t kMostHintTurns = 100;
 constexpr size_t kObeyedKept = 1000;
 
 int32_t Narrow(int64_t value) {
@@ -39,9 +39,10 @@ contract::AvailableCapacity HintOf(const engine::fast::Available& available) {
 
 void Core::SendHints(Turn& turn) {
   if (!decided_ || turn.now.mono < next_hints_) return;
-  next_hints_ = turn.now.mono + config_.hints_interval / kHintTurns;
   const auto count = static_cast<int64_t>(clusters_.size());
-  for (int64_t i = 0; i < (count + kHintTurns - 1) / kHintTurns; ++i) {
+  const int64_t turns = std::clamp<int64_t>(count, 1, kMostHintTurns);
+  next_hints_ = turn.now.mono + config_.hints_interval / turns;
+  for (int64_t i = 0; i < (count + turns - 1) / turns; ++i) {
     auto cluster = clusters_.upper_bound(hinted_);
     if (cluster == clusters_.end()) cluster = clusters_.begin();
     hinted_ = cluster->first;

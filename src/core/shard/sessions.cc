@@ -115,7 +115,8 @@ void Core::OnBlob(const std::string& cluster, const contract::BootstrapResponse&
     BackOff(id, false, turn.now.mono);
     return EndOperation(id, "blob_error", response.error, turn);
   }
-  turn.out.push_back(Lasted{.leg = Leg::kBlob, .took = turn.now.mono - operation.decided.mono});
+  if (!operation.blob_until)
+    turn.out.push_back(Lasted{.leg = Leg::kBlob, .took = turn.now.mono - operation.decided.mono});
   operation.blob = response.user_data;
   if (response.ttl > 0s && !MUTANT("shard.blob_keeps_for_ever")) {
     // A ttl beyond what time can hold is as good as none.

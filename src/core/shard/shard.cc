@@ -30,7 +30,8 @@ Core::~Core() = default;
 void Core::Step(const Event& event, Now now, std::vector<Effect>& out) {
   const size_t before = out.size();
   Turn turn{.now = now, .out = out, .persist = {}};
-  if (stopped_.ok()) TakePage(turn);
+  const bool reads = page_.has_value() && stopped_.ok();
+  if (reads) TakePage(turn);
   if (const auto* done = std::get_if<CallDone>(&event)) {
     const auto found = open_calls_.find(done->id);
     MUSTER_CHECK(found != open_calls_.end(), "the host ended call {}, which is not open", done->id);
@@ -64,7 +65,8 @@ void Core::Step(const Event& event, Now now, std::vector<Effect>& out) {
                },
                event);
   }
-  if (started_ && stopped_.ok()) Work(std::holds_alternative<contract::Wake>(event), turn);
+  // A step that reads a page decides nothing: it has done enough.
+  if (started_ && stopped_.ok()) Work(std::holds_alternative<contract::Wake>(event) && !reads, turn);
   if (turn.persist.writes.empty()) return;
   out.insert(out.begin() + static_cast<ptrdiff_t>(before), Effect(std::move(turn.persist)));
 }
