@@ -16,7 +16,7 @@ namespace muster {
 template <class T>
 class CopyOnWrite {
  public:
-  CopyOnWrite() = default;
+  CopyOnWrite() = default;  // NOLINTNEXTLINE(google-explicit-constructor): a T is one of these
   CopyOnWrite(T value) : body_(Empty(value) ? nullptr : std::make_shared<T>(std::move(value))) {}
 
   const T& operator*() const { return body_ ? *body_ : None(); }

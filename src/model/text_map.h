@@ -18,10 +18,10 @@ class TextMap {
   using Map = std::map<std::string, std::string>;
 
   TextMap() = default;
-  TextMap(Map map) : map_(std::move(map)) {}
+  TextMap(Map map) : map_(std::move(map)) {}  // NOLINT(google-explicit-constructor): a map is one of these
   TextMap(std::initializer_list<Map::value_type> entries) : TextMap(Map(entries)) {}
 
-  operator const Map&() const { return *map_; }
+  operator const Map&() const { return *map_; }  // NOLINT(google-explicit-constructor): and the other way
   Map::const_iterator begin() const { return map_->begin(); }
   Map::const_iterator end() const { return map_->end(); }
   Map::const_iterator find(const std::string& name) const { return map_->find(name); }

@@ -45,6 +45,10 @@ void ShardLife::Stepped(const shard::Core& core, Now now, const shard::Core::Eve
     }
   }
   if (believed) JudgeReads(core, *believed);
+  std::erase_if(failed_, [&](const auto& failed) {
+    const auto tracked = core.machines().find(failed.first);
+    return tracked == core.machines().end() || tracked->second.record->state != failed.second.state;
+  });
   int64_t limited = 0;
   for (const shard::Core::Effect& effect : effects) {
     if (const auto* call = std::get_if<shard::Core::Call>(&effect)) {
@@ -199,8 +203,7 @@ void ShardLife::JudgeTransition(const shard::Core& core, contract::CallId call, 
   const auto failed = failed_.find(machine);
   const auto tracked = core.machines().find(machine);
   if (failed == failed_.end() || tracked == core.machines().end()) return;
-  const bool moved = tracked->second.record->state != failed->second.state;
-  check_(moved || now - failed->second.when >= config_.retry_first,
+  check_(now - failed->second.when >= config_.retry_first,
          [&] { return fmt::format("{} is tried again at once", machine); });
 }
 

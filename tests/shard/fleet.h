@@ -74,15 +74,18 @@ class ShardLife : public smoke::Server {
     if (process().Ended()) return false;
     const auto seen = Needs();
     if (!seen || seen->needs.size() != needs) return false;
+    int64_t wanted = 0;
     for (const contract::NeedView& view : seen->needs) {
       if (!view.satisfied || view.bootstraps + view.provisions > 0 || !view.has_session) return false;
+      wanted += view.need.aggregate.Get("cpu") / 1000;
     }
     const auto machines = Ask<contract::MachinesListed>(contract::ListMachines{});
     if (!machines) return false;
     for (const contract::MachineView& view : machines->machines) {
       if (!model::IsStable(view.machine->state)) return false;
+      wanted -= view.machine->state == model::MachineState::kConfigured ? 1 : 0;  // each has one cpu
     }
-    return true;
+    return wanted <= 0;  // a machine that has just been bought satisfies its need before it is bound
   }
   int64_t Cycle() {
     const auto seen = Needs();

@@ -55,11 +55,12 @@ struct Kept {
   Moment moment_ = 0;
   std::string cursor_;
   std::string sweep_cursor_;
-  uint64_t sweep_ = 0;                             // number of the newest
-  uint64_t swept_ = 0;                             // machines it has shown
-  std::pair<std::string, std::string> last_page_;  // of the sweep: its first and last machine
-  bool stale_page_ = false;                        // it showed nothing that the sweep had not shown
-  std::optional<Page> page_;                       // read in the next step, while the provider makes another
+  uint64_t sweep_ = 0;                               // number of the newest
+  uint64_t swept_ = 0;                               // machines it has shown
+  std::pair<std::string, std::string> last_page_;    // of the sweep: its first and last machine
+  bool stale_page_ = false;                          // it showed nothing that the sweep had not shown
+  std::optional<Page> page_;                         // read in the next step, while the provider makes another
+  std::map<std::string, Moment, std::less<>> gone_;  // machines dropped of late: a read begun before tells nothing
   bool sweeping_ = false;
   bool list_open_ = false;
   int32_t list_failures_ = 0;  // in a row
@@ -134,6 +135,7 @@ struct Kept {
                       Field{"last_page", &Kept::last_page_},
                       Field{"stale_page", &Kept::stale_page_},
                       Field{"page", &Kept::page_},
+                      Field{"gone", &Kept::gone_},
                       Field{"sweeping", &Kept::sweeping_},
                       Field{"list_open", &Kept::list_open_},
                       Field{"list_failures", &Kept::list_failures_},

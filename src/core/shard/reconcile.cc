@@ -74,6 +74,7 @@ void Core::OnListDone(const CallDone& done, const OpenCall& call, Turn& turn) {
     return;
   }
   list_failures_ = 0;
+  std::erase_if(gone_, [&](const auto& gone) { return gone.second < call.begun; });  // lists come one after the other
   const auto& list = std::get<contract::ListReply>(*done.reply);
   const bool full =
       config_.list_page > 0 && list.machines.size() + list.rejected.size() >= static_cast<size_t>(config_.list_page);
@@ -218,7 +219,14 @@ void Core::Hear(const contract::MachineRecord& record, Tracked* tracked, Moment 
     forgotten_.erase(id);
     Write(turn, std::string(kForgottenKey) + id, std::nullopt);
   }
-  if (tracked == nullptr) return Adopt(record, begun, turn);
+  if (tracked == nullptr) {
+    const auto gone = gone_.find(id);
+    if (gone == gone_.end() || begun > gone->second || MUTANT("shard.stale_reads_believed")) {
+      return Adopt(record, begun, turn);
+    }
+    PROBE("shard.stale_read");
+    return;
+  }
   const auto operation = operations_.find(id);
   if (operation != operations_.end() && operation->second.stage == Stage::kCalling) {
     PROBE("shard.shown_while_calling");
@@ -289,6 +297,7 @@ void Core::Drop(const std::string& id, Reason reason, std::string detail, Turn& 
   Count(id, it->second, -1);
   swept_ -= it->second.sweep == sweep_ ? 1 : 0;
   machines_.erase(it);
+  gone_.insert_or_assign(id, ++moment_);
   engine_->Remove(id);
   retries_.erase(id);
   to_look_.erase(id);
