@@ -71,6 +71,10 @@ void Core::RunRepairs(Turn& turn) {
       SetRepairDue(id, repair, turn.now.mono + config_.repair_first);  // not now
       continue;
     }
+    if (const auto retry = retries_.find(id); retry != retries_.end() && retry->second.until > turn.now.mono) {
+      SetRepairDue(id, repair, retry->second.until);  // its last transition has just failed
+      continue;
+    }
     BeginRepair(id, Reason::kRepair, turn);
   }
 }
