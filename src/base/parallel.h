@@ -30,18 +30,22 @@ class Parallel {
   virtual size_t width() const = 0;
 };
 
-// Tells `parallel` how long each of several things took that follow each other.
+// Tells `parallel`, if there is one, how long each of several things took that follow each other.
 class Laps {
  public:
-  explicit Laps(Parallel& parallel) : parallel_(parallel), began_(parallel.Nanos()) {}
+  explicit Laps(Parallel& parallel) : Laps(&parallel) {}
+  explicit Laps(Parallel* parallel) : parallel_(parallel), began_(Nanos()) {}
   void Ended(std::string_view what) {
-    const uint64_t now = parallel_.Nanos();
-    parallel_.Took(what, now - began_);
+    if (parallel_ == nullptr) return;
+    const uint64_t now = Nanos();
+    parallel_->Took(what, now - began_);
     began_ = now;
   }
 
  private:
-  Parallel& parallel_;
+  uint64_t Nanos() const { return parallel_ != nullptr ? parallel_->Nanos() : 0; }
+
+  Parallel* parallel_;
   uint64_t began_;
 };
 

@@ -60,6 +60,13 @@ std::optional<model::Attribution> DecodeBindStamp(const std::map<std::string, st
   return attribution;
 }
 
+model::PenaltyBucket BoundInterruption(const std::map<std::string, std::string>& metadata) {
+  const auto found = metadata.find(std::string(kInterruption));
+  const auto penalty = found == metadata.end() ? std::nullopt : ParseDollars(found->second);
+  if (!penalty) return model::PenaltyBucket::kZero;
+  return penalty->pinned ? model::PenaltyBucket::kPinned : model::BucketForDollars(penalty->finite);
+}
+
 std::map<std::string, std::string> EncodeBindStamp(const model::Attribution& attribution) {
   return {{std::string(kPriority), fmt::format("{}", attribution.priority)},
           {std::string(kInterruption), FormatDollars(attribution.interruption)},

@@ -12,6 +12,8 @@ namespace muster::engine {
 
 // Absent keys leave their default, malformed values are skipped, others are ignored. Nothing if no key is there.
 std::optional<model::Attribution> DecodeBindStamp(const std::map<std::string, std::string>& metadata);
+// Of that, the bucket of the interruption penalty alone; kZero if there is none.
+model::PenaltyBucket BoundInterruption(const std::map<std::string, std::string>& metadata);
 std::map<std::string, std::string> EncodeBindStamp(const model::Attribution& attribution);
 
 }  // namespace muster::engine

@@ -91,7 +91,11 @@ TEST_F(Program, FromDemandToReleaseAndWhatOperatorsSee) {
   EXPECT_TRUE(machines.out.contains("12 machines: 12 Configured; $12.00/h")) << machines.out;
   const Ran actions = Fleet({"actions", "--limit", "0"});
   EXPECT_TRUE(actions.out.contains("phase1.provision") && actions.out.contains("success")) << actions.out;
-  EXPECT_EQ(Metric("bigfleet_shard_inventory_machines{capacity_type=\"on-demand\",state=\"Configured\"}"), "12");
+  EXPECT_EQ(Metric("bigfleet_shard_inventory_machines{capacity_type=\"on-demand\",interruption_penalty_bucket=\"0\","
+                   "state=\"Configured\"}"),
+            "12");
+  EXPECT_TRUE(
+      Eventually([&] { return Metric("bigfleet_shard_demand_machines{interruption_penalty_bucket=\"0\"}") == "12"; }));
   EXPECT_EQ(Metric("bigfleet_shard_active_sessions"), "1");
 
   blue.Want({NeedOf("blue", 4)});

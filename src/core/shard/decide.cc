@@ -48,12 +48,26 @@ void Core::RunCycle(Turn& turn) {
   counters_.plans_displaced += plans.displacements;
   decided_ = true;
   restored_ = {};
+  Laps laps(parallel_);
+  CountDemand(turn.now.mono);
   if (!waiting_.empty()) AnswerWaiting(turn);
   const std::vector<engine::fast::NamedAction> actions = engine_->NamedActions();
   KeepMemory(turn);
   KeepShort(turn);
   CarryOut(actions, turn);
+  laps.Ended("execute");
   turn.out.push_back(CycleEnded{cycle_});
+}
+
+// For metrics, which are read every few seconds at most.
+void Core::CountDemand(MonoTime now) {
+  if (now < next_demand_count_) return;
+  next_demand_count_ = now + config_.hints_interval;
+  for (auto& [bucket, machines] : demand_) machines = 0;
+  const engine::fast::Demand& demand = engine_->demand();
+  engine_->cycle().ForEachClaim([&](const engine::fast::ClaimRow& claim) {
+    demand_[demand.info(demand.order()[claim.need]->profile).profile.interruption()] += claim.count;
+  });
 }
 
 void Core::CarryOut(const std::vector<engine::fast::NamedAction>& actions, Turn& turn) {

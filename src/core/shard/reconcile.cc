@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/probe.h"
 #include "core/shard/shard.h"
+#include "engine/bind_stamp.h"
 #include "model/names.h"
 
 namespace muster::shard {
@@ -121,6 +122,7 @@ void Core::TakePage(Turn& turn) {
 }
 
 void Core::OnListed(const contract::ListReply& list, Moment begun, Turn& turn) {
+  Laps laps(parallel_);
   for (const contract::MachineRecord& record : list.machines) {
     const auto found = machines_.find(record->id);
     Tracked* tracked = found == machines_.end() ? nullptr : &found->second;
@@ -135,6 +137,7 @@ void Core::OnListed(const contract::ListReply& list, Moment begun, Turn& turn) {
     if (const auto tracked = machines_.find(rejected.id); tracked != machines_.end()) MarkSeen(tracked->second);
     Reject(rejected.id, rejected.reason, turn);
   }
+  laps.Ended("reconcile");
 }
 
 void Core::MarkSeen(Tracked& tracked) {
@@ -347,7 +350,9 @@ void Core::Show(const std::string& id, const Tracked& tracked) {
 
 void Core::Count(const std::string& id, const Tracked& tracked, int64_t by) {
   const model::Machine& machine = *tracked.record;
-  counts_[{machine.state, machine.capacity_type}] += static_cast<uint64_t>(by);
+  const auto interruption =
+      machine.shard_metadata.empty() ? model::PenaltyBucket::kZero : engine::BoundInterruption(machine.shard_metadata);
+  counts_[{machine.state, machine.capacity_type, interruption}] += static_cast<uint64_t>(by);
   types_[machine.instance_type] += by;
   zones_[machine.zone] += by;
   if (machine.cluster.empty()) return;

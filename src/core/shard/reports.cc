@@ -82,7 +82,7 @@ contract::ShardSummary Core::Summary() const {
   contract::ShardSummary summary{.total_machines = Narrow(static_cast<int64_t>(machines_.size())),
                                  .provider_address = config_.provider_address};
   for (const auto& [which, count] : counts_) {
-    if (which.first == model::MachineState::kIdle) summary.free_machines += Narrow(static_cast<int64_t>(count));
+    if (which.state == model::MachineState::kIdle) summary.free_machines += Narrow(static_cast<int64_t>(count));
   }
   for (const auto& [type, count] : types_) summary.per_instance_type_counts[type] = Narrow(count);
   for (const auto& [zone, count] : zones_) summary.per_zone_counts[zone] = Narrow(count);

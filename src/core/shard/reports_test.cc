@@ -143,6 +143,33 @@ TEST(ShardInspect, BeforeTheFirstCycle) {
   EXPECT_FALSE(lab.core().View()->ready);
 }
 
+TEST(ShardLedger, MachinesAndDemandAreCountedByInterruptionPenalty) {
+  using model::PenaltyBucket;
+  Lab lab;
+  lab.Add("m", 4, kIdle);
+  lab.Start();
+  lab.Connect("a");
+  lab.Say("a", contract::Rollup{
+                   .cluster_id = "a",
+                   .timestamp = lab.now.wall,
+                   .rows = contract::NeedRows({{.profile = model::Profile({.interruption = PenaltyBucket::kOneDollar}),
+                                                .aggregate = {{"cpu", 3000}},
+                                                .min_unit = {{"cpu", 1000}}}})});
+  lab.Run(2s);
+  lab.Finish();
+  lab.Run(6s);
+  const auto view = lab.core().View();
+  const auto machines = [&](model::MachineState state, PenaltyBucket bucket) {
+    const auto found =
+        view->machines.find({.state = state, .capacity_type = model::CapacityType::kOnDemand, .interruption = bucket});
+    return found == view->machines.end() ? 0 : found->second;
+  };
+  EXPECT_EQ(machines(kConfigured, PenaltyBucket::kOneDollar), 3u);
+  EXPECT_EQ(machines(kIdle, PenaltyBucket::kZero), 1u);
+  EXPECT_EQ(machines(kIdle, PenaltyBucket::kOneDollar), 0u);
+  EXPECT_EQ(view->demand, (std::map<PenaltyBucket, uint64_t>{{PenaltyBucket::kOneDollar, 3}}));
+}
+
 TEST(ShardLedger, AgesAreCountedInClasses) {
   Lab lab;
   lab.Start();

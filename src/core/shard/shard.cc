@@ -20,7 +20,7 @@ struct Overloaded : Handlers... {
 static_assert(contract::Core<Core>);
 
 Core::Core(Config config, Parallel* parallel)
-    : engine_(std::make_unique<engine::fast::Engine>(config.policy, parallel)) {
+    : parallel_(parallel), engine_(std::make_unique<engine::fast::Engine>(config.policy, parallel)) {
   config_ = std::move(config);
 }
 Core::Core(Core&&) noexcept = default;
@@ -107,6 +107,7 @@ std::shared_ptr<const Snapshot> Core::View() const {
   view->cycle = cycle_;
   view->mode = mode_;
   view->machines = counts_;
+  view->demand = demand_;
   view->sessions = sessions_.size();
   view->shortfalls = short_.size();
   view->shortfalls_aged = short_aged_;

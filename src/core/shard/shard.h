@@ -148,6 +148,7 @@ class Core : private Kept {
   // decide.cc
   void RunCycle(Turn& turn);
   void CarryOut(const std::vector<engine::fast::NamedAction>& actions, Turn& turn);
+  void CountDemand(MonoTime now);
   void Suppress(const engine::Action& action, contract::ActuationMode mode, Turn& turn);
   engine::World WorldNow() const;
   void MakeDue() { cycle_due_ = true; }
@@ -215,6 +216,7 @@ class Core : private Kept {
 
   contract::CallId OpenACall(OpenCall call);
 
+  Parallel* parallel_;  // may be null
   std::unique_ptr<engine::fast::Engine> engine_;
   Counters counters_;
   Status verdict_;
@@ -231,7 +233,9 @@ class Core : private Kept {
   std::vector<engine::fast::KeyId> short_ids_;  // in the last cycle
   std::array<uint64_t, 4> short_aged_{};        // as Snapshot::shortfalls_aged
   std::map<int32_t, uint64_t> short_by_priority_;
-  std::map<std::pair<model::MachineState, model::CapacityType>, uint64_t> counts_;
+  std::map<MachineKind, uint64_t> counts_;
+  std::map<model::PenaltyBucket, uint64_t> demand_;  // as Snapshot::demand
+  MonoTime next_demand_count_;
   std::map<std::string, int64_t> types_;  // machines by instance type
   std::map<std::string, int64_t> zones_;  // and by zone
 };

@@ -288,13 +288,23 @@ struct Counters {
   uint64_t plans_displaced = 0;  // and taken back for a need of higher precedence
 };
 
+// How machines are counted.
+struct MachineKind {
+  model::MachineState state = model::MachineState::kUnspecified;
+  model::CapacityType capacity_type = model::CapacityType::kUnspecified;
+  model::PenaltyBucket interruption = model::PenaltyBucket::kZero;  // of the need it was bound for
+
+  auto operator<=>(const MachineKind&) const = default;
+};
+
 struct Snapshot {
   bool ready = false;  // the machines have been seen
   Status stopped;      // not OK: why it does nothing more
   int64_t epoch = 0;
   int64_t cycle = 0;
   contract::ActuationMode mode = contract::ActuationMode::kActive;
-  std::map<std::pair<model::MachineState, model::CapacityType>, uint64_t> machines;
+  std::map<MachineKind, uint64_t> machines;
+  std::map<model::PenaltyBucket, uint64_t> demand;  // machines that needs have or get, counted now and then
   uint64_t sessions = 0;
   uint64_t shortfalls = 0;  // needs that are short
   std::map<int32_t, uint64_t> shortfalls_by_priority;

@@ -66,16 +66,24 @@ void ShardMetrics::Update(const Snapshot& snapshot) {
   const std::lock_guard lock(mu_);
   const auto gauge = [&](std::string_view name, std::string_view help, double value,
                          const metrics::Labels& labels = {}) { registry_.AddGauge(name, help, labels).Set(value); };
-  for (int s = 1; s <= 8; ++s) {
+  std::map<MachineKind, uint64_t> machines = snapshot.machines;
+  for (int s = 1; s <= 8; ++s) {  // every state of every type is given, also where there is no machine
     for (const model::CapacityType type : {model::CapacityType::kBareMetal, model::CapacityType::kReserved,
                                            model::CapacityType::kOnDemand, model::CapacityType::kSpot}) {
-      const auto state = static_cast<model::MachineState>(s);
-      const auto count = snapshot.machines.find({state, type});
-      gauge("bigfleet_shard_inventory_machines", "Machines by state and capacity type.",
-            count == snapshot.machines.end() ? 0 : static_cast<double>(count->second),
-            {{"state", std::string(model::StateName(state))},
-             {"capacity_type", std::string(model::CapacityTypeName(type))}});
+      machines.try_emplace({.state = static_cast<model::MachineState>(s), .capacity_type = type}, 0);
     }
+  }
+  for (const auto& [kind, count] : machines) {
+    gauge("bigfleet_shard_inventory_machines",
+          "Machines by state, capacity type and the interruption penalty of the need they were bound for.",
+          static_cast<double>(count),
+          {{"state", std::string(model::StateName(kind.state))},
+           {"capacity_type", std::string(model::CapacityTypeName(kind.capacity_type))},
+           {"interruption_penalty_bucket", model::BucketLabel(kind.interruption)}});
+  }
+  for (const auto& [bucket, count] : snapshot.demand) {
+    gauge("bigfleet_shard_demand_machines", "Machines that needs have or get, by their interruption penalty.",
+          static_cast<double>(count), {{"interruption_penalty_bucket", model::BucketLabel(bucket)}});
   }
   gauge("bigfleet_shard_shortfalls", "Needs that are short.", static_cast<double>(snapshot.shortfalls));
   for (size_t age = 0; age < kAges.size(); ++age) {
