@@ -34,11 +34,7 @@ void OpenSessions(const Setup& setup, fast::Engine& engine) {
   for (const auto& [name, state] : setup.world.clusters) engine.SetCluster(name, state);
 }
 
-void List(const Setup& setup, fast::Engine& engine) {
-  for (size_t i = 0; i < setup.world.machines.size(); ++i) {
-    engine.Upsert(setup.world.machines[i], setup.digests[i]);
-  }
-}
+void List(const Setup& setup, fast::Engine& engine) { engine.Upsert(setup.world.machines, setup.digests); }
 
 void Send(const Setup& setup, fast::Engine& engine, WallTime now) {
   for (const Rollup& rollup : setup.rollups.all()) {

@@ -37,27 +37,37 @@ std::string FormatDollars(const model::Penalty& penalty) {
 
 }  // namespace
 
-std::optional<model::Attribution> DecodeBindStamp(const std::map<std::string, std::string>& metadata) {
-  model::Attribution attribution;
+std::optional<BindStamp> ReadBindStamp(const std::map<std::string, std::string>& metadata) {
+  BindStamp stamp;
   bool found = false;
   for (const auto& [key, value] : metadata) {
     if (key == kPriority) {
-      if (const auto priority = ParseNumber<int32_t>(value)) attribution.priority = *priority;
+      if (const auto priority = ParseNumber<int32_t>(value)) stamp.priority = *priority;
     } else if (key == kInterruption) {
-      if (const auto penalty = ParseDollars(value)) attribution.interruption = *penalty;
+      if (const auto penalty = ParseDollars(value)) stamp.interruption = *penalty;
     } else if (key == kReclamation) {
-      if (const auto penalty = ParseDollars(value)) attribution.reclamation = *penalty;
+      if (const auto penalty = ParseDollars(value)) stamp.reclamation = *penalty;
     } else if (key == kFingerprint) {
-      attribution.fingerprint = value;
+      stamp.fingerprint = value;
     } else if (key == kGroup) {
-      attribution.group = value;
+      stamp.group = value;
     } else {
       continue;
     }
     found = true;
   }
   if (!found) return std::nullopt;
-  return attribution;
+  return stamp;
+}
+
+std::optional<model::Attribution> DecodeBindStamp(const std::map<std::string, std::string>& metadata) {
+  const auto stamp = ReadBindStamp(metadata);
+  if (!stamp) return std::nullopt;
+  return model::Attribution{.fingerprint = std::string(stamp->fingerprint),
+                            .group = std::string(stamp->group),
+                            .priority = stamp->priority,
+                            .interruption = stamp->interruption,
+                            .reclamation = stamp->reclamation};
 }
 
 model::PenaltyBucket BoundInterruption(const std::map<std::string, std::string>& metadata) {

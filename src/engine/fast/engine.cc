@@ -12,6 +12,9 @@ Engine::Engine(Policy policy, Parallel* parallel)
 Engine::~Engine() = default;
 
 void Engine::Upsert(const model::Machine& machine, const MachineDigest& digest) { inventory_.Upsert(machine, digest); }
+void Engine::Upsert(std::span<const model::Machine> machines, std::span<const MachineDigest> digests) {
+  inventory_.Upsert(machines, digests);
+}
 void Engine::Remove(std::string_view id) { inventory_.Remove(id); }
 
 void Engine::SetCluster(const std::string& cluster, const ClusterState& state) {

@@ -57,6 +57,7 @@ class Engine {
 
   void Upsert(const model::Machine& machine) { Upsert(machine, DigestOf(machine)); }
   void Upsert(const model::Machine& machine, const MachineDigest& digest);  // as made by DigestOf() when it was decoded
+  void Upsert(std::span<const model::Machine> machines, std::span<const MachineDigest> digests);  // a list
   void Remove(std::string_view id);
   void SetCluster(const std::string& cluster, const ClusterState& state);
   // Replaces the cluster's demand. Arrivals are stamped with `now`, or taken as given without it.

@@ -101,7 +101,7 @@ NeedVerdict Cycle::VerdictOf(NeedId n) {
 }
 
 MachineVerdict Cycle::VerdictOf(MachineId m, std::span<const NeedId> claimers) {
-  MachineVerdict verdict{.machine = inventory_.id(m)};
+  MachineVerdict verdict{.machine = std::string(inventory_.id(m))};
   const auto action = std::ranges::find(actions_, m, &FastAction::machine);
   const bool acts = action != actions_.end();
   const MachineState state = inventory_.state(m);
@@ -151,7 +151,8 @@ MachineVerdict Cycle::VerdictOf(MachineId m, std::span<const NeedId> claimers) {
 }
 
 Action Cycle::Name(const FastAction& action) const {
-  Action named{.kind = action.kind, .machine = inventory_.id(action.machine), .cluster = "", .need = std::nullopt};
+  Action named{
+      .kind = action.kind, .machine = std::string(inventory_.id(action.machine)), .cluster = "", .need = std::nullopt};
   named.reason = action.reason;
   named.grace = std::chrono::seconds(action.grace_seconds);
   if (action.need != kNoId) named.need = inventory_.NameOf(need(action.need).key);
@@ -180,7 +181,7 @@ Decision Cycle::Explain() {
                              : state == MachineState::kSpeculative ? ClaimKind::kProvision
                              : state == MachineState::kCreating    ? ClaimKind::kCreating
                                                                    : ClaimKind::kCredit;
-      decision.claims.push_back({.machine = inventory_.id(m), .need = n, .kind = kind});
+      decision.claims.push_back({.machine = std::string(inventory_.id(m)), .need = n, .kind = kind});
     }
   }
   for (const MachineId m : inventory_.by_id()) decision.machines.push_back(VerdictOf(m, claimers));

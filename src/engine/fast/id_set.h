@@ -3,10 +3,16 @@
 // Most machines come in bulk and in order, and most leave from the front, so they sit in one sorted array. A machine
 // that leaves stays behind in it as a gap until gaps are half of it; one that comes in between waits in a short second
 // array. Whoever walks the set skips the gaps: `lives(m)` says whether m is still in the group.
+//
+// A fleet may have a group for every machine, so the set itself is two words and keeps the rest with its machines.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "base/probe.h"
@@ -16,39 +22,46 @@ namespace muster::engine::fast {
 
 class IdSet {
  public:
-  uint32_t size() const { return size_; }
+  uint32_t size() const { return block_ == nullptr ? 0 : block_[kLive]; }
 
   // `labels` orders machines by id; `lives` is true for exactly the machines in the set, the new one included.
   template <class Lives>
   void Add(MachineId machine, const std::vector<uint64_t>& labels, const Lives& lives) {
-    ++size_;
+    if (main_ + late_ == capacity()) Grow();
+    ++block_[kLive];
     const auto less = [&](MachineId a, MachineId b) { return labels[a] < labels[b]; };
-    if (main_.empty() || less(main_.back(), machine)) {
-      main_.push_back(machine);
+    if (main_ == 0 || less(main().back(), machine)) {
+      block_[kIds + main_++] = machine;
       return;
     }
-    const auto at = std::lower_bound(main_.begin(), main_.end(), machine, less);
-    if (at != main_.end() && *at == machine && !MUTANT("fast.gap_forgotten")) {  // it had left a gap
-      first_ = std::min(first_, static_cast<uint32_t>(at - main_.begin()));
+    const auto at = std::lower_bound(main().begin(), main().end(), machine, less);
+    if (at != main().end() && *at == machine && !MUTANT("fast.gap_forgotten")) {  // it had left a gap
+      block_[kFirst] = std::min(block_[kFirst], static_cast<uint32_t>(at - main().begin()));
       return;
     }
-    late_.insert(std::lower_bound(late_.begin(), late_.end(), machine, less), machine);
-    if (late_.size() > 64 && late_.size() * 8 > main_.size()) Compact(labels, lives);
+    const std::span<MachineId> before = late();
+    const auto end =
+        std::move(before.begin(), std::lower_bound(before.begin(), before.end(), machine, less), before.begin() - 1);
+    *end = machine;
+    ++late_;
+    if (late_ > 64 && late_ * 8 > main_) Compact(labels, lives);
   }
 
   // The caller has already marked the machine as gone.
   template <class Lives>
   void Remove(MachineId machine, const std::vector<uint64_t>& labels, const Lives& lives) {
-    --size_;
+    --block_[kLive];
     const auto less = [&](MachineId a, MachineId b) { return labels[a] < labels[b]; };
-    const auto at = std::lower_bound(late_.begin(), late_.end(), machine, less);
-    if (at != late_.end() && *at == machine) {
-      late_.erase(at);
+    const auto at = std::lower_bound(late().begin(), late().end(), machine, less);
+    if (at != late().end() && *at == machine) {
+      std::move_backward(late().begin(), at, at + 1);
+      --late_;
       return;
     }
-    while (first_ < main_.size() && !lives(main_[first_])) ++first_;
-    if (main_.size() > 64 && size_ * 2 < main_.size()) Compact(labels, lives);
-    if (size_ == 0) Clear();
+    uint32_t& first = block_[kFirst];
+    while (first < main_ && !lives(main()[first])) ++first;
+    if (main_ > 64 && size() * 2 < main_) Compact(labels, lives);
+    if (size() == 0) Clear();
   }
 
   // Calls visit(machine) in order until it returns false.
@@ -64,48 +77,73 @@ class IdSet {
     uint32_t main = 0;
     uint32_t late = 0;
   };
-  Cursor Begin() const { return {.main = first_, .late = 0}; }
+  Cursor Begin() const { return {.main = block_ == nullptr ? 0 : block_[kFirst], .late = 0}; }
   // The machine at the cursor, which moves on; kNoMachine at the end.
   template <class Lives>
   MachineId Next(Cursor& cursor, const std::vector<uint64_t>& labels, const Lives& lives) const {
-    while (cursor.main < main_.size() && !lives(main_[cursor.main])) ++cursor.main;
-    const bool has_main = cursor.main < main_.size();
-    const bool has_late = cursor.late < late_.size();
+    while (cursor.main < main_ && !lives(main()[cursor.main])) ++cursor.main;
+    const bool has_main = cursor.main < main_;
+    const bool has_late = cursor.late < late_;
     if (has_late &&
-        (!has_main || (labels[late_[cursor.late]] < labels[main_[cursor.main]] && !MUTANT("fast.late_last"))))
-      return late_[cursor.late++];
-    return has_main ? main_[cursor.main++] : kNoMachine;
+        (!has_main || (labels[late()[cursor.late]] < labels[main()[cursor.main]] && !MUTANT("fast.late_last"))))
+      return late()[cursor.late++];
+    return has_main ? main()[cursor.main++] : kNoMachine;
   }
 
-  void Clear() {
-    main_.clear();
-    late_.clear();
-    first_ = 0;
-    size_ = 0;
-  }
+  void Clear() { *this = {}; }
   // Forgets the machines that left, so that their rows may be given to others.
   template <class Lives>
   void DropGaps(const std::vector<uint64_t>& labels, const Lives& lives) {
-    if (size_ < main_.size() + late_.size()) Compact(labels, lives);
+    if (size() < main_ + late_) Compact(labels, lives);
   }
-  size_t bytes() const { return (main_.capacity() + late_.capacity()) * sizeof(MachineId); }
+  size_t bytes() const { return block_ == nullptr ? 0 : (kIds + capacity()) * sizeof(uint32_t); }
 
  private:
-  template <class Lives>
-  void Compact(const std::vector<uint64_t>& labels, const Lives& lives) {
-    std::erase_if(main_, [&](MachineId m) { return !lives(m); });
-    const auto middle = static_cast<ptrdiff_t>(main_.size());
-    main_.insert(main_.end(), late_.begin(), late_.end());
-    std::inplace_merge(main_.begin(), main_.begin() + middle, main_.end(),
-                       [&](MachineId a, MachineId b) { return labels[a] < labels[b]; });
-    late_.clear();
-    first_ = 0;
+  // A block's words: how many machines it has room for, how many live, before which place there are only gaps; then
+  // the machines: main from the front, late at the end.
+  enum Word : uint8_t { kCapacity, kLive, kFirst, kIds };
+
+  uint32_t capacity() const { return block_ == nullptr ? 0 : block_[kCapacity]; }
+  std::span<MachineId> main() const { return {block_.get() + kIds, main_}; }  // sorted; may hold gaps
+  std::span<MachineId> late() const {                                         // sorted; no gaps
+    return {block_.get() + kIds + capacity() - late_, late_};
   }
 
-  std::vector<MachineId> main_;  // sorted; may hold gaps
-  std::vector<MachineId> late_;  // sorted; no gaps
-  uint32_t first_ = 0;           // before it in main_ there are only gaps
-  uint32_t size_ = 0;
+  static IdSet WithRoomFor(uint32_t machines) {
+    IdSet set;
+    set.block_ = std::make_unique_for_overwrite<uint32_t[]>(kIds + machines);
+    set.block_[kCapacity] = machines;
+    set.block_[kLive] = 0;
+    set.block_[kFirst] = 0;
+    return set;
+  }
+
+  void Grow() {
+    IdSet larger = WithRoomFor(capacity() + capacity() / 2 + 3);
+    larger.main_ = main_;
+    larger.late_ = late_;
+    larger.block_[kLive] = size();
+    larger.block_[kFirst] = Begin().main;
+    std::ranges::copy(main(), larger.main().begin());
+    std::ranges::copy(late(), larger.late().begin());
+    *this = std::move(larger);
+  }
+
+  template <class Lives>
+  void Compact(const std::vector<uint64_t>& labels, const Lives& lives) {
+    const auto live =
+        std::span(main().begin(), std::remove_if(main().begin(), main().end(), [&](MachineId m) { return !lives(m); }));
+    IdSet compact = WithRoomFor(static_cast<uint32_t>(live.size()) + late_);
+    compact.main_ = compact.block_[kLive] = compact.block_[kCapacity];
+    std::ranges::merge(
+        live, late(), compact.main().begin(), {}, [&](MachineId m) { return labels[m]; },
+        [&](MachineId m) { return labels[m]; });
+    *this = std::move(compact);
+  }
+
+  std::unique_ptr<uint32_t[]> block_;  // none: it is empty
+  uint32_t main_ = 0;
+  uint32_t late_ = 0;
 };
 
 }  // namespace muster::engine::fast

@@ -20,11 +20,11 @@ bool IsBound(MachineState state) {
   return state == MachineState::kConfigured || state == MachineState::kConfiguring || state == MachineState::kDraining;
 }
 
-uint64_t GroupHash(const Group& g) {
+uint64_t HashOf(const Terms& terms) {
   Hasher hasher;
-  hasher.Add((uint64_t{g.cls} << 32) | static_cast<uint64_t>(g.state));
-  hasher.Add((uint64_t{g.cluster} << 32) | g.stamp);
-  hasher.Add(g.pledge);
+  hasher.Add((uint64_t{terms.cls} << 32) | static_cast<uint64_t>(terms.state));
+  hasher.Add((uint64_t{terms.cluster} << 32) | terms.stamp);
+  hasher.Add(terms.pledge);
   return hasher.value();
 }
 
@@ -37,14 +37,10 @@ uint64_t StampHash(const Stamp& stamp) {
   return hasher.value();
 }
 
-bool SameGroup(const Group& a, const Group& b) {
-  return a.cls == b.cls && a.state == b.state && a.cluster == b.cluster && a.stamp == b.stamp && a.pledge == b.pledge;
-}
-
 }  // namespace
 
 MachineDigest DigestOf(const model::Machine& machine) {
-  MachineDigest digest{.cls = ClassDigest(machine)};
+  MachineDigest digest{.cls = ClassDigest(machine), .id = Hash(machine.id)};
   if (machine.shard_metadata.empty()) return digest;
   Hasher hasher;
   for (const auto& [key, value] : machine.shard_metadata) {
@@ -128,12 +124,12 @@ NeedKey Inventory::NameOf(KeyId id) const {
   return {.cluster = clusters_[key.cluster].name, .fingerprint = fingerprints_[key.profile], .group = key.group};
 }
 
-StampId Inventory::StampOf(const Stamp& stamp) {
+StampId Inventory::StampOf(Stamp stamp) {
   const uint64_t hash = StampHash(stamp);
   const StampId known = stamp_lookup_.Find(hash, [&](uint32_t i) { return stamps_[i] == stamp; });
   if (known != kNoId) return known;
   const auto id = static_cast<StampId>(stamps_.size());
-  stamps_.push_back(stamp);
+  stamps_.push_back(std::move(stamp));
   stamp_lookup_.Insert(hash, id);
   return id;
 }
@@ -144,19 +140,17 @@ MachineId Inventory::Find(std::string_view id) const {
   return machine_lookup_.Find(Hash(id), [&](uint32_t m) { return ids_[m] == id; });
 }
 
-MachineId Inventory::Make(const std::string& id, uint64_t hash) {
-  MachineId m = kNoMachine;
+MachineId Inventory::Make(std::string_view id, uint64_t hash) {
+  auto m = static_cast<MachineId>(rows_.size());
   if (!spare_.empty()) {
     m = spare_.back();
     spare_.pop_back();
-    ids_[m] = id;
   } else {
-    m = static_cast<MachineId>(rows_.size());
-    ids_.push_back(id);
     labels_.push_back(0);
     group_.push_back(kNoId);
     rows_.emplace_back();
   }
+  ids_.Set(m, id);
   rows_[m] = {.flags = static_cast<uint8_t>(rows_[m].flags & kRemembered)};
   group_[m] = kNoId;
   machine_lookup_.Insert(hash, m);
@@ -165,28 +159,43 @@ MachineId Inventory::Make(const std::string& id, uint64_t hash) {
   return m;
 }
 
+void Inventory::Upsert(std::span<const model::Machine> machines, std::span<const MachineDigest> digests) {
+  constexpr size_t kAhead = 16;  // long enough for memory to answer
+  rows_.reserve(machines.size());
+  labels_.reserve(machines.size());
+  group_.reserve(machines.size());
+  ids_.Reserve(machines.size());
+  machine_lookup_.Reserve(machines.size());
+  for (size_t i = 0; i < machines.size(); ++i) {
+    if (i + kAhead < machines.size()) machine_lookup_.Prefetch(digests[i + kAhead].id);
+    Upsert(machines[i], digests[i]);
+  }
+}
+
 void Inventory::Upsert(const model::Machine& machine, const MachineDigest& digest) {
 #ifdef MUSTER_FAULTS
-  MUSTER_CHECK(digest.stamp == DigestOf(machine).stamp, "machine {} came with another's metadata", machine.id);
+  const MachineDigest made = DigestOf(machine);
+  MUSTER_CHECK(digest.stamp == made.stamp, "machine {} came with another's metadata", machine.id);
+  MUSTER_CHECK(digest.id == made.id, "machine {} came with the digest of another id", machine.id);
 #endif
-  const uint64_t hash = Hash(machine.id);
-  MachineId m = machine_lookup_.Find(hash, [&](uint32_t i) { return ids_[i] == machine.id; });
+  MachineId m = machine_lookup_.Find(digest.id, [&](uint32_t i) { return ids_[i] == machine.id; });
   const bool is_new = m == kNoMachine;
-  if (is_new) m = Make(machine.id, hash);
+  if (is_new) m = Make(machine.id, digest.id);
   const ClassId cls = catalogue_.ClassOf(machine, digest.cls);
-  const bool leaving = (rows_[m].flags & kLeaving) != 0;
-  const bool counted = !is_new && !leaving && rows_[m].state != MachineState::kFailed;
+  Row& row = rows_[m];
+  const bool leaving = (row.flags & kLeaving) != 0;
+  const bool counted = !is_new && !leaving && row.state != MachineState::kFailed;
   const bool counts = machine.state != MachineState::kFailed;
-  if (counted && (!counts || cls != rows_[m].cls)) catalogue_.CountLive(rows_[m].cls, -1);
-  if (counts && (!counted || cls != rows_[m].cls)) catalogue_.CountLive(cls, 1);
+  if (counted && (!counts || cls != row.cls)) catalogue_.CountLive(row.cls, -1);
+  if (counts && (!counted || cls != row.cls)) catalogue_.CountLive(cls, 1);
   if (leaving) {
-    rows_[m].flags = static_cast<uint8_t>(rows_[m].flags & ~kLeaving);
+    row.flags = static_cast<uint8_t>(row.flags & ~kLeaving);
     ++alive_;
   }
-  rows_[m].cls = cls;
-  rows_[m].state = machine.state;
-  rows_[m].cluster = machine.cluster.empty() ? kNoId : ClusterOf(machine.cluster);
-  rows_[m].bind_stamp = IsBound(machine.state) && digest.stamp != 0 ? BindStampOf(machine, digest.stamp) : kNoStamp;
+  row.cls = cls;
+  row.state = machine.state;
+  row.cluster = machine.cluster.empty() ? kNoId : ClusterOf(machine.cluster);
+  row.bind_stamp = IsBound(machine.state) && digest.stamp != 0 ? BindStampOf(machine, digest.stamp) : kNoStamp;
   Touch(m);
 }
 
@@ -195,9 +204,9 @@ StampId Inventory::BindStampOf(const model::Machine& machine, uint64_t digest) {
   if (digest == last_digest_) return last_stamp_;
   last_digest_ = digest;
   last_stamp_ = kNoStamp;
-  if (const auto decoded = DecodeBindStamp(machine.shard_metadata)) {
+  if (const auto decoded = ReadBindStamp(machine.shard_metadata)) {
     last_stamp_ = StampOf({.profile = ProfileOf(decoded->fingerprint),
-                           .group = decoded->group,
+                           .group = std::string(decoded->group),
                            .priority = decoded->priority,
                            .interruption = decoded->interruption,
                            .reclamation = decoded->reclamation});
@@ -302,7 +311,7 @@ void Inventory::SortById(std::span<MachineId> machines) const {
   entries.reserve(machines.size());
   for (const MachineId m : machines) {
     std::array<uint64_t, 2> begins{};
-    const std::string_view rest = std::string_view(ids_[m]).substr(shared.size());
+    const std::string_view rest = ids_[m].substr(shared.size());
     std::memcpy(begins.data(), rest.data(), std::min(rest.size(), sizeof(begins)));
     for (uint64_t& word : begins) word = __builtin_bswap64(word);
     entries.push_back({.begins = begins, .machine = m});
@@ -313,8 +322,8 @@ void Inventory::SortById(std::span<MachineId> machines) const {
     size_t end = i + 1;
     while (end < entries.size() && entries[end].begins == entries[i].begins) ++end;
     if (end - i == entries.size()) {  // ids that end in zero bytes
-      std::ranges::sort(machines, {}, [&](MachineId m) -> const std::string& { return ids_[m]; });
-    } else {
+      std::ranges::sort(machines, {}, [&](MachineId m) { return ids_[m]; });
+    } else if (end - i > 1) {
       SortById(machines.subspan(i, end - i));
     }
     i = end;
@@ -331,8 +340,7 @@ void Inventory::AssignLabels() {
   if (middle != 0) std::inplace_merge(by_id_.begin(), by_id_.begin() + middle, by_id_.end(), by_id);
   bool room = static_cast<size_t>(middle) > newcomers_.size();
   for (size_t n = 0; room && n < newcomers_.size(); ++n) {
-    const auto at = std::ranges::lower_bound(by_id_, ids_[newcomers_[n]], {},
-                                             [&](MachineId m) -> const std::string& { return ids_[m]; });
+    const auto at = std::ranges::lower_bound(by_id_, ids_[newcomers_[n]], {}, [&](MachineId m) { return ids_[m]; });
     const auto i = static_cast<size_t>(at - by_id_.begin());
     const uint64_t before = i == 0 ? 0 : labels_[by_id_[i - 1]];
     // Newcomers beyond this one have no label yet: the next machine that has one is the upper neighbour.
@@ -346,7 +354,7 @@ void Inventory::AssignLabels() {
     DropGaps();  // machines that went keep their labels, which no longer fit those of their neighbours
     for (size_t i = 0; i < by_id_.size(); ++i) labels_[by_id_[i]] = (uint64_t{i} + 1) << 32;
   }
-  newcomers_.clear();
+  newcomers_ = {};
 }
 
 void Inventory::ReadOldLife(MachineId m) {
@@ -416,40 +424,48 @@ void Inventory::Refresh(MachineId m) {
   rows_[m].stamp = !IsBound(state) ? kNoStamp : old_stamp != kNoStamp ? old_stamp : rows_[m].bind_stamp;
 }
 
-GroupId Inventory::GroupFor(MachineId m) {
-  Group like{.cls = rows_[m].cls, .state = rows_[m].state};
-  switch (rows_[m].state) {
+Terms Inventory::TermsOf(MachineId m) const {
+  const Row& row = rows_[m];
+  Terms terms{.cls = row.cls, .state = row.state};
+  switch (row.state) {
     case MachineState::kConfigured:
     case MachineState::kConfiguring:
-      if (rows_[m].cluster == kNoId) return kNoId;
-      like.cluster = rows_[m].cluster;
-      like.stamp = rows_[m].stamp;
-      break;
-    case MachineState::kIdle: like.pledge = rows_[m].pledge; break;
-    case MachineState::kSpeculative: break;
+      if (row.cluster == kNoId) return {};
+      terms.cluster = row.cluster;
+      terms.stamp = row.stamp;
+      return terms;
+    case MachineState::kIdle: terms.pledge = row.pledge; return terms;
+    case MachineState::kSpeculative: return terms;
     case MachineState::kCreating:
     case MachineState::kDraining:
-      if (rows_[m].pledge == kNoId) return kNoId;
-      like.pledge = rows_[m].pledge;
-      break;
-    default: return kNoId;
+      if (row.pledge == kNoId) return {};
+      terms.pledge = row.pledge;
+      return terms;
+    default: return {};
   }
-  return FindOrMake(like);
 }
 
-GroupId Inventory::FindOrMake(const Group& like) {
-  const uint64_t hash = GroupHash(like);
-  const GroupId known = group_lookup_.Find(hash, [&](uint32_t i) { return SameGroup(groups_[i], like); });
+GroupId Inventory::FindGroup(const Terms& terms, uint64_t hash) const {
+  return group_lookup_.Find(hash, [&](uint32_t i) { return groups_[i].terms() == terms; });
+}
+
+GroupId Inventory::FindOrMake(const Terms& terms, uint64_t hash) {
+  if (terms.cls == kNoId) return kNoId;
+  const GroupId known = FindGroup(terms, hash);
   if (known != kNoId) return known;
-  GroupId id = kNoId;
+  auto id = static_cast<GroupId>(groups_.size());
   if (spare_groups_.empty()) {
-    id = static_cast<GroupId>(groups_.size());
-    groups_.push_back(like);
+    groups_.emplace_back();
   } else {
     id = spare_groups_.back();
     spare_groups_.pop_back();
-    groups_[id] = like;
   }
+  Group& g = groups_[id];
+  g.cls = terms.cls;
+  g.state = terms.state;
+  g.cluster = terms.cluster;
+  g.stamp = terms.stamp;
+  g.pledge = terms.pledge;
   group_lookup_.Insert(hash, id);
   Link(id);
   return id;
@@ -560,6 +576,17 @@ void Inventory::SortToKeep(std::vector<GroupId>& groups) {
   for (size_t i = 0; i < keep_.size(); ++i) groups[i] = keep_[i].group;
 }
 
+// The cluster of a key that is dirty is dirty too, and its bound groups are in order.
+void Inventory::ListOwn() {
+  for (const KeyId id : dirty_keys_) keys_[id].own.clear();
+  for (const ClusterId id : dirty_clusters_) {
+    for (const GroupId g : clusters_[id].bound) {
+      Key& owner = keys_[groups_[g].owner];
+      if (owner.is_dirty) owner.own.push_back(g);
+    }
+  }
+}
+
 // Drops empty groups and puts the lists that changed in order.
 void Inventory::Tidy() {
   std::vector<GroupId> gone;
@@ -568,7 +595,7 @@ void Inventory::Tidy() {
     if (g.members.size() > 0 || g.cls == kNoId) continue;
     MarkDirty(g);
     if (g.state == MachineState::kIdle || g.state == MachineState::kSpeculative) ++supply_version_;
-    group_lookup_.Erase(GroupHash(g), id);
+    group_lookup_.Erase(HashOf(g.terms()), id);
     const auto is_it = [&](GroupId other) { return other == id; };
     Class& c = catalogue_.cls(g.cls);
     if (g.state == MachineState::kConfigured) std::erase_if(c.bound, is_it);
@@ -585,10 +612,10 @@ void Inventory::Tidy() {
     SortToKeep(clusters_[id].bound);
     clusters_[id].is_dirty = false;
   }
+  ListOwn();
   for (const KeyId id : dirty_keys_) {
     Key& key = keys_[id];
-    for (auto* list : {&key.own, &key.creating, &key.idle, &key.draining}) std::erase_if(*list, is_gone);
-    SortToKeep(key.own);
+    for (auto* list : {&key.creating, &key.idle, &key.draining}) std::erase_if(*list, is_gone);
     std::ranges::sort(key.creating, {}, [&](GroupId g) { return std::tuple(catalogue_.cls(groups_[g].cls).price, g); });
     key.is_dirty = false;
     KeyState& state = key_states_[id];
@@ -635,32 +662,56 @@ void Inventory::BeginCycle(MonoTime now) {
   ClustersByName();
 }
 
-void Inventory::Update() {
-  // In the order of ids, machines that come in bulk are appended to their groups.
-  if (dirty_.size() * 4 > by_id_.size()) {
-    dirty_.clear();
-    std::ranges::copy_if(by_id_, std::back_inserter(dirty_),
-                         [&](MachineId m) { return (rows_[m].flags & kDirty) != 0; });
-  } else {
-    std::ranges::sort(dirty_, {}, [&](MachineId m) { return labels_[m]; });
-  }
-  bool some_left = false;
-  for (const MachineId m : dirty_) {
+void Inventory::Leave(MachineId m) {
+  MemoryChanged(m);
+  Move(m, kNoId);
+  machine_lookup_.Erase(Hash(ids_[m]), m);
+  rows_[m].state = MachineState::kUnspecified;
+  retired_.push_back(m);
+}
+
+// A few machines at a time: while the first are read, memory answers for the groups of the others.
+constexpr size_t kAtOnce = 16;
+
+void Inventory::Place(std::span<const MachineId> machines) {
+  std::array<Terms, kAtOnce> terms;
+  std::array<uint64_t, kAtOnce> hashes{};
+  for (size_t i = 0; i < machines.size(); ++i) {
+    const MachineId m = machines[i];
     if ((rows_[m].flags & kLeaving) != 0) {
-      MemoryChanged(m);
-      Move(m, kNoId);
-      machine_lookup_.Erase(Hash(ids_[m]), m);
-      rows_[m].state = MachineState::kUnspecified;
-      retired_.push_back(m);
-      some_left = true;
+      Leave(m);
       continue;
     }
     Refresh(m);
     rows_[m].flags = static_cast<uint8_t>(rows_[m].flags & kRemembered);
-    Move(m, GroupFor(m));
+    terms[i] = TermsOf(m);
+    hashes[i] = HashOf(terms[i]);
+    group_lookup_.Prefetch(hashes[i]);
+  }
+  for (size_t i = 0; i < machines.size(); ++i) Move(machines[i], FindOrMake(terms[i], hashes[i]));
+}
+
+void Inventory::Update() {
+  if (dirty_.size() * 4 > by_id_.size()) {
+    // In the order of ids, machines that come in bulk are appended to their groups.
+    dirty_.clear();
+    std::ranges::copy_if(by_id_, std::back_inserter(dirty_),
+                         [&](MachineId m) { return (rows_[m].flags & kDirty) != 0; });
+    groups_.reserve(stamps_.size());  // hardly a stamp without a machine
+    group_lookup_.Reserve(stamps_.size());
+  } else {
+    std::ranges::sort(dirty_, {}, [&](MachineId m) { return labels_[m]; });
+  }
+  const size_t retired = retired_.size();
+  for (std::span<const MachineId> rest(dirty_); !rest.empty();) {
+    const std::span<const MachineId> some = rest.first(std::min(rest.size(), kAtOnce));
+    Place(some);
+    rest = rest.subspan(some.size());
   }
   dirty_.clear();
-  if (some_left) std::erase_if(by_id_, [&](MachineId m) { return (rows_[m].flags & kLeaving) != 0; });
+  if (retired_.size() > retired) {
+    std::erase_if(by_id_, [&](MachineId m) { return (rows_[m].flags & kLeaving) != 0; });
+  }
   CompactSlots();
   Tidy();
   if (catalogue_.RefreshSizes()) ++supply_version_;
@@ -705,9 +756,8 @@ bool Inventory::IsClaimed(MachineId m) {
 
 void Inventory::Restamp(GroupId id, StampId stamp) {
   Group& g = groups_[id];
-  Group like{.cls = g.cls, .state = g.state, .stamp = stamp, .cluster = g.cluster};
-  const GroupId there = group_lookup_.Find(GroupHash(like), [&](uint32_t i) { return SameGroup(groups_[i], like); });
-  if (there != kNoId) {
+  const Terms terms{.cls = g.cls, .state = g.state, .cluster = g.cluster, .stamp = stamp};
+  if (FindGroup(terms, HashOf(terms)) != kNoId) {
     g.members.Walk(
         labels_, [&](MachineId m) { return group_[m] == id; },
         [&](MachineId m) {
@@ -723,11 +773,11 @@ void Inventory::Restamp(GroupId id, StampId stamp) {
         return true;
       });
   MarkDirty(g);
-  group_lookup_.Erase(GroupHash(g), id);
+  group_lookup_.Erase(HashOf(g.terms()), id);
   std::erase(keys_[g.owner].own, id);
   g.split_changes = 0xffffffff;
   g.stamp = stamp;
-  group_lookup_.Insert(GroupHash(g), id);
+  group_lookup_.Insert(HashOf(g.terms()), id);
   g.owner = KeyOf(g.cluster, stamps_[stamp].profile, stamps_[stamp].group);
   keys_[g.owner].own.push_back(id);
   MarkDirty(g);

@@ -20,6 +20,7 @@
 #include "base/probe.h"
 #include "engine/fast/catalogue.h"
 #include "engine/fast/id_set.h"
+#include "engine/fast/id_texts.h"
 #include "engine/fast/ids.h"
 #include "engine/fast/lookup.h"
 #include "engine/types.h"
@@ -30,6 +31,7 @@ namespace muster::engine::fast {
 struct MachineDigest {
   uint64_t cls = 0;    // ClassDigest
   uint64_t stamp = 0;  // of its metadata; 0: there is none
+  uint64_t id = 0;     // Hash() of its id
 };
 MachineDigest DigestOf(const model::Machine& machine);
 
@@ -77,6 +79,17 @@ struct Cluster {
   bool is_dirty = false;
 };
 
+// What all machines of a group have in common.
+struct Terms {
+  ClassId cls = kNoId;  // kNoId: of machines in no group
+  model::MachineState state = model::MachineState::kUnspecified;
+  ClusterId cluster = kNoId;
+  StampId stamp = kNoStamp;
+  KeyId pledge = kNoId;
+
+  bool operator==(const Terms&) const = default;
+};
+
 struct alignas(64) Group {
   // The first cache line is all that a steady cycle reads.
   ClassId cls = kNoId;
@@ -96,13 +109,13 @@ struct alignas(64) Group {
   uint32_t held = 0;        // pledged: machines that single needs count on (phase 2)
   uint32_t changes = 0;     // counts changes of its members
   uint32_t settled = 0;     // bound: what its owner's need takes of it while it is settled
+  uint32_t bound_at = 0;    // bound: its place in Cluster::bound when the cycle last walked it
 
   // Where a merge with tied groups split it last, for as long as `split_changes` equals `changes` (Planner::TakeTied).
   uint32_t split_changes = 0xffffffff;
   uint32_t split = 0;                 // so many were taken
   MachineId split_last = kNoMachine;  // the last taken
   MachineId split_next = kNoMachine;  // the first left
-  uint32_t bound_at = 0;              // bound: its place in Cluster::bound when the cycle last walked it
   // Clocks were kept for this many claimed members (Cycle::KeepClocks).
   uint32_t clock_changes = 0xffffffff;
   uint32_t clock_claimed = 0;
@@ -111,7 +124,10 @@ struct alignas(64) Group {
   IdSet::Cursor cursor;       // at or before the first unclaimed machine
   uint32_t cursor_at = 0;     // its ordinal
   uint32_t cursor_cycle = 0;  // for which it is valid
+
+  Terms terms() const { return {.cls = cls, .state = state, .cluster = cluster, .stamp = stamp, .pledge = pledge}; }
 };
+static_assert(sizeof(Group) == 128);
 
 class Inventory {
  public:
@@ -143,11 +159,12 @@ class Inventory {
   const KeyState& key_state(KeyId id) const { return key_states_[id]; }
   NeedKey NameOf(KeyId id) const;
   size_t keys() const { return keys_.size(); }
-  StampId StampOf(const Stamp& stamp);
+  StampId StampOf(Stamp stamp);
   const Stamp& stamp(StampId id) const { return stamps_[id]; }
 
   // --- changes
   void Upsert(const model::Machine& machine, const MachineDigest& digest);
+  void Upsert(std::span<const model::Machine> machines, std::span<const MachineDigest> digests);
   void Remove(std::string_view id);
   // Memory of an earlier life. A machine's row is read when the machine comes.
   void Restore(const Memory& memory);
@@ -164,7 +181,7 @@ class Inventory {
   size_t machines() const { return alive_; }
   size_t rows() const { return rows_.size(); }
   MachineId Find(std::string_view id) const;
-  const std::string& id(MachineId m) const { return ids_[m]; }
+  std::string_view id(MachineId m) const { return ids_[m]; }  // good until the next Upsert
   model::MachineState state(MachineId m) const { return rows_[m].state; }
   ClassId cls(MachineId m) const { return rows_[m].cls; }
   ClusterId cluster_of(MachineId m) const { return rows_[m].cluster; }
@@ -253,20 +270,23 @@ class Inventory {
     rows_[m].flags |= kRemembered;
     remembered_.push_back(m);
   }
-  MachineId Make(const std::string& id, uint64_t hash);
+  MachineId Make(std::string_view id, uint64_t hash);
   StampId BindStampOf(const model::Machine& machine, uint64_t digest);
   void AssignLabels();
   void SortById(std::span<MachineId> machines) const;
   void Refresh(MachineId m);
   void ReadOldLife(MachineId m);
-  void Place(MachineId m);
+  void Leave(MachineId m);
+  void Place(std::span<const MachineId> machines);
   void Move(MachineId m, GroupId to);
-  GroupId GroupFor(MachineId m);
-  GroupId FindOrMake(const Group& like);
+  Terms TermsOf(MachineId m) const;
+  GroupId FindGroup(const Terms& terms, uint64_t hash) const;
+  GroupId FindOrMake(const Terms& terms, uint64_t hash);
   void Link(GroupId id);
   void MarkDirty(const Group& group);
   void CountChange(const Group& group);
   void Tidy();
+  void ListOwn();
   void SortToKeep(std::vector<GroupId>& groups);
   void DropGaps();
   void CompactSlots();
@@ -289,7 +309,7 @@ class Inventory {
   StampId last_stamp_ = kNoStamp;
 
   // Machines, by row.
-  std::vector<std::string> ids_;
+  IdTexts ids_;
   std::vector<uint64_t> labels_;
   std::vector<GroupId> group_;
   struct Row {

@@ -1,0 +1,57 @@
+// IdTexts: the ids of machines by row, one behind the other in one block. A fleet has millions of them, most too long
+// to fit into a std::string without a block of their own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "engine/fast/ids.h"
+
+namespace muster::engine::fast {
+
+class IdTexts {
+ public:
+  // Good until the next Set.
+  std::string_view operator[](MachineId m) const { return std::string_view(text_).substr(at_[m].begin, at_[m].size); }
+
+  void Reserve(size_t count) { at_.reserve(count); }
+  // Gives a row its id: the next row, or one whose machine went.
+  void Set(MachineId m, std::string_view id) {
+    if (m == at_.size()) {
+      at_.emplace_back();
+    } else {
+      unused_ += at_[m].size;
+      at_[m].size = 0;
+      if (unused_ > 4096 && unused_ * 2 > text_.size()) DropUnused();
+    }
+    MUSTER_CHECK(text_.size() + id.size() < kNoId, "ids of {} machines take more than 4 GiB", at_.size());
+    at_[m] = {.begin = static_cast<uint32_t>(text_.size()), .size = static_cast<uint32_t>(id.size())};
+    text_ += id;
+  }
+
+ private:
+  struct Place {
+    uint32_t begin = 0;
+    uint32_t size = 0;
+  };
+
+  void DropUnused() {
+    const std::string old = std::exchange(text_, {});
+    for (Place& place : at_) {
+      const auto begin = static_cast<uint32_t>(text_.size());
+      text_ += std::string_view(old).substr(place.begin, place.size);
+      place.begin = begin;
+    }
+    unused_ = 0;
+  }
+
+  std::string text_;
+  std::vector<Place> at_;
+  size_t unused_ = 0;  // bytes of text_ that no row needs any more
+};
+
+}  // namespace muster::engine::fast
