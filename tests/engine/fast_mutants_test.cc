@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("fast.batch_too_large", "fast.clocks_forgotten", "fast.cluster_order", "fast.counted_short",
                     "fast.dead_values", "fast.dirty_missed", "fast.double_claim", "fast.drain_unlearnt",
                     "fast.drains_unseen", "fast.gap_forgotten", "fast.gaps_stay", "fast.held_over", "fast.keep_order",
-                    "fast.labels_kept", "fast.late_last", "fast.lost_uncounted", "fast.merge_order",
+                    "fast.key_in_use", "fast.labels_kept", "fast.late_last", "fast.lost_uncounted", "fast.merge_order",
                     "fast.missed_pledge", "fast.moves_ignored", "fast.no_prune_together", "fast.part_unstamped",
                     "fast.patch_another", "fast.pledge_never_ends", "fast.pledge_not_renamed", "fast.pool_order",
                     "fast.reclaims_uncounted", "fast.released_twice", "fast.retry_unnoticed", "fast.stale_domains",

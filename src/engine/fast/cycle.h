@@ -111,7 +111,7 @@ class Cycle {
     claims_.ForEach(visit);
     for (NeedId n = 0; n < turns_.size(); ++n) {
       if (turns_[n] != Turn::kSettled) continue;
-      for (const GroupId g : need(n).own) {
+      for (const GroupId g : inventory_.key(need(n).key).own) {
         const uint32_t count = inventory_.SettledClaim(inventory_.group(g));
         if (count > 0) visit(ClaimRow{.need = n, .group = g, .count = count});
       }

@@ -1,10 +1,9 @@
 #include "engine/fast/demand.h"
 
-#include <fmt/format.h>
+#include <fmt/compile.h>
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <tuple>
 
 #include "base/probe.h"
@@ -14,6 +13,8 @@ namespace muster::engine::fast {
 namespace {
 
 using model::Operator;
+
+constexpr std::string_view kFoldPrefix = "fold:";
 
 int64_t AddCapped(int64_t a, int64_t b) {
   int64_t sum = 0;
@@ -68,29 +69,44 @@ ProfileId Demand::ProfileOf(const model::Profile& profile) {
   return id;
 }
 
-KeyId Demand::FoldKeyOf(ClusterId cluster, ProfileId folded, const Amounts& aggregate) {
+const std::string& Demand::FoldNameOf(const Amounts& aggregate) {
   Hasher hasher;
   for (size_t d = 0; d < kMaxDimensions; ++d) {
     if (aggregate[d] != 0) hasher.Add(static_cast<uint64_t>(aggregate[d]) * kMaxDimensions + d);
   }
   const uint64_t hash = hasher.value();
-  FoldSeen& seen = folds_seen_[(hash + folded) % folds_seen_.size()];
-  if (seen.rollup == rollups_ && seen.profile == folded && seen.aggregate == aggregate) return seen.key;
-  uint32_t at = fold_name_lookup_.Find(hash, [&](uint32_t i) { return fold_names_[i].first == aggregate; });
-  if (at == kNoId) {
-    const Catalogue& catalogue = inventory_.catalogue();
-    std::string name = "fold:";
-    for (const uint32_t d : catalogue.by_name()) {
-      if (aggregate[d] == 0) continue;
-      const std::string_view comma = name.size() == 5 ? "" : ",";
-      name += fmt::format("{}{}={}", comma, catalogue.dimension_names()[d], model::FormatQuantity(aggregate[d]));
-    }
-    at = static_cast<uint32_t>(fold_names_.size());
-    fold_names_.emplace_back(aggregate, std::move(name));
-    fold_name_lookup_.Insert(hash, at);
+  const uint32_t known = fold_name_lookup_.Find(hash, [&](uint32_t i) { return fold_names_[i].first == aggregate; });
+  if (known != kNoId) return fold_names_[known].second;
+  const Catalogue& catalogue = inventory_.catalogue();
+  std::string name(kFoldPrefix);
+  for (const uint32_t d : catalogue.by_name()) {
+    if (aggregate[d] == 0) continue;
+    const std::string_view comma = name.size() == kFoldPrefix.size() ? "" : ",";
+    name += fmt::format("{}{}={}", comma, catalogue.dimension_names()[d], model::FormatQuantity(aggregate[d]));
   }
-  seen = {rollups_, folded, aggregate, inventory_.KeyOf(cluster, folded, fold_names_[at].second)};
-  return seen.key;
+  fold_name_lookup_.Insert(hash, static_cast<uint32_t>(fold_names_.size()));
+  return fold_names_.emplace_back(aggregate, std::move(name)).second;
+}
+
+Demand::Terms& Demand::TermsOf(ProfileId profile, const Amounts& aggregate, const Amounts& min_unit) {
+  Catalogue& catalogue = inventory_.catalogue();
+  uint64_t mix = profile;
+  for (size_t d = 0; d < catalogue.dimensions(); ++d) {
+    mix = (mix ^ static_cast<uint64_t>(aggregate[d])) * 0x9e3779b97f4a7c15;
+    mix = (mix ^ static_cast<uint64_t>(min_unit[d])) * 0x9e3779b97f4a7c15;
+  }
+  Terms& terms = terms_[(mix >> 32) % terms_.size()];
+  if (terms.profile == profile && terms.aggregate == aggregate && terms.min_unit == min_unit) return terms;
+  const ProfileInfo& info = infos_[profile];
+  terms = {.profile = profile, .aggregate = aggregate, .min_unit = min_unit};
+  terms.fit = catalogue.FitOf(info.filter, min_unit);
+  terms.stamp = StampOf(profile, "");
+  if (info.is_gang) {
+    terms.fold_fit = catalogue.FitOf(infos_[info.folded].filter, Max(aggregate, min_unit));
+    terms.fold_name = &FoldNameOf(aggregate);
+    terms.fold_stamp = StampOf(info.folded, *terms.fold_name);
+  }
+  return terms;
 }
 
 Demand::Listing& Demand::ListingOf(KeyId key) {
@@ -98,18 +114,51 @@ Demand::Listing& Demand::ListingOf(KeyId key) {
   return listings_[key];
 }
 
+void Demand::Unlist(KeyId key) {
+  Listing& listing = listings_[key];
+  if (--listing.rows > 0 || listing.is_gone) return;
+  listing.is_gone = true;
+  gone_.push_back({.key = key, .look = cycle_ + 2});  // when needs and their memory are made without it
+}
+
+// Gives back keys that are no longer listed once no machine refers to them. A name that normalising may have made
+// stays.
+void Demand::ForgetKeys() {
+  constexpr uint64_t kPatience = 32;  // cycles until machines of such a key are looked for again
+  std::erase_if(gone_, [&](Gone& gone) {
+    if (gone.look > cycle_) return false;
+    Listing& listing = listings_[gone.key];
+    const std::string& name = inventory_.key(gone.key).group;
+    const bool is_made = name.starts_with(kFoldPrefix) || name.find('#') != std::string::npos;
+    if (listing.rows == 0 && !is_made && !inventory_.IsBare(gone.key)) {
+      gone.look = cycle_ + kPatience;
+      return false;
+    }
+    listing.is_gone = false;
+    if (listing.rows > 0 || is_made) return true;
+    if (gone.key < stamp_of_.size()) stamp_of_[gone.key] = kNoStamp;
+    if (gone.key < listed_in_.size()) listed_in_[gone.key] = 0;
+    inventory_.Forget(gone.key);
+    return true;
+  });
+}
+
 Demand::Row Demand::Read(ClusterId cluster, const model::Need& from) {
   Catalogue& catalogue = inventory_.catalogue();
   Row row{.profile = ProfileOf(from.profile), .arrival = from.arrival.time_since_epoch().count()};
   row.aggregate = catalogue.Dense(from.aggregate);
-  const Amounts min_unit = catalogue.Dense(from.min_unit);
+  Terms& terms = TermsOf(row.profile, row.aggregate, catalogue.Dense(from.min_unit));
   row.key = inventory_.KeyOf(cluster, row.profile, from.group);
-  const ProfileInfo& info = infos_[row.profile];
-  row.fit = catalogue.FitOf(info.filter, min_unit);
-  if (info.is_gang) {
-    row.fold_key = FoldKeyOf(cluster, info.folded, row.aggregate);
-    row.fold_fit = catalogue.FitOf(infos_[info.folded].filter, Max(row.aggregate, min_unit));
+  row.fit = terms.fit;
+  if (from.group.empty()) row.stamp = terms.stamp;
+  if (terms.fold_name == nullptr) return row;
+  if (terms.rollup != rollups_) {
+    terms.rollup = rollups_;
+    terms.fold_key = inventory_.KeyOf(cluster, infos_[row.profile].folded, *terms.fold_name);
   }
+  row.fold_key = terms.fold_key;
+  row.fold_fit = terms.fold_fit;
+  row.fold_stamp = terms.fold_stamp;
   return row;
 }
 
@@ -135,11 +184,19 @@ void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<Wall
   ++rollups_;
   if (now) latest_ = std::max(latest_, now->time_since_epoch().count());
   const bool same_count = rollup.rows.size() == demand.rows.size();
-  if (same_count && std::ranges::equal(rollup.digests, demand.digests)) return;
-  std::vector<Row> fresh;       // rows that changed, or all of them
-  std::vector<uint32_t> where;  // their positions
+  uint32_t first = 0;  // row to look at
+  if (same_count) {
+    const auto differs = std::ranges::mismatch(rollup.digests, demand.digests).in1;
+    if (differs == rollup.digests.end()) return;
+    first = static_cast<uint32_t>(differs - rollup.digests.begin());
+  }
+  std::vector<Row>& fresh = fresh_;       // rows that changed, or all of them
+  std::vector<uint32_t>& where = where_;  // their positions
+  fresh.clear();
+  where.clear();
+  if (!same_count) fresh.reserve(rollup.rows.size());
   bool in_place = same_count && !demand.changed && !demand.has_equal_rows;
-  for (uint32_t i = 0; i < rollup.rows.size(); ++i) {
+  for (uint32_t i = first; i < rollup.rows.size(); ++i) {
     const bool known = i < demand.rows.size() && rollup.digests[i] == demand.digests[i];
     if (same_count && known) continue;
     if (in_place && fresh.empty() && IsAmountOnly(demand.rows[i], rollup.rows[i], now.has_value()) &&
@@ -167,13 +224,13 @@ void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<Wall
   demand.digests.assign(rollup.digests.begin(), rollup.digests.end());
   demand.changed = demand.changed || !in_place;
   if (!same_count) {
-    for (const Row& row : demand.rows) --ListingOf(row.key).rows;
-    demand.rows = std::move(fresh);
+    for (const Row& row : demand.rows) Unlist(row.key);
+    std::swap(demand.rows, fresh);
     return;
   }
   for (size_t n = 0; n < fresh.size(); ++n) {
     Row& row = demand.rows[where[n]];
-    --ListingOf(row.key).rows;
+    Unlist(row.key);
     const uint32_t need = row.need;
     row = fresh[n];
     row.need = need;
@@ -200,6 +257,10 @@ void Demand::Inherit(NeedRow& need) {
   const uint32_t place = NotesOf(need.key).before;
   if (place == kNoId) {
     inventory_.AllowSettling(need.key, false);
+    if (spare_habits_.empty()) return;
+    need.habit = std::move(spare_habits_.back());
+    need.habit->in_order = false;
+    spare_habits_.pop_back();
     return;
   }
   NotesOf(need.key).before = kNoId;  // of equal rows, the first
@@ -207,9 +268,6 @@ void Demand::Inherit(NeedRow& need) {
   if (before.fit != need.fit || before.is_gang != need.is_gang || !TakesTheSame(before, need.aggregate)) {
     inventory_.AllowSettling(need.key, false);
   }
-  need.own = std::move(before.own);
-  need.own_version = before.own_version;
-  need.own_fit = before.own_fit;
   need.habit = std::move(before.habit);
 }
 
@@ -264,12 +322,15 @@ bool Demand::IsAssembled(KeyId id, FitId fit_id, const Amounts& aggregate) {
   const Key& key = inventory_.key(id);
   Catalogue& catalogue = inventory_.catalogue();
   const Fit& fit = catalogue.FitWithDomains(fit_id);
-  std::map<uint32_t, Amounts> missing;
+  std::vector<std::pair<uint32_t, Amounts>>& missing = missing_;  // by domain
+  missing.clear();
   for (const auto* list : {&key.own, &key.creating}) {
     for (const GroupId g : *list) {
       const Group& group = inventory_.group(g);
       if (!fit.Has(group.cls) || group.size == 0) continue;
-      Amounts& rest = missing.emplace(DomainOf(fit, group.cls), aggregate).first->second;
+      const uint32_t domain = DomainOf(fit, group.cls);
+      const auto at = std::ranges::find(missing, domain, &std::pair<uint32_t, Amounts>::first);
+      Amounts& rest = at != missing.end() ? at->second : missing.emplace_back(domain, aggregate).second;
       Subtract(rest, catalogue.each(group.cls), group.size, catalogue.dimensions());
       if (IsZero(rest, catalogue.dimensions())) return true;
     }
@@ -279,99 +340,138 @@ bool Demand::IsAssembled(KeyId id, FitId fit_id, const Amounts& aggregate) {
 
 NeedRow Demand::Plain(ClusterId cluster, const Row& row, uint32_t position) {
   const ProfileInfo& info = infos_[row.profile];
-  NeedRow need{.key = row.key,
-               .cluster = cluster,
-               .profile = row.profile,
-               .fit = row.fit,
-               .is_gang = info.is_gang,
-               .spreads = info.spreads,
-               .precedence = info.precedence,
-               .arrival = row.arrival,
-               .aggregate = row.aggregate,
-               .row = position};
-  return need;
+  return {.gang = info.is_gang ? 0 : kNoId,
+          .key = row.key,
+          .cluster = cluster,
+          .profile = row.profile,
+          .fit = row.fit,
+          .stamp = row.stamp,
+          .is_gang = info.is_gang,
+          .spreads = info.spreads,
+          .precedence = info.precedence,
+          .arrival = row.arrival,
+          .aggregate = row.aggregate,
+          .row = position,
+          .last_row = position};
+}
+
+// Adds a gang to the drafts, by itself or to the need that it folds into.
+void Demand::DraftGang(ClusterId cluster, std::vector<Row>& rows, uint32_t position) {
+  Row& row = rows[position];
+  Catalogue& catalogue = inventory_.catalogue();
+  row.gang_key = row.key;
+  row.next = kNoId;
+  if (const uint32_t count = ++NotesOf(row.key).seen; count > 1) {
+    name_ = inventory_.key(row.key).group;
+    name_ += '#';
+    fmt::format_to(std::back_inserter(name_), FMT_COMPILE("{}"), count);
+    row.gang_key = inventory_.KeyOf(cluster, row.profile, name_);
+  }
+  row.folded = !IsAssembled(row.gang_key, row.fit, row.aggregate) && HasHost(cluster, row.fold_fit);
+  if (!row.folded) {
+    drafts_.push_back(Plain(cluster, row, position));
+    drafts_.back().key = row.gang_key;
+    if (row.gang_key != row.key) drafts_.back().stamp = kNoStamp;
+    return;
+  }
+  uint32_t& slot = NotesOf(row.fold_key).slot;
+  if (slot == kNoId) {
+    slot = static_cast<uint32_t>(drafts_.size());
+    NeedRow& folded = drafts_.emplace_back(Plain(cluster, row, position));
+    folded.key = row.fold_key;
+    folded.profile = infos_[row.profile].folded;
+    folded.is_gang = false;
+    folded.gang = kNoId;
+    folded.fit = row.fold_fit;
+    folded.stamp = row.fold_stamp;
+    return;
+  }
+  NeedRow& folded = drafts_[slot];
+  const size_t n = catalogue.dimensions();
+  for (size_t d = 0; d < n; ++d) folded.aggregate[d] = AddCapped(folded.aggregate[d], row.aggregate[d]);
+  const Amounts& known = catalogue.fit_as_is(folded.fit).min_unit;
+  const Amounts& min_unit = catalogue.fit_as_is(row.fit).min_unit;
+  if (!Covers(known, min_unit, n)) {
+    folded.fit = catalogue.FitOf(infos_[folded.profile].filter, Max(known, min_unit));
+  }
+  folded.arrival = std::min(folded.arrival, row.arrival);
+  rows[folded.last_row].next = position;
+  folded.last_row = position;
+}
+
+StampId Demand::StampOf(ProfileId id, const std::string& group) {
+  const model::Profile& profile = infos_[id].profile;
+  stamp_.profile = id;
+  stamp_.group = group;
+  stamp_.priority = profile.priority();
+  stamp_.interruption = model::UpperBound(profile.interruption());
+  stamp_.reclamation = model::UpperBound(profile.reclamation());
+  return inventory_.StampOf(stamp_);
 }
 
 void Demand::Normalise(ClusterId cluster) {
   ClusterDemand& demand = clusters_[cluster];
   ++normalisations_;
-  std::swap(before_, demand.needs);
+  before_.assign(std::move_iterator(demand.needs.begin()), std::move_iterator(demand.needs.end()));
   for (uint32_t i = 0; i < before_.size() && !demand.has_equal_rows; ++i) NotesOf(before_[i].key).before = i;
-  demand.needs.clear();
-  demand.now_called.clear();
   demand.has_equal_rows = false;
   demand.has_gangs = false;
-  demand.needs.reserve(before_.size() + 1);
+  drafts_.clear();
   for (uint32_t i = 0; i < demand.rows.size(); ++i) {
-    const Row& row = demand.rows[i];
-    const ProfileInfo& info = infos_[row.profile];
-    if (!info.is_gang) {
-      demand.needs.push_back(Plain(cluster, row, i));
-      continue;
+    if (infos_[demand.rows[i].profile].is_gang) {
+      demand.has_gangs = true;
+      DraftGang(cluster, demand.rows, i);
+    } else {
+      drafts_.push_back(Plain(cluster, demand.rows[i], i));
     }
-    demand.has_gangs = true;
-    KeyId key = row.key;
-    if (const uint32_t count = ++NotesOf(row.key).seen; count > 1) {
-      key = inventory_.KeyOf(cluster, row.profile, fmt::format("{}#{}", inventory_.key(row.key).group, count));
-    }
-    demand.rows[i].gang_key = key;
-    demand.rows[i].folded = !IsAssembled(key, row.fit, row.aggregate) && HasHost(cluster, row.fold_fit);
-    if (!row.folded) {
-      NeedRow gang = Plain(cluster, row, i);
-      gang.key = key;
-      demand.now_called.emplace_back(row.fold_key, key);
-      demand.needs.push_back(std::move(gang));
-      continue;
-    }
-    demand.now_called.emplace_back(key, row.fold_key);
-    uint32_t& slot = NotesOf(row.fold_key).slot;
-    if (slot == kNoId) {
-      slot = static_cast<uint32_t>(demand.needs.size());
-      NeedRow folded = Plain(cluster, row, i);
-      folded.key = row.fold_key;
-      folded.profile = info.folded;
-      folded.is_gang = false;
-      folded.fit = row.fold_fit;
-      demand.needs.push_back(std::move(folded));
-      continue;
-    }
-    NeedRow& folded = demand.needs[slot];
-    for (size_t d = 0; d < kMaxDimensions; ++d) folded.aggregate[d] = AddCapped(folded.aggregate[d], row.aggregate[d]);
-    const Amounts& known = inventory_.catalogue().fit_as_is(folded.fit).min_unit;
-    const Amounts min_unit = Max(known, inventory_.catalogue().fit_as_is(row.fit).min_unit);
-    if (min_unit != known) {
-      folded.fit = inventory_.catalogue().FitOf(infos_[info.folded].filter, min_unit);
-    }
-    folded.arrival = std::min(folded.arrival, row.arrival);
-    folded.more_rows.push_back(i);
   }
   stamp_of_.resize(inventory_.keys(), kNoStamp);
-  for (NeedRow& need : demand.needs) {
+  listed_in_.resize(inventory_.keys(), 0);
+  for (NeedRow& need : drafts_) {
     demand.has_equal_rows = demand.has_equal_rows || NotesOf(need.key).listed;
     NotesOf(need.key).listed = true;
     Inherit(need);
-    need.stamp = stamp_of_[need.key];
-    if (need.stamp != kNoStamp) continue;
-    const Key& key = inventory_.key(need.key);
-    const model::Profile& profile = infos_[need.profile].profile;
-    need.stamp = stamp_of_[need.key] = inventory_.StampOf({.profile = need.profile,
-                                                           .group = key.group,
-                                                           .priority = profile.priority(),
-                                                           .interruption = model::UpperBound(profile.interruption()),
-                                                           .reclamation = model::UpperBound(profile.reclamation())});
+    if (need.stamp == kNoStamp) need.stamp = stamp_of_[need.key];
+    if (need.stamp == kNoStamp)
+      need.stamp = stamp_of_[need.key] = StampOf(need.profile, inventory_.key(need.key).group);
+    listed_in_[need.key] = listing_;
   }
-  sort_keys_.clear();
-  for (NeedRow& need : demand.needs) sort_keys_.push_back(SortKeyOf(need));
-  const auto less = [&](const SortKey& a, const SortKey& b) { return OrderLess(a, b); };
-  if (!std::ranges::is_sorted(sort_keys_, less)) {
-    std::ranges::sort(sort_keys_, less);
-    moved_.clear();
-    moved_.reserve(demand.needs.size());
-    for (const SortKey& key : sort_keys_) moved_.push_back(std::move(*key.need));
-    std::swap(moved_, demand.needs);
+  for (NeedRow& gone : before_) {
+    if (gone.habit != nullptr) spare_habits_.push_back(std::move(gone.habit));
   }
-  for (uint32_t i = 0; i < demand.needs.size(); ++i) demand.rows[demand.needs[i].row].need = i;
+  SortDrafts();
+  demand.needs.clear();
+  demand.needs.reserve(drafts_.size());
+  for (SortKey& key : draft_keys_) {
+    demand.rows[key.need->row].need = static_cast<uint32_t>(demand.needs.size());
+    demand.needs.push_back(std::move(*key.need));
+    key.need = &demand.needs.back();
+  }
+  fresh_keys_.insert(fresh_keys_.end(), draft_keys_.begin(), draft_keys_.end());
+  demand.listed = listing_;
   demand.changed = false;
+}
+
+// Rows of one profile mostly lie in order already: these are compared with their neighbours only.
+void Demand::SortDrafts() {
+  draft_keys_.clear();
+  for (NeedRow& need : drafts_) draft_keys_.push_back(SortKeyOf(need));
+  const auto profile_less = [](const SortKey& a, const SortKey& b) {
+    if (a.precedence != b.precedence) return a.precedence > b.precedence;
+    if (a.arrival != b.arrival) return a.arrival < b.arrival;
+    return a.profile_rank < b.profile_rank;
+  };
+  const auto less = [&](const SortKey& a, const SortKey& b) {
+    return profile_less(a, b) || (!profile_less(b, a) && a.need < b.need);
+  };
+  if (!std::ranges::is_sorted(draft_keys_, less)) std::ranges::sort(draft_keys_, less);
+  const auto same_less = [&](const SortKey& a, const SortKey& b) { return SameKeyLess(*a.need, *b.need); };
+  for (auto first = draft_keys_.begin(); first != draft_keys_.end();) {
+    auto end = first + 1;
+    while (end != draft_keys_.end() && !profile_less(*first, *end)) ++end;
+    if (!std::is_sorted(first, end, same_less)) std::sort(first, end, same_less);
+    first = end;
+  }
 }
 
 Demand::SortKey Demand::SortKeyOf(NeedRow& need) const {
@@ -380,29 +480,21 @@ Demand::SortKey Demand::SortKeyOf(NeedRow& need) const {
           .cluster = need.cluster,
           .cluster_rank = inventory_.cluster_rank(need.cluster),
           .profile_rank = inventory_.profile_rank(need.profile),
+          .key = need.key,
+          .gang = need.gang,
           .need = &need};
 }
 
-// Of one cluster.
-bool Demand::OrderLess(const SortKey& a, const SortKey& b) const {
-  if (a.precedence != b.precedence) return a.precedence > b.precedence;
-  if (a.arrival != b.arrival) return a.arrival < b.arrival;
-  if (a.profile_rank != b.profile_rank) return a.profile_rank < b.profile_rank;
-  return SameKeyLess(*a.need, *b.need);
-}
-
-// Of one cluster and profile.
+// Of one cluster and profile, so that fits differ in min_unit alone.
 bool Demand::SameKeyLess(const NeedRow& a, const NeedRow& b) const {
   if (a.key != b.key) return inventory_.key(a.key).group < inventory_.key(b.key).group;
-  if (a.fit == b.fit && a.aggregate == b.aggregate) return a.row < b.row;
   const Catalogue& catalogue = inventory_.catalogue();
-  const Amounts& unit_a = catalogue.fit_as_is(a.fit).min_unit;
-  const Amounts& unit_b = catalogue.fit_as_is(b.fit).min_unit;
-  for (const auto& [x, y] : {std::pair(&unit_a, &unit_b), std::pair(&a.aggregate, &b.aggregate)}) {
-    for (const uint32_t d : catalogue.by_name()) {
-      if ((*x)[d] != (*y)[d]) return (*x)[d] < (*y)[d];
-    }
-  }
+  const auto first_less = [&](const Amounts& x, const Amounts& y) {
+    const auto d = std::ranges::find_if(catalogue.by_name(), [&](uint32_t i) { return x[i] != y[i]; });
+    return x[*d] < y[*d];
+  };
+  if (a.fit != b.fit) return first_less(catalogue.fit_as_is(a.fit).min_unit, catalogue.fit_as_is(b.fit).min_unit);
+  if (a.aggregate != b.aggregate) return first_less(a.aggregate, b.aggregate);
   return a.row < b.row;
 }
 
@@ -428,6 +520,8 @@ void Demand::RefreshHosts() {
 }
 
 void Demand::BeginCycle() {
+  ++cycle_;
+  ForgetKeys();
   RefreshHosts();
   clusters_.resize(std::max(clusters_.size(), inventory_.clusters()));
   is_anew_.assign(clusters_.size(), 0);
@@ -454,17 +548,18 @@ void Demand::BeginCycle() {
     ranked_clusters_ = inventory_.clusters();
     ranked_profiles_ = inventory_.profiles();
   }
-  const auto middle = static_cast<ptrdiff_t>(sorted_.size());
+  fresh_keys_.clear();
+  run_ends_.clear();
   for (const ClusterId c : anew_) {
     Normalise(c);
-    clusters_[c].listed = listing_;
-    listed_in_.resize(inventory_.keys(), 0);
-    for (NeedRow& need : clusters_[c].needs) {
-      listed_in_[need.key] = listing_;
-      sorted_.push_back(SortKeyOf(need));
-    }
+    run_ends_.push_back(fresh_keys_.size());
   }
-  // Needs of one cluster lie in order already.
+  MergeSorted();
+  NumberNeeds();
+}
+
+// Puts the needs of `fresh_keys_` in order and among the others. Those of one cluster lie in order already.
+void Demand::MergeSorted() {
   const auto less = [](const SortKey& a, const SortKey& b) {
     if (a.precedence != b.precedence) return a.precedence > b.precedence;
     if (a.arrival != b.arrival) return a.arrival < b.arrival;
@@ -473,16 +568,39 @@ void Demand::BeginCycle() {
     }
     return a.need < b.need;
   };
-  std::sort(sorted_.begin() + middle, sorted_.end(), less);
-  if (middle != 0) std::inplace_merge(sorted_.begin(), sorted_.begin() + middle, sorted_.end(), less);
-  order_.clear();
-  keys_.clear();
+  if (std::ranges::is_sorted(fresh_keys_, less)) run_ends_.clear();
+  while (run_ends_.size() > 1) {  // every other run goes into the one before it
+    merged_.clear();
+    size_t runs = 0;
+    size_t begin = 0;
+    const auto at = [&](size_t i) { return fresh_keys_.begin() + static_cast<ptrdiff_t>(i); };
+    for (size_t r = 0; r < run_ends_.size(); r += 2) {
+      const size_t middle = run_ends_[r];
+      const size_t end = run_ends_[std::min(r + 1, run_ends_.size() - 1)];
+      std::merge(at(begin), at(middle), at(middle), at(end), std::back_inserter(merged_), less);
+      run_ends_[runs++] = begin = end;
+    }
+    run_ends_.resize(runs);
+    std::swap(fresh_keys_, merged_);
+  }
+  merged_.clear();
+  std::ranges::merge(sorted_, fresh_keys_, std::back_inserter(merged_), less);
+  std::swap(sorted_, merged_);
+}
+
+// Most needs stand where they stood: those are not looked at.
+void Demand::NumberNeeds() {
+  order_.resize(sorted_.size());
+  keys_.resize(sorted_.size());
   gangs_ = 0;
-  for (const SortKey& key : sorted_) {
-    key.need->id = static_cast<NeedId>(order_.size());
-    if (key.need->is_gang) key.need->gang = static_cast<uint32_t>(gangs_++);
-    order_.push_back(key.need);
-    keys_.push_back(key.need->key);
+  for (NeedId n = 0; n < sorted_.size(); ++n) {
+    SortKey& key = sorted_[n];
+    const uint32_t gang = key.gang == kNoId ? kNoId : static_cast<uint32_t>(gangs_++);
+    if (order_[n] == key.need && key.gang == gang && is_anew_[key.cluster] == 0) continue;
+    key.gang = key.need->gang = gang;
+    key.need->id = n;
+    order_[n] = key.need;
+    keys_[n] = key.key;
   }
 }
 
@@ -495,10 +613,18 @@ bool Demand::IsListed(KeyId key) const {
 KeyId Demand::NowCalled(KeyId key) const {
   const ClusterId cluster = inventory_.key(key).cluster;
   if (cluster >= clusters_.size()) return key;
-  for (const auto& [from, to] : clusters_[cluster].now_called) {
-    if (from == key) return to;
+  for (const Row& row : clusters_[cluster].rows) {
+    if (row.gang_key == kNoId) continue;
+    if ((row.folded ? row.gang_key : row.fold_key) == key) return row.folded ? row.fold_key : row.gang_key;
   }
   return key;
+}
+
+std::vector<size_t> Demand::RowsOf(const NeedRow& need) const {
+  std::vector<size_t> positions;
+  const std::vector<Row>& rows = clusters_[need.cluster].rows;
+  for (uint32_t row = need.row; row != kNoId; row = rows[row].next) positions.push_back(row);
+  return positions;
 }
 
 size_t Demand::rows() const {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -48,7 +49,7 @@ struct Habit {
 // A need of the normalised list.
 struct NeedRow {
   NeedId id = kNoId;      // its place in this cycle's order
-  uint32_t gang = kNoId;  // gangs: its place among them
+  uint32_t gang = kNoId;  // gangs: its place among this cycle's
   KeyId key = kNoId;
   ClusterId cluster = kNoId;
   ProfileId profile = kNoId;
@@ -58,15 +59,10 @@ struct NeedRow {
   bool spreads = false;
   uint64_t precedence = 0;
   int64_t arrival = 0;
-  Amounts aggregate;                // its min_unit is that of its fit
-  uint32_t row = 0;                 // position in the cluster's roll-up
-  std::vector<uint32_t> more_rows;  // of a folded need, the gangs after the first
-
-  // Its own groups that it can use, in keep order; kept while they stay the same (Planner::OwnLane).
-  std::vector<GroupId> own;
-  uint32_t own_version = 0;
-  FitId own_fit = kNoId;
-  std::unique_ptr<Habit> habit;  // when it last took all it wanted of them (KeyState::may_settle)
+  Amounts aggregate;             // its min_unit is that of its fit
+  uint32_t row = 0;              // position in the cluster's roll-up; of a folded need, the first of RowsOf
+  uint32_t last_row = 0;         // of a folded need, the last of them
+  std::unique_ptr<Habit> habit;  // when it last took all it wanted of its own groups (KeyState::may_settle)
 };
 
 class Demand {
@@ -85,6 +81,8 @@ class Demand {
   uint64_t fits_version() const { return fits_version_; }  // a need uses another fit than before
   // Under which key a gang's pledge made in another cycle is decided in this one; the key itself if nothing is known.
   KeyId NowCalled(KeyId key) const;
+  // Positions in the roll-up of the rows that the need stands for: one, or all gangs that were folded into it.
+  std::vector<size_t> RowsOf(const NeedRow& need) const;
   bool IsListed(KeyId key) const;
 
   const std::vector<NeedRow>& NeedsOf(ClusterId cluster) const {
@@ -103,20 +101,22 @@ class Demand {
     KeyId key = kNoId;  // as listed; gangs of equal key are told apart when normalised
     ProfileId profile = kNoId;
     int64_t arrival = 0;
-    Amounts aggregate;       // its min_unit is that of its fit
-    KeyId fold_key = kNoId;  // gangs
+    Amounts aggregate;  // its min_unit is that of its fit
     FitId fit = kNoId;
-    FitId fold_fit = kNoId;  // gangs
-    KeyId gang_key = kNoId;  // gangs: told apart from others of its key
-    bool folded = false;     // gangs: in the normalised list
-    uint32_t need = kNoId;   // plain: its place in ClusterDemand::needs
+    uint32_t need = kNoId;          // plain: its place in ClusterDemand::needs
+    StampId stamp = kNoStamp;       // if it has no group
+    StampId fold_stamp = kNoStamp;  // gangs
+    KeyId fold_key = kNoId;         // gangs
+    FitId fold_fit = kNoId;         // gangs
+    KeyId gang_key = kNoId;         // gangs: told apart from others of its key
+    uint32_t next = kNoId;          // gangs that are folded: the next row of the same fold
+    bool folded = false;            // gangs: in the normalised list
   };
   struct ClusterDemand {
     std::vector<Row> rows;
     std::vector<uint64_t> digests;  // of rows
     std::vector<NeedRow> needs;     // normalised, in order
-    std::vector<std::pair<KeyId, KeyId>> now_called;
-    bool changed = true;  // needs must be made anew
+    bool changed = true;            // needs must be made anew
     bool has_equal_rows = false;
     bool has_gangs = false;
     uint64_t listed = 0;
@@ -125,6 +125,7 @@ class Demand {
   };
   struct Listing {
     uint32_t rows = 0;
+    bool is_gone = false;  // in gone_
     int64_t arrival = 0;
   };
 
@@ -138,7 +139,7 @@ class Demand {
 
   ProfileId ProfileOf(const model::Profile& profile);
   ProfileId Learn(const model::Profile& profile);
-  KeyId FoldKeyOf(ClusterId cluster, ProfileId folded, const Amounts& aggregate);
+  const std::string& FoldNameOf(const Amounts& aggregate);
   Row Read(ClusterId cluster, const model::Need& from);
   bool IsAmountOnly(const Row& row, const model::Need& from, bool stamped) const;
   void Reread(Row& row, const model::Need& from);
@@ -149,6 +150,11 @@ class Demand {
   bool FoldingStays(ClusterId cluster);
   void Normalise(ClusterId cluster);
   NeedRow Plain(ClusterId cluster, const Row& row, uint32_t position);
+  void DraftGang(ClusterId cluster, std::vector<Row>& rows, uint32_t position);
+  StampId StampOf(ProfileId profile, const std::string& group);
+  void SortDrafts();
+  void MergeSorted();
+  void NumberNeeds();
   bool IsAssembled(KeyId key, FitId fit, const Amounts& aggregate);
   bool HasHost(ClusterId cluster, FitId fit);
   bool FreeHost(FitId fit);
@@ -160,22 +166,29 @@ class Demand {
     ClusterId cluster = kNoId;
     uint32_t cluster_rank = 0;
     uint32_t profile_rank = 0;
+    KeyId key = kNoId;
+    uint32_t gang = kNoId;
     NeedRow* need = nullptr;
   };
   SortKey SortKeyOf(NeedRow& need) const;
-  bool OrderLess(const SortKey& a, const SortKey& b) const;
   bool SameKeyLess(const NeedRow& a, const NeedRow& b) const;
   Listing& ListingOf(KeyId key);
+  void Unlist(KeyId key);
+  void ForgetKeys();
 
   Inventory& inventory_;
   std::vector<ClusterDemand> clusters_;
   std::vector<ProfileInfo> infos_;  // by ProfileId; filter == kNoId: not known yet
   std::vector<Listing> listings_;   // by KeyId
+  struct Gone {
+    KeyId key = kNoId;
+    uint64_t look = 0;  // again in this cycle
+  };
+  std::vector<Gone> gone_;  // keys that are no longer listed
+  uint64_t cycle_ = 0;
   std::vector<NeedRow*> order_;
   std::vector<KeyId> keys_;
-  std::vector<SortKey> sorted_;     // parallel to order_
-  std::vector<SortKey> sort_keys_;  // scratch
-  std::vector<NeedRow> moved_;      // scratch
+  std::vector<SortKey> sorted_;  // parallel to order_
   // Profiles by the address of what they share: a decoder gives equal rows one profile. Known to be the same while the
   // roll-up is read that showed it, or if it is the one that is kept.
   struct Seen {
@@ -186,14 +199,22 @@ class Demand {
   };
   std::array<Seen, 256> profiles_seen_;
   uint64_t rollups_ = 0;
-  struct FoldSeen {
-    uint64_t rollup = 0;
+  // What follows from these three in whatever cluster, of rows read lately: rows are many and their kinds few.
+  struct Terms {
     ProfileId profile = kNoId;
     Amounts aggregate;
-    KeyId key = kNoId;
+    Amounts min_unit;
+    FitId fit = kNoId;
+    StampId stamp = kNoStamp;  // without a group
+    FitId fold_fit = kNoId;    // gangs, as all that follows
+    StampId fold_stamp = kNoStamp;
+    const std::string* fold_name = nullptr;
+    uint64_t rollup = 0;  // the one that showed it last
+    KeyId fold_key = kNoId;
   };
-  std::array<FoldSeen, 64> folds_seen_;                      // the same for folds
-  std::vector<std::pair<Amounts, std::string>> fold_names_;  // by what is folded
+  Terms& TermsOf(ProfileId profile, const Amounts& aggregate, const Amounts& min_unit);
+  std::vector<Terms> terms_ = std::vector<Terms>(256);
+  std::deque<std::pair<Amounts, std::string>> fold_names_;  // by what is folded
   Lookup fold_name_lookup_;
   std::vector<ClusterId> anew_;
   std::vector<uint8_t> is_anew_;
@@ -213,9 +234,22 @@ class Demand {
   size_t ranked_profiles_ = 0;
   std::vector<KeyNotes> notes_;  // by KeyId
   uint64_t normalisations_ = 0;
-  std::vector<NeedRow> before_;  // scratch
+  std::vector<std::unique_ptr<Habit>> spare_habits_;  // of needs that are gone
   int64_t latest_ = 0;
   uint64_t fits_version_ = 0;
+
+  // Scratch, so that a steady cycle allocates nothing.
+  std::vector<Row> fresh_;
+  std::vector<uint32_t> where_;
+  std::vector<NeedRow> drafts_;  // of the cluster that is normalised
+  std::vector<NeedRow> before_;  // its list before
+  std::vector<SortKey> draft_keys_;
+  std::vector<SortKey> fresh_keys_;  // of clusters that were normalised
+  std::vector<SortKey> merged_;
+  std::vector<size_t> run_ends_;
+  std::vector<std::pair<uint32_t, Amounts>> missing_;
+  Stamp stamp_;
+  std::string name_;
 };
 
 }  // namespace muster::engine::fast

@@ -43,8 +43,7 @@ NeedVerdict Cycle::VerdictOf(NeedId n) {
   verdict.need.aggregate = catalogue().Sparse(row.aggregate);
   verdict.need.min_unit = catalogue().Sparse(fit(n).min_unit);
   verdict.need.arrival = WallTime(WallTime::duration(row.arrival));
-  verdict.rows.push_back(row.row);
-  verdict.rows.insert(verdict.rows.end(), row.more_rows.begin(), row.more_rows.end());
+  verdict.rows = demand_.RowsOf(row);
   verdict.satisfied = IsZero(outcome.shortage, dims());
   verdict.residual = catalogue().Sparse(outcome.shortage);
   verdict.credited = outcome.credited;

@@ -177,11 +177,10 @@ bool Planner::CreditOwnGang(NeedId n, Plan& plan) {
   const KeyState& key = inventory_.key_state(need(n).key);
   if (explain_ || key.has_pledges || key.has_creating) return false;
   if (MemoryOf(need(n).key).hopeless > 0) return false;
-  const std::vector<GroupId>& groups = OwnGroups(n);
   uint32_t domain = kNoId;
   Amounts rest = need(n).aggregate;
-  for (const GroupId g : groups) {
-    if (sight_.Remaining(g) == 0) continue;
+  for (const GroupId g : inventory_.key(need(n).key).own) {
+    if (sight_.Remaining(g) == 0 || !fit(n).Has(inventory_.group(g).cls)) continue;
     const uint32_t here = DomainOf(fit(n), inventory_.group(g).cls);
     if (domain != kNoId && here != domain) return false;
     domain = here;

@@ -37,6 +37,13 @@ uint64_t StampHash(const Stamp& stamp) {
   return hasher.value();
 }
 
+uint64_t KeyHash(ClusterId cluster, ProfileId profile, std::string_view group) {
+  Hasher hasher;
+  hasher.Add((uint64_t{cluster} << 32) | profile);
+  hasher.Add(group);
+  return hasher.value();
+}
+
 }  // namespace
 
 MachineDigest DigestOf(const model::Machine& machine) {
@@ -75,7 +82,8 @@ const std::vector<ClusterId>& Inventory::ClustersByName() {
   for (auto id = static_cast<ClusterId>(clusters_by_name_.size()); id < clusters_.size(); ++id) {
     clusters_by_name_.push_back(id);
   }
-  std::ranges::sort(clusters_by_name_, {}, [&](ClusterId id) -> const std::string& { return clusters_[id].name; });
+  const auto name = [&](ClusterId id) -> const std::string& { return clusters_[id].name; };
+  if (!std::ranges::is_sorted(clusters_by_name_, {}, name)) std::ranges::sort(clusters_by_name_, {}, name);
   cluster_rank_.resize(clusters_.size());
   for (uint32_t i = 0; i < clusters_by_name_.size(); ++i) cluster_rank_[clusters_by_name_[i]] = i;
   return clusters_by_name_;
@@ -101,18 +109,36 @@ void Inventory::RankProfiles() {
 }
 
 KeyId Inventory::KeyOf(ClusterId cluster, ProfileId profile, std::string_view group) {
-  Hasher hasher;
-  hasher.Add((uint64_t{cluster} << 32) | profile);
-  hasher.Add(group);
-  const KeyId known = key_lookup_.Find(hasher.value(), [&](uint32_t i) {
+  const uint64_t hash = KeyHash(cluster, profile, group);
+  const KeyId known = key_lookup_.Find(hash, [&](uint32_t i) {
     return keys_[i].cluster == cluster && keys_[i].profile == profile && keys_[i].group == group;
   });
   if (known != kNoId) return known;
-  const auto id = static_cast<KeyId>(keys_.size());
-  keys_.push_back({.cluster = cluster, .profile = profile, .group = std::string(group)});
-  key_states_.emplace_back();
-  key_lookup_.Insert(hasher.value(), id);
+  auto id = static_cast<KeyId>(keys_.size());
+  if (spare_keys_.empty()) {
+    keys_.Add();
+    key_states_.emplace_back();
+  } else {
+    id = spare_keys_.back();
+    spare_keys_.pop_back();
+    key_states_[id] = {};
+  }
+  Key& key = keys_[id];
+  key.cluster = cluster;
+  key.profile = profile;
+  key.group = group;
+  key_lookup_.Insert(hash, id);
   return id;
+}
+
+bool Inventory::IsBare(KeyId id) const {
+  const Key& key = keys_[id];
+  return (key.own.empty() && key.creating.empty() && !key.has_pledges()) || MUTANT("fast.key_in_use");
+}
+
+void Inventory::Forget(KeyId id) {
+  key_lookup_.Erase(KeyHash(keys_[id].cluster, keys_[id].profile, keys_[id].group), id);
+  spare_keys_.push_back(id);
 }
 
 KeyId Inventory::KeyOf(const NeedKey& key) {
@@ -619,7 +645,6 @@ void Inventory::Tidy() {
     std::ranges::sort(key.creating, {}, [&](GroupId g) { return std::tuple(catalogue_.cls(groups_[g].cls).price, g); });
     key.is_dirty = false;
     KeyState& state = key_states_[id];
-    ++state.own_version;
     state.may_settle = false;
     state.has_pledges = key.has_pledges();
     state.has_own = !key.own.empty() || !key.creating.empty();
@@ -776,6 +801,7 @@ void Inventory::Restamp(GroupId id, StampId stamp) {
   group_lookup_.Erase(HashOf(g.terms()), id);
   std::erase(keys_[g.owner].own, id);
   g.split_changes = 0xffffffff;
+  g.settled = 0;
   g.stamp = stamp;
   group_lookup_.Insert(HashOf(g.terms()), id);
   g.owner = KeyOf(g.cluster, stamps_[stamp].profile, stamps_[stamp].group);

@@ -8,7 +8,6 @@
 // Changes are noted at once and take effect in BeginCycle: several between two cycles count as one.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "base/probe.h"
+#include "engine/fast/blocks.h"
 #include "engine/fast/catalogue.h"
 #include "engine/fast/id_set.h"
 #include "engine/fast/id_texts.h"
@@ -61,10 +61,9 @@ struct Key {  // (cluster, fingerprint, group): whom machines, pledges and parki
 
 // What is read of a key for every need in every cycle, kept apart from its row.
 struct KeyState {
-  uint32_t own_version = 1;  // counts changes of Key::own
-  uint32_t opened = 0;       // the cycle in which somebody first looked into one of these groups
-  uint32_t settled = 0;      // the cycle in which its need took what it took before (Group::settled)
-  bool may_settle = false;   // its need, its groups and their machines are as they were when it took that
+  uint32_t opened = 0;      // the cycle in which somebody first looked into one of these groups
+  uint32_t settled = 0;     // the cycle in which its need took what it took before (Group::settled)
+  bool may_settle = false;  // its need, its groups and their machines are as they were when it took that
   bool has_pledges = false;
   bool has_own = false;  // bound or Creating
   bool has_creating = false;
@@ -159,6 +158,10 @@ class Inventory {
   const KeyState& key_state(KeyId id) const { return key_states_[id]; }
   NeedKey NameOf(KeyId id) const;
   size_t keys() const { return keys_.size(); }
+  // Whether no machine is its own, made for it or pledged to it: as of BeginCycle.
+  bool IsBare(KeyId id) const;
+  // Nobody refers to the key any more: its row will be another's.
+  void Forget(KeyId id);
   StampId StampOf(Stamp stamp);
   const Stamp& stamp(StampId id) const { return stamps_[id]; }
 
@@ -300,9 +303,10 @@ class Inventory {
   std::vector<std::string> fingerprints_;
   std::vector<uint32_t> profile_rank_;
   Lookup fingerprint_lookup_;
-  std::deque<Key> keys_;  // rows are large: they stay where they are
+  Blocks<Key> keys_;  // rows are large
   std::vector<KeyState> key_states_;
   Lookup key_lookup_;
+  std::vector<KeyId> spare_keys_;
   std::vector<Stamp> stamps_;
   Lookup stamp_lookup_;
   uint64_t last_digest_ = 0;  // of what was decoded last

@@ -38,6 +38,7 @@ std::span<const GroupId> Cycle::Candidates(ClusterId c) {
 
 void Cycle::Reclaim() {
   for (const NeedId n : served_) {
+    if (!inventory_.key_state(need(n).key).has_own) continue;
     const std::vector<GroupId>& own = inventory_.key(need(n).key).own;  // also what it cannot use any more
     std::vector<GroupId>& again = surplus_[need(n).cluster].again;
     again.insert(again.end(), own.begin(), own.end());

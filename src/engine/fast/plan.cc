@@ -66,26 +66,18 @@ void Planner::Whole(NeedId n, Plan& plan) {
   }
 }
 
-const std::vector<GroupId>& Planner::OwnGroups(NeedId n) const {
-  NeedRow& row = *demand_.order()[n];
-  if (row.own_version == inventory_.key_state(row.key).own_version && row.own_fit == row.fit) return row.own;
-  row.own_version = inventory_.key_state(row.key).own_version;
-  row.own_fit = row.fit;
-  row.own.clear();
-  for (const GroupId g : inventory_.key(row.key).own) {
-    if (fit(n).Has(inventory_.group(g).cls)) row.own.push_back(g);
-  }
-  return row.own;
-}
-
 bool Planner::OwnLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const {
   lane.clear();
   bool whole = true;
-  for (const GroupId g : OwnGroups(n)) {
+  if (!inventory_.key_state(need(n).key).has_own) return whole;
+  const Fit& classes = fit(n);
+  for (const GroupId g : inventory_.key(need(n).key).own) {
+    const Group& group = inventory_.group(g);
+    if (!classes.Has(group.cls)) continue;
     const uint32_t remaining = sight_.Remaining(g);
-    whole = whole && remaining == inventory_.group(g).size;
+    whole = whole && remaining == group.size;
     if (remaining == 0) continue;
-    if (domain == kNoId || DomainOf(fit(n), inventory_.group(g).cls) == domain) lane.push_back(g);
+    if (domain == kNoId || DomainOf(classes, group.cls) == domain) lane.push_back(g);
   }
   return whole;
 }

@@ -105,8 +105,6 @@ class Planner {
 
   // Free groups the need may acquire from, those pledged to it left out; at a reserved cost those pledged to others.
   void Offerers(NeedId n, model::MachineState state, uint32_t domain, std::vector<Offerer>& out) const;
-  // All of its own groups that it can use, claimed or not.
-  const std::vector<GroupId>& OwnGroups(NeedId n) const;
   NeedMemory MemoryOf(KeyId key) const { return key < need_memory_.size() ? need_memory_[key] : NeedMemory{}; }
 
  private:
@@ -115,7 +113,8 @@ class Planner {
     std::vector<PoolKind> kinds;
     std::vector<Stretch> stretches;
     bool mixed = false;
-    std::vector<std::unique_ptr<Tied>> tied;  // of `kinds`
+    std::vector<std::unique_ptr<Tied>> tied;  // of `kinds`, and spare ones
+    uint64_t filling = 0;                     // KeptPools::filling it is of
   };
   struct DomainSupply {  // what one domain has for a gang
     uint32_t domain = kNoId;
@@ -215,7 +214,8 @@ class Planner {
   struct KeptPools {
     uint64_t version = 0;
     size_t classes = 0;
-    std::vector<std::unique_ptr<Pool>> pools;  // of all domains, then by domain; made when asked for
+    uint64_t filling = 0;                      // counts changes of the two
+    std::vector<std::unique_ptr<Pool>> pools;  // of all domains, then by domain; filled when asked for
   };
   std::unordered_map<uint64_t, KeptPools> pools_;  // by (fit, state, bucket); never iterated
 

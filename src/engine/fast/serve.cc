@@ -173,9 +173,11 @@ void Cycle::KeepSettled(NeedRow& row, std::span<const Take> takes) {
   if (row.habit == nullptr) row.habit = std::make_unique<Habit>();
   Habit& habit = *row.habit;
   habit.in_order = true;
-  for (const GroupId g : row.own) {
+  const Fit& classes = catalogue().fit_as_is(row.fit);
+  for (const GroupId g : inventory_.key(row.key).own) {
     Group& group = inventory_.group(g);
     group.settled = 0;
+    if (!classes.Has(group.cls)) continue;
     for (size_t d = 0; d < dims(); ++d) {
       if (row.aggregate[d] > 0 && inventory_.each(group)[d] == 0) habit.in_order = false;
     }
