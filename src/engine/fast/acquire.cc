@@ -55,7 +55,7 @@ void Planner::PledgedLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane)
 }
 
 void Planner::PlanAcquisition(NeedId n, Amounts& shortage, uint32_t domain, Acquisition& plan) {
-  if (!inventory_.key(need(n).key).idle.empty()) {
+  if (inventory_.key_state(need(n).key).has_pledges) {
     PledgedLane(n, domain, lane_);
     TakeLane(lane_, TiesInPool, shortage, plan.takes, &plan.machines);
     if (IsZero(shortage, dims())) return;
@@ -63,6 +63,13 @@ void Planner::PlanAcquisition(NeedId n, Amounts& shortage, uint32_t domain, Acqu
   const Amounts deficit = shortage;
   Pool idle_scratch;
   Pool& idle = PoolFor(n, MachineState::kIdle, domain, deficit, idle_scratch);
+  // What most needs come to.
+  if (const auto one = CoverOfOneKind(idle.kinds, idle.mixed, true, deficit, dims()); one && one->second > 0) {
+    const auto& [kind, count] = *one;
+    Subtract(shortage, *idle.kinds[kind].each, count, dims());
+    if (IsZero(shortage, dims())) return NameKind(idle.kinds[kind], count, plan.machines, &plan.takes);
+    shortage = deficit;
+  }
   const CoverPool idle_view = View(idle, true);
   Counts of_idle = BestCover(idle_view, deficit, dims());
   for (const auto& [k, count] : of_idle) Subtract(shortage, *idle.kinds[k].each, count, dims());
@@ -128,13 +135,17 @@ void Planner::FillPool(std::vector<Offerer>& offerers, Pool& pool) const {
     const PoolKind y = KindOf(b);
     return KindLess(x, y) || (!KindLess(y, x) && a.group < b.group);
   });
+  pool.kinds.clear();
   for (const Offerer& offerer : offerers) {
     const PoolKind kind = KindOf(offerer);
     if (pool.kinds.empty() || KindLess(pool.kinds.back(), kind)) {
+      if (pool.tied.size() == pool.kinds.size()) pool.tied.push_back(std::make_unique<Tied>());
+      Tied& tied = *pool.tied[pool.kinds.size()];
+      tied.Clear();
       pool.kinds.push_back(kind);
-      pool.kinds.back().tied = pool.tied.emplace_back(std::make_unique<Tied>()).get();
+      pool.kinds.back().tied = &tied;
     }
-    pool.tied.back()->groups.push_back(offerer.group);
+    pool.kinds.back().tied->groups.push_back(offerer.group);
   }
   pool.mixed = std::ranges::adjacent_find(pool.kinds, TieInPool) != pool.kinds.end();
 }
@@ -149,17 +160,19 @@ Planner::Pool& Planner::FreePool(NeedId n, MachineState state, uint32_t domain) 
   if (kept.version != inventory_.supply_version() || (kept.classes != classes && !MUTANT("fast.stale_pool_domains"))) {
     kept.version = inventory_.supply_version();
     kept.classes = classes;
-    kept.pools.clear();
+    ++kept.filling;
   }
   const size_t at = domain == kNoId ? 0 : domain + 1;
   if (kept.pools.size() <= at) kept.pools.resize(at + 1);
-  if (kept.pools[at] == nullptr) {
-    kept.pools[at] = std::make_unique<Pool>();
+  if (kept.pools[at] == nullptr) kept.pools[at] = std::make_unique<Pool>();
+  Pool& pool = *kept.pools[at];
+  if (pool.filling != kept.filling) {
+    pool.filling = kept.filling;
     offerers_.clear();
     FreeOfferers(n, state, domain, offerers_);
-    FillPool(offerers_, *kept.pools[at]);
+    FillPool(offerers_, pool);
   }
-  return *kept.pools[at];
+  return pool;
 }
 
 // The pool with what is left of it now. Of a kind no more is counted than anybody could use, and one.

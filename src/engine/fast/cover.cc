@@ -402,16 +402,14 @@ class CoverSearch {
 
 }  // namespace
 
-namespace {
-
-// The two cases that most needs are, without any memory: one useful kind, or every useful machine covers all of it.
-std::optional<Counts> SimpleCover(const CoverPool& pool, const Amounts& deficit, size_t n) {
+std::optional<std::pair<uint32_t, int64_t>> CoverOfOneKind(std::span<const PoolKind> kinds, bool mixed, bool idle,
+                                                           const Amounts& deficit, size_t n) {
   uint32_t best = kNoId;
   Wide best_waste = 0;
   size_t useful = 0;
   bool each_covers = true;
-  for (uint32_t k = 0; k < pool.kinds.size(); ++k) {
-    const PoolKind& kind = pool.kinds[k];
+  for (uint32_t k = 0; k < kinds.size(); ++k) {
+    const PoolKind& kind = kinds[k];
     if (kind.available == 0 || !IsUseful(*kind.each, deficit, n)) continue;
     ++useful;
     each_covers = each_covers && Covers(*kind.each, deficit, n);
@@ -421,12 +419,12 @@ std::optional<Counts> SimpleCover(const CoverPool& pool, const Amounts& deficit,
       continue;
     }
     // Kinds are in pool order, and only the first eight are looked at: a later one must waste less at the same cost.
-    if (useful > kBestKinds || kind.cost != pool.kinds[best].cost) continue;
-    if (pool.mixed || !pool.idle) return std::nullopt;
+    if (useful > kBestKinds || kind.cost != kinds[best].cost) continue;
+    if (mixed || !idle) return std::nullopt;
     const auto waste = [&](uint32_t of) {
       Wide sum = 0;
       for (size_t d = 0; d < n; ++d) {
-        if (deficit[d] != 0) sum += Ratio((*pool.kinds[of].each)[d] - deficit[d], deficit[d]);
+        if (deficit[d] != 0) sum += Ratio((*kinds[of].each)[d] - deficit[d], deficit[d]);
       }
       return sum;
     };
@@ -436,15 +434,15 @@ std::optional<Counts> SimpleCover(const CoverPool& pool, const Amounts& deficit,
     best = k;
     best_waste = other;
   }
-  if (useful == 0) return Counts{};
-  if (useful > 1) return Counts{{best, 1}};
-  return Counts{{best, std::min(pool.kinds[best].available, UsefulCount(*pool.kinds[best].each, deficit, n))}};
+  if (useful == 0) return {{0, 0}};
+  if (useful > 1) return {{best, 1}};
+  return {{best, std::min(kinds[best].available, UsefulCount(*kinds[best].each, deficit, n))}};
 }
 
-}  // namespace
-
 Counts BestCover(const CoverPool& pool, const Amounts& deficit, size_t dimensions) {
-  if (auto simple = SimpleCover(pool, deficit, dimensions)) return *simple;
+  if (const auto one = CoverOfOneKind(pool.kinds, pool.mixed, pool.idle, deficit, dimensions)) {
+    return one->second == 0 ? Counts{} : Counts{*one};
+  }
   return CoverSearch(pool, deficit, dimensions).Best();
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -45,6 +46,11 @@ struct CoverPool {
   // The labels of the first `count` machines of a kind, ascending: read when two covers differ in nothing else.
   std::function<std::vector<uint64_t>(uint32_t kind, int64_t count)> labels;
 };
+
+// The two cases that most needs are, without any memory: one useful kind, or every useful machine covers all of it. How
+// many of which kind, the count zero if nothing is useful; nothing: it is neither case.
+std::optional<std::pair<uint32_t, int64_t>> CoverOfOneKind(std::span<const PoolKind> kinds, bool mixed, bool idle,
+                                                           const Amounts& deficit, size_t dimensions);
 
 // The best cover of `deficit` that the pool offers; empty if nothing in it is useful.
 Counts BestCover(const CoverPool& pool, const Amounts& deficit, size_t dimensions);

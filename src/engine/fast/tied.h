@@ -16,6 +16,10 @@ class Tied {
  public:
   std::vector<GroupId> groups;
 
+  void Clear() {
+    groups.clear();
+    view_ = 0;
+  }
   // The group whose turn it is; there must be one.
   GroupId First(Sight& sight) {
     Renew(sight);
