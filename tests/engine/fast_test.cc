@@ -102,5 +102,20 @@ TEST(FastEngine, Settles) {
   fmt::print("longest run {}\n", longest);
 }
 
+// Gangs come and go under new names all the time.
+TEST(FastEngine, UsesTheKeysOfGangsThatAreGoneAgain) {
+  fast::Follower follower{Policy{}};
+  model::ProfileParts parts;
+  parts.requirements.push_back({.key = "rack", .op = model::Operator::kSame});
+  World world{.clusters = {{"a", {}}}};
+  world.needs.push_back({.cluster = "a", .profile = model::Profile(parts), .aggregate = {{"cpu", 1000}}});
+  for (int cycle = 0; cycle < 100; ++cycle) {
+    world.needs[0].group = fmt::format("gang-{}", cycle);
+    follower.Show(world);
+    follower.Decide(MonoTime(std::chrono::seconds(3600 + cycle)));
+  }
+  EXPECT_LE(follower.engine().inventory().keys(), 5u);
+}
+
 }  // namespace
 }  // namespace muster::engine
