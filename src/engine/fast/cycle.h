@@ -181,11 +181,13 @@ class Cycle {
     ClaimRow claim;  // which of them: those one need claimed, or what is left
     ActionKind kind = ActionKind::kPreempt;
     model::Reason reason = model::Reason::kPreempt;
-    int64_t gap = 0;
+    int32_t grace_seconds = 0;
+    const Amounts* each = nullptr;
     Wide score = 0;
     uint32_t tie = 0;  // runs with the same number go by id together
     // What is left of it.
-    IdSet::Cursor cursor;
+    IdSet::Cursor passed;  // at the head
+    IdSet::Cursor cursor;  // behind it
     uint32_t left = 0;
     MachineId head = kNoMachine;  // kNoMachine with left > 0: not looked up yet
   };
@@ -207,11 +209,16 @@ class Cycle {
   uint32_t OffersFor(NeedId n);
   void FillOffers(NeedId n, Offers& offers);
   MachineId HeadOf(OfferRun& run);
-  std::vector<Offer> Choose(NeedId n, Offers& offers, Amounts& residual, SpreadCounts* counts);
-  std::vector<Offer> PruneOffers(NeedId n, const Offers& offers, std::vector<Offer> chosen, const Amounts& wanted,
-                                 SpreadCounts* counts);
-  bool IsTaken(MachineId m) const { return m < taken_.size() && taken_[m] == inventory_.cycle(); }
-  void MarkTaken(MachineId m);
+  bool MayTake(NeedId n, OfferRun& run);
+  bool IsLimited(const OfferRun& run) const;
+  void TakeHead(Offers& offers, uint32_t run);
+  void GiveBack(const Offers& offers, const Offer& offer);
+  void Choose(NeedId n, Offers& offers, Amounts& residual);
+  void ChooseSpread(NeedId n, Offers& offers, Amounts& residual, SpreadCounts& counts);
+  void PruneOffers(NeedId n, const Offers& offers, const Amounts& wanted, SpreadCounts* counts);
+  void Commit(NeedId n, const Offers& offers);
+  void PassTaken();
+  bool IsTaken(MachineId m) const { return taken_in_ == inventory_.cycle() && taken_[m]; }
 
   // phase3.cc
   // What a cluster's bound groups were like when phase 3 last looked: while nothing but needs that did not settle can
@@ -262,7 +269,8 @@ class Cycle {
   std::vector<GroupId> found_;                  // scratch
   std::vector<GroupId> ended_;                  // pledged groups whose pledge ended in this cycle
   std::unordered_map<MachineId, NeedId> held_;  // phase 2: pledged machines single needs count on; never iterated
-  std::vector<uint32_t> taken_;                 // by machine: the cycle in which phase 2 took it
+  std::vector<bool> taken_;                     // by machine: phase 2 took it
+  uint32_t taken_in_ = 0;                       // the cycle for which it holds
   struct Waiting {
     MonoTime until;  // the end of the hold it had when it came
     Inventory::Resting resting;
@@ -282,6 +290,7 @@ class Cycle {
   IdMerge merge_;
   std::vector<Offerer> offerers_;
   std::vector<Offered> offered_;
+  std::vector<Offer> chosen_;
 
   // Speculation.
   BrokerStats stats_;

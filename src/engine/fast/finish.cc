@@ -6,11 +6,17 @@
 
 namespace muster::engine::fast {
 
+using model::Reason;
+
 void Cycle::Finish() {
   for (const FastAction& action : actions_) {
     if (action.need == kNoId) continue;
-    inventory_.SetPledge(action.machine, need(action.need).key);
-    if (action.kind == ActionKind::kBootstrap) inventory_.SetStamp(action.machine, need(action.need).stamp);
+    const MachineId m = action.machine;
+    inventory_.SetPledge(m, need(action.need).key);
+    if (action.kind == ActionKind::kBootstrap) inventory_.SetStamp(m, need(action.need).stamp);
+    // Surplus: its clock starts like that of the rest (KeepClocks), as long as its row is at hand.
+    const bool surplus = action.reason == Reason::kPreemptSurplus || action.reason == Reason::kReclaimForNeed;
+    if (surplus && !inventory_.since(m)) inventory_.SetSince(m, now_);
   }
   for (const GroupId g : ended_) {
     IdSet::Cursor cursor = inventory_.FirstUnclaimed(g);
@@ -39,8 +45,9 @@ void Cycle::KeepClocks(GroupId g) {
   if (unclaimed == 0 && !group.has_clocks) return;
   const uint32_t claimed = group.size - unclaimed;
   if (group.clock_changes == group.changes && group.clock_claimed == claimed) return;
-  IdSet::Cursor cursor = group.members.Begin();
-  uint32_t at = 0;
+  // Where no clock ran, those of what phase 2 took have just been started, and there are none to be stopped.
+  IdSet::Cursor cursor = group.has_clocks ? group.members.Begin() : inventory_.FirstUnclaimed(g);
+  uint32_t at = group.has_clocks ? 0 : claimed;
   group.oldest_clock = now_.time_since_epoch().count();
   for (MachineId m = inventory_.Next(g, cursor); m != kNoMachine; m = inventory_.Next(g, cursor), ++at) {
     if (at < claimed) {
@@ -67,7 +74,7 @@ void Cycle::KeepStamps() {
       }
       if (MUTANT("fast.part_unstamped")) continue;
       IdSet::Cursor cursor = inventory_.group(claim.group).members.Begin();
-      for (uint32_t i = 0; i < claim.first; ++i) inventory_.Next(claim.group, cursor);
+      inventory_.Skip(claim.group, cursor, claim.first);
       for (uint32_t i = 0; i < claim.count; ++i) inventory_.SetStamp(inventory_.Next(claim.group, cursor), stamp);
     }
   }

@@ -9,6 +9,20 @@
 
 namespace muster::engine::fast {
 
+// Brings a heap in order again whose first element was made larger.
+template <class T, class After>
+void SinkFirst(std::vector<T>& heap, const After& after) {
+  const T moved = heap.front();
+  size_t at = 0;
+  for (size_t child = 1; child < heap.size(); child = 2 * at + 1) {
+    if (child + 1 < heap.size() && after(heap[child], heap[child + 1])) ++child;
+    if (!after(moved, heap[child])) break;
+    heap[at] = heap[child];
+    at = child;
+  }
+  heap[at] = moved;
+}
+
 class IdMerge {
  public:
   explicit IdMerge(Sight& sight) : sight_(sight) {}
@@ -20,7 +34,9 @@ class IdMerge {
   // Groups are numbered in the order they are added. The first machine, if there is one.
   MachineId Add(GroupId group) {
     Head head{.cursor = sight_.FirstUnclaimed(group), .group = group, .source = sources_++};
-    Load(head);
+    if (!Load(head)) return kNoMachine;
+    heads_.push_back(head);
+    std::ranges::push_heap(heads_, After);
     return head.machine;
   }
 
@@ -29,9 +45,11 @@ class IdMerge {
   uint32_t source() const { return heads_.front().source; }
 
   void Step() {
-    Head head = heads_.front();
-    DropSource();
-    Load(head);
+    if (Load(heads_.front())) {
+      SinkFirst(heads_, After);
+    } else {
+      DropSource();
+    }
   }
   // Leaves out what is left of the group whose turn it is.
   void DropSource() {
@@ -51,12 +69,12 @@ class IdMerge {
     return MUTANT("fast.merge_order") ? a.source > b.source : a.label > b.label;
   }
 
-  void Load(Head& head) {
+  // False: there is no machine left.
+  bool Load(Head& head) {
     head.machine = sight_.Next(head.group, head.cursor);
-    if (head.machine == kNoMachine) return;
+    if (head.machine == kNoMachine) return false;
     head.label = sight_.inventory().label(head.machine);
-    heads_.push_back(head);
-    std::ranges::push_heap(heads_, After);
+    return true;
   }
 
   Sight& sight_;

@@ -81,13 +81,23 @@ class IdSet {
   // The machine at the cursor, which moves on; kNoMachine at the end.
   template <class Lives>
   MachineId Next(Cursor& cursor, const std::vector<uint64_t>& labels, const Lives& lives) const {
-    while (cursor.main < main_ && !lives(main()[cursor.main])) ++cursor.main;
+    while (!IsGapless() && cursor.main < main_ && !lives(main()[cursor.main])) ++cursor.main;
     const bool has_main = cursor.main < main_;
     const bool has_late = cursor.late < late_;
     if (has_late &&
         (!has_main || (labels[late()[cursor.late]] < labels[main()[cursor.main]] && !MUTANT("fast.late_last"))))
       return late()[cursor.late++];
     return has_main ? main()[cursor.main++] : kNoMachine;
+  }
+
+  // Moves the cursor over `count` machines, or to the end.
+  template <class Lives>
+  void Skip(Cursor& cursor, uint32_t count, const std::vector<uint64_t>& labels, const Lives& lives) const {
+    if (IsGapless() && late_ == 0) {
+      cursor.main = std::min(main_, cursor.main + count);
+      return;
+    }
+    for (; count > 0; --count) Next(cursor, labels, lives);
   }
 
   void Clear() { *this = {}; }
@@ -108,6 +118,8 @@ class IdSet {
   std::span<MachineId> late() const {                                         // sorted; no gaps
     return {block_.get() + kIds + capacity() - late_, late_};
   }
+
+  bool IsGapless() const { return main_ - Begin().main + late_ == size(); }
 
   static IdSet WithRoomFor(uint32_t machines) {
     IdSet set;

@@ -312,6 +312,17 @@ MachineMemory Inventory::MemoryOf(MachineId m, bool without_given) const {
   return memory;
 }
 
+std::vector<MachineId> Inventory::TakeRemembered() {
+  for (const GroupId id : restamped_) {
+    groups_[id].restamped = false;
+    IdSet::Cursor cursor = groups_[id].members.Begin();
+    for (MachineId m = Next(id, cursor); m != kNoMachine; m = Next(id, cursor)) MemoryChanged(m);
+  }
+  restamped_.clear();
+  for (const MachineId m : remembered_) rows_[m].flags = static_cast<uint8_t>(rows_[m].flags & ~kRemembered);
+  return std::exchange(remembered_, {});
+}
+
 void Inventory::SetSince(MachineId m, std::optional<MonoTime> since) {
   if (since || rows_[m].since_state != MachineState::kUnspecified) MemoryChanged(m);
   rows_[m].since_state = since ? rows_[m].state : MachineState::kUnspecified;
@@ -627,6 +638,7 @@ void Inventory::Tidy() {
     if (g.state == MachineState::kConfigured) std::erase_if(c.bound, is_it);
     if (g.state == MachineState::kIdle || g.state == MachineState::kSpeculative) std::erase_if(c.free, is_it);
     if (g.state == MachineState::kIdle && g.pledge != kNoId) std::erase_if(pledged_idle_, is_it);
+    if (g.restamped) std::erase(restamped_, id);
     g.cls = kNoId;
     gone.push_back(id);
   }
@@ -759,6 +771,10 @@ MachineId Inventory::Next(GroupId id, IdSet::Cursor& cursor) const {
   return groups_[id].members.Next(cursor, labels_, [&](MachineId m) { return group_[m] == id; });
 }
 
+void Inventory::Skip(GroupId id, IdSet::Cursor& cursor, uint32_t count) const {
+  groups_[id].members.Skip(cursor, count, labels_, [&](MachineId m) { return group_[m] == id; });
+}
+
 IdSet::Cursor Inventory::FirstUnclaimed(GroupId id) {
   Group& g = Open(id);
   if (g.cursor_cycle != cycle_) {
@@ -766,7 +782,10 @@ IdSet::Cursor Inventory::FirstUnclaimed(GroupId id) {
     g.cursor = g.members.Begin();
     g.cursor_at = 0;
   }
-  for (; g.cursor_at < g.claimed; ++g.cursor_at) Next(id, g.cursor);
+  if (g.cursor_at < g.claimed) {
+    Skip(id, g.cursor, g.claimed - g.cursor_at);
+    g.cursor_at = g.claimed;
+  }
   return g.cursor;
 }
 
@@ -791,12 +810,8 @@ void Inventory::Restamp(GroupId id, StampId stamp) {
         });
     return;
   }
-  g.members.Walk(
-      labels_, [&](MachineId m) { return group_[m] == id; },
-      [&](MachineId m) {
-        MemoryChanged(m);
-        return true;
-      });
+  if (!g.restamped) restamped_.push_back(id);
+  g.restamped = true;
   MarkDirty(g);
   group_lookup_.Erase(HashOf(g.terms()), id);
   std::erase(keys_[g.owner].own, id);

@@ -95,6 +95,7 @@ struct alignas(64) Group {
   model::MachineState state = model::MachineState::kUnspecified;
   bool pledge_ended = false;     // the pledge was ended in this cycle
   bool has_clocks = false;       // Configured: the unclaimed clock of some member may run
+  bool restamped = false;        // in Inventory::restamped_
   uint32_t size = 0;             // members
   uint32_t cycle = 0;            // for which the fields of a cycle are valid (Inventory::Open)
   uint32_t claimed = 0;          // in this cycle
@@ -120,7 +121,7 @@ struct alignas(64) Group {
   uint32_t clock_claimed = 0;
   int64_t oldest_clock = 0;  // of its unclaimed members
   IdSet members;
-  IdSet::Cursor cursor;       // at or before the first unclaimed machine
+  IdSet::Cursor cursor;       // at or before the first unclaimed machine (after phase 2, that was not taken either)
   uint32_t cursor_at = 0;     // its ordinal
   uint32_t cursor_cycle = 0;  // for which it is valid
 
@@ -202,10 +203,7 @@ class Inventory {
   // it was bound with, the idle clock).
   MachineMemory MemoryOf(MachineId m, bool without_given) const;
   // Machines whose memory may have changed since the last call; those that went are among them.
-  std::vector<MachineId> TakeRemembered() {
-    for (const MachineId m : remembered_) rows_[m].flags = static_cast<uint8_t>(rows_[m].flags & ~kRemembered);
-    return std::exchange(remembered_, {});
-  }
+  std::vector<MachineId> TakeRemembered();
 
   // --- groups
   Group& group(GroupId id) { return groups_[id]; }
@@ -238,6 +236,7 @@ class Inventory {
   // Walks a group's members by id, from the first unclaimed or from the first at all.
   IdSet::Cursor FirstUnclaimed(GroupId id);
   MachineId Next(GroupId id, IdSet::Cursor& cursor) const;
+  void Skip(GroupId id, IdSet::Cursor& cursor, uint32_t count) const;
   bool IsClaimed(MachineId m);
   // All of a bound group was claimed by one need: the stamp changes, the machines stay together.
   void Restamp(GroupId id, StampId stamp);
@@ -344,6 +343,7 @@ class Inventory {
   std::vector<ClusterId> dirty_clusters_;
   std::vector<KeyId> dirty_keys_;
   std::vector<GroupId> dirty_groups_;  // may have become empty
+  std::vector<GroupId> restamped_;     // the memory of all members changed; whoever left is in remembered_
   std::vector<KeyId> pledged_keys_;
   std::vector<GroupId> pledged_idle_;
   struct Keep {  // what decides the keep order

@@ -1,5 +1,6 @@
 // Phase 2: capacity for needs that are still short, from surplus and from victims.
 #include <algorithm>
+#include <functional>
 #include <tuple>
 
 #include "base/probe.h"
@@ -9,11 +10,6 @@ namespace muster::engine::fast {
 
 using model::MachineState;
 using model::Reason;
-
-void Cycle::MarkTaken(MachineId m) {
-  if (taken_.size() <= m) taken_.resize(inventory_.rows(), 0);
-  taken_[m] = inventory_.cycle();
-}
 
 SpreadCounts Cycle::CountClaims(NeedId n) {
   SpreadCounts counts(fit(n), catalogue().filter(fit(n).filter));
@@ -85,13 +81,15 @@ void Cycle::FillOffers(NeedId n, Offers& offers) {
   const int64_t priority = demand_.info(need(n).profile).profile.priority();
   const auto add = [&](GroupId g, const ClaimRow& claim, const Stamp& stamp, bool surplus) {
     const Class& c = catalogue().cls(inventory_.group(g).cls);
-    OfferRun run{.group = g, .claim = claim, .gap = priority - stamp.priority, .left = claim.count};
-    if (!surplus && run.gap <= 0) return;
+    const int64_t gap = priority - stamp.priority;
+    if (!surplus && gap <= 0) return;
+    OfferRun run{.group = g, .claim = claim, .each = &each(g), .left = claim.count};
     if (surplus) {
-      run.kind = run.gap > 0 ? ActionKind::kPreempt : ActionKind::kReclaim;
-      run.reason = run.gap > 0 ? Reason::kPreemptSurplus : Reason::kReclaimForNeed;
+      run.kind = gap > 0 ? ActionKind::kPreempt : ActionKind::kReclaim;
+      run.reason = gap > 0 ? Reason::kPreemptSurplus : Reason::kReclaimForNeed;
     }
-    run.score = VictimScore(policy_.victim_weights, run.gap, MeanDrainMillis(inventory_.drains()[c.drain]),
+    run.grace_seconds = static_cast<int32_t>((gap > 0 ? PreemptGrace(gap) : kReclaimGrace).count());
+    run.score = VictimScore(policy_.victim_weights, gap, MeanDrainMillis(inventory_.drains()[c.drain]),
                             stamp.interruption, stamp.reclamation);
     offers.runs.push_back(run);
   };
@@ -141,10 +139,13 @@ void Cycle::FillOffers(NeedId n, Offers& offers) {
 MachineId Cycle::HeadOf(OfferRun& run) {
   if (run.head == kNoMachine && run.left == run.claim.count) {
     run.cursor = inventory_.group(run.group).members.Begin();
-    for (uint32_t i = 0; i < run.claim.first; ++i) inventory_.Next(run.group, run.cursor);
+    inventory_.Skip(run.group, run.cursor, run.claim.first);
   }
   while (run.left > 0) {
-    if (run.head == kNoMachine) run.head = inventory_.Next(run.group, run.cursor);
+    if (run.head == kNoMachine) {
+      run.passed = run.cursor;
+      run.head = inventory_.Next(run.group, run.cursor);
+    }
     if (!IsTaken(run.head)) return run.head;
     run.head = kNoMachine;
     --run.left;
@@ -152,104 +153,124 @@ MachineId Cycle::HeadOf(OfferRun& run) {
   return kNoMachine;
 }
 
-std::vector<Cycle::Offer> Cycle::Choose(NeedId n, Offers& offers, Amounts& residual, SpreadCounts* counts) {
-  const Amounts wanted = residual;
-  const NeedRow& row = need(n);
-  const Fit& classes = fit(n);
-  std::vector<Offer> chosen;
-  std::vector<std::pair<ClusterId, int64_t>> reclaimed;  // by this need
-  const auto may_take = [&](OfferRun& run) {
-    const Group& group = inventory_.group(run.group);
-    if (run.left == 0 || group.cluster == row.cluster || !IsUseful(inventory_.each(group), residual, dims()))
-      return false;
-    if (row.is_gang && DomainOf(classes, group.cls) != gangs_[outcomes_[n].gang].domain) return false;
-    if (counts != nullptr && !counts->Allows(DomainOf(classes, group.cls))) return false;
-    if (run.kind == ActionKind::kReclaim) {
-      const auto used = std::ranges::find(reclaimed, group.cluster, &std::pair<ClusterId, int64_t>::first);
-      if (reclaims_left_[group.cluster] - (used == reclaimed.end() ? 0 : used->second) <= 0) return false;
+// Whether the need may take machines of the run at all, and there is one.
+bool Cycle::MayTake(NeedId n, OfferRun& run) {
+  const Group& group = inventory_.group(run.group);
+  if (run.left == 0 || group.cluster == need(n).cluster) return false;
+  if (need(n).is_gang && DomainOf(fit(n), group.cls) != gangs_[outcomes_[n].gang].domain) return false;
+  return !IsLimited(run) && HeadOf(run) != kNoMachine;
+}
+
+bool Cycle::IsLimited(const OfferRun& run) const {
+  return run.kind == ActionKind::kReclaim && reclaims_left_[inventory_.group(run.group).cluster] <= 0;
+}
+
+void Cycle::TakeHead(Offers& offers, uint32_t at) {
+  OfferRun& run = offers.runs[at];
+  if (taken_in_ != inventory_.cycle()) taken_.assign(inventory_.rows(), false);
+  taken_in_ = inventory_.cycle();
+  taken_[run.head] = true;
+  chosen_.push_back({.run = at, .machine = run.head});
+  if (run.kind == ActionKind::kReclaim && !MUTANT("fast.reclaims_uncounted"))
+    --reclaims_left_[inventory_.group(run.group).cluster];
+}
+
+void Cycle::GiveBack(const Offers& offers, const Offer& offer) {
+  const OfferRun& run = offers.runs[offer.run];
+  taken_[offer.machine] = false;
+  if (run.kind == ActionKind::kReclaim) ++reclaims_left_[inventory_.group(run.group).cluster];
+  if (MUTANT("fast.stale_offers")) return;
+  for (Offers& other : offers_) other.valid = false;  // their cursors have passed it
+}
+
+// Runs that tie go by id together. What is passed over once stays out of reach.
+void Cycle::Choose(NeedId n, Offers& offers, Amounts& residual) {
+  const auto later = [](const Offered& a, const Offered& b) { return a.label > b.label; };
+  std::vector<OfferRun>& runs = offers.runs;
+  for (uint32_t i = 0; i < runs.size() && !IsZero(residual, dims());) {
+    const uint32_t first = i;
+    bool equal = true;  // all machines have the same
+    offered_.clear();
+    for (; i < runs.size() && runs[i].tie == runs[first].tie; ++i) {
+      if (!MayTake(n, runs[i])) continue;
+      offered_.push_back({.label = inventory_.label(runs[i].head), .run = i});
+      equal = equal && runs[i].each == runs[offered_.front().run].each;
     }
-    return HeadOf(run) != kNoMachine;
-  };
-  const auto take = [&](OfferRun& run) {
-    const Group& group = inventory_.group(run.group);
-    MarkTaken(run.head);
-    chosen.push_back({.run = static_cast<uint32_t>(&run - offers.runs.data()), .machine = run.head});
-    if (run.kind == ActionKind::kReclaim) {
-      const auto used = std::ranges::find(reclaimed, group.cluster, &std::pair<ClusterId, int64_t>::first);
-      if (used == reclaimed.end()) {
-        reclaimed.emplace_back(group.cluster, 1);
-      } else {
-        ++used->second;
-      }
+    std::ranges::make_heap(offered_, later);
+    while (!offered_.empty() && !IsZero(residual, dims())) {
+      const Amounts& each = *runs[offered_.front().run].each;
+      const int64_t useful = UsefulCount(each, residual, dims());
+      const size_t before = chosen_.size();
+      const size_t most = before + static_cast<size_t>(equal ? useful : std::min<int64_t>(useful, 1));
+      do {
+        const uint32_t run = offered_.front().run;
+        const bool takes = chosen_.size() < most && !IsLimited(runs[run]);
+        if (takes) TakeHead(offers, run);
+        if (takes && HeadOf(runs[run]) != kNoMachine) {
+          offered_.front().label = inventory_.label(runs[run].head);
+          SinkFirst(offered_, later);
+        } else {
+          std::ranges::pop_heap(offered_, later);
+          offered_.pop_back();
+        }
+      } while (!offered_.empty() && chosen_.size() < most);
+      Subtract(residual, each, static_cast<int64_t>(chosen_.size() - before), dims());
     }
-    Subtract(residual, inventory_.each(group), 1, dims());
-    if (counts != nullptr) counts->Add(DomainOf(classes, group.cls), 1);
-  };
-  if (counts == nullptr) {
-    // Runs that tie go by id together. What is passed over once stays out of reach.
-    const auto later = [](const Offered& a, const Offered& b) { return a.label > b.label; };
-    for (size_t i = 0; i < offers.runs.size() && !IsZero(residual, dims());) {
-      offered_.clear();
-      for (const uint32_t tie = offers.runs[i].tie; i < offers.runs.size() && offers.runs[i].tie == tie; ++i) {
-        OfferRun& run = offers.runs[i];
-        if (may_take(run)) offered_.push_back({.label = inventory_.label(run.head), .run = static_cast<uint32_t>(i)});
-      }
-      std::ranges::make_heap(offered_, later);
-      while (!offered_.empty() && !IsZero(residual, dims())) {
-        std::ranges::pop_heap(offered_, later);
-        OfferRun& run = offers.runs[offered_.back().run];
-        offered_.pop_back();
-        const uint64_t next = offered_.empty() ? ~uint64_t{0} : offered_.front().label;
-        bool goes_on = may_take(run);
-        for (; goes_on && inventory_.label(run.head) < next; goes_on = may_take(run)) take(run);
-        if (!goes_on) continue;
-        offered_.push_back(
-            {.label = inventory_.label(run.head), .run = static_cast<uint32_t>(&run - offers.runs.data())});
-        std::ranges::push_heap(offered_, later);
-      }
-    }
-    return PruneOffers(n, offers, std::move(chosen), wanted, counts);
   }
-  for (;;) {
-    // A skew may ease, so every run is looked at again: the first that will do, and of those that tie the smallest id.
+}
+
+// A skew may ease, so every run is looked at again: the first that will do, and of those that tie the smallest id.
+void Cycle::ChooseSpread(NeedId n, Offers& offers, Amounts& residual, SpreadCounts& counts) {
+  const auto domain = [&](const OfferRun& run) { return DomainOf(fit(n), inventory_.group(run.group).cls); };
+  while (!IsZero(residual, dims())) {
     OfferRun* best = nullptr;
     for (OfferRun& run : offers.runs) {
-      if (IsZero(residual, dims()) || (best != nullptr && run.tie != best->tie)) break;
-      if (!may_take(run)) continue;
+      if (best != nullptr && run.tie != best->tie) break;
+      if (!IsUseful(*run.each, residual, dims()) || !counts.Allows(domain(run)) || !MayTake(n, run)) continue;
       if (best == nullptr || inventory_.label(run.head) < inventory_.label(best->head)) best = &run;
     }
-    if (best == nullptr) break;
-    take(*best);
+    if (best == nullptr) return;
+    TakeHead(offers, static_cast<uint32_t>(best - offers.runs.data()));
+    Subtract(residual, *best->each, 1, dims());
+    counts.Add(domain(*best), 1);
   }
-  return PruneOffers(n, offers, std::move(chosen), wanted, counts);
 }
 
 // Leaves out what the rest makes redundant, the last taken first.
-std::vector<Cycle::Offer> Cycle::PruneOffers(NeedId n, const Offers& offers, std::vector<Offer> chosen,
-                                             const Amounts& wanted, SpreadCounts* counts) {
-  const auto group_of = [&](const Offer& offer) -> const Group& {
-    return inventory_.group(offers.runs[offer.run].group);
-  };
+void Cycle::PruneOffers(NeedId n, const Offers& offers, const Amounts& wanted, SpreadCounts* counts) {
+  // Of equal machines each was useful in its turn, and so is any other.
+  const auto each_of = [&](const Offer& offer) { return offers.runs[offer.run].each; };
+  if (std::ranges::adjacent_find(chosen_, std::not_equal_to{}, each_of) == chosen_.end()) return;
   Totals taken{};
-  for (const Offer& offer : chosen) {
-    for (size_t d = 0; d < dims(); ++d) taken[d] += inventory_.each(group_of(offer))[d];
+  for (const Offer& offer : chosen_) {
+    for (size_t d = 0; d < dims(); ++d) taken[d] += (*each_of(offer))[d];
   }
-  for (size_t i = chosen.size(); i-- > 0;) {
-    const Group& group = group_of(chosen[i]);
-    const Amounts& each = inventory_.each(group);
+  for (size_t i = chosen_.size(); i-- > 0;) {
+    const Amounts& each = *each_of(chosen_[i]);
     bool redundant = true;
     for (size_t d = 0; d < dims() && redundant; ++d) {
       redundant = std::min<Wide>(taken[d] - each[d], wanted[d]) == std::min<Wide>(taken[d], wanted[d]);
     }
     if (!redundant) continue;
-    if (counts != nullptr && !counts->Remove(DomainOf(fit(n), group.cls))) continue;
+    const ClassId cls = inventory_.group(offers.runs[chosen_[i].run].group).cls;
+    if (counts != nullptr && !counts->Remove(DomainOf(fit(n), cls))) continue;
     for (size_t d = 0; d < dims(); ++d) taken[d] -= each[d];
-    taken_[chosen[i].machine] = 0;
-    chosen.erase(chosen.begin() + static_cast<ptrdiff_t>(i));
-    if (MUTANT("fast.stale_offers")) continue;
-    for (Offers& other : offers_) other.valid = false;  // their cursors have passed it
+    GiveBack(offers, chosen_[i]);
+    chosen_.erase(chosen_.begin() + static_cast<ptrdiff_t>(i));
   }
-  return chosen;
+}
+
+void Cycle::Commit(NeedId n, const Offers& offers) {
+  outcomes_[n].victims += static_cast<uint32_t>(chosen_.size());
+  for (const Offer& offer : chosen_) {
+    const OfferRun& run = offers.runs[offer.run];
+    if (run.claim.need != kNoId && !MUTANT("fast.lost_uncounted")) ++outcomes_[run.claim.need].lost;
+    actions_.push_back({.kind = run.kind,
+                        .reason = run.reason,
+                        .grace_seconds = run.grace_seconds,
+                        .machine = offer.machine,
+                        .need = n});
+  }
 }
 
 void Cycle::Phase2() {
@@ -269,27 +290,37 @@ void Cycle::Phase2() {
       continue;
     }
     Offers& offers = offers_[OffersFor(n)];
-    const std::vector<Offer> chosen = Choose(n, offers, residual, skew);
+    if (offers.runs.empty()) continue;
+    chosen_.clear();
+    const Amounts wanted = residual;
+    if (counts) {
+      ChooseSpread(n, offers, residual, *counts);
+    } else {
+      Choose(n, offers, residual);
+    }
+    PruneOffers(n, offers, wanted, skew);
     if (row.is_gang && !IsZero(residual, dims())) {
-      for (const Offer& offer : chosen) taken_[offer.machine] = 0;
-      if (!chosen.empty()) {
-        for (Offers& other : offers_) other.valid = false;
-      }
+      for (const Offer& offer : chosen_) GiveBack(offers, offer);
       continue;
     }
     outcome.on_its_way = IsZero(residual, dims());
-    for (const Offer& offer : chosen) {
-      const OfferRun& run = offers.runs[offer.run];
-      if (run.claim.need != kNoId && !MUTANT("fast.lost_uncounted")) ++outcomes_[run.claim.need].lost;
-      if (run.kind == ActionKind::kReclaim && !MUTANT("fast.reclaims_uncounted"))
-        --reclaims_left_[inventory_.group(run.group).cluster];
-      ++outcome.victims;
-      const auto grace = run.kind == ActionKind::kReclaim ? kReclaimGrace : PreemptGrace(run.gap);
-      actions_.push_back({.kind = run.kind,
-                          .reason = run.reason,
-                          .grace_seconds = static_cast<int32_t>(grace.count()),
-                          .machine = offer.machine,
-                          .need = n});
+    Commit(n, offers);
+  }
+  PassTaken();
+}
+
+// Of what is left of a group the first machines were taken: phase 3 begins behind them.
+void Cycle::PassTaken() {
+  for (const Offers& offers : offers_) {
+    if (!offers.valid) continue;
+    for (const OfferRun& run : offers.runs) {
+      if (run.claim.need != kNoId || run.left == run.claim.count) continue;
+      Group& group = inventory_.group(run.group);
+      const uint32_t at = run.claim.first + run.claim.count - run.left;
+      if (group.cursor_cycle == inventory_.cycle() && group.cursor_at >= at) continue;
+      group.cursor_cycle = inventory_.cycle();
+      group.cursor_at = at;
+      group.cursor = run.head == kNoMachine ? run.cursor : run.passed;
     }
   }
 }

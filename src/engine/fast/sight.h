@@ -38,7 +38,10 @@ class Sight {
     if (!apart_) return inventory_.FirstUnclaimed(id);
     Private& own = Open(id);
     const uint32_t claimed = inventory_.group(id).size - Remaining(id);
-    for (; own.cursor_at < claimed; ++own.cursor_at) inventory_.Next(id, own.cursor);
+    if (own.cursor_at < claimed) {
+      inventory_.Skip(id, own.cursor, claimed - own.cursor_at);
+      own.cursor_at = claimed;
+    }
     return own.cursor;
   }
   MachineId Next(GroupId id, IdSet::Cursor& cursor) const { return inventory_.Next(id, cursor); }

@@ -24,14 +24,16 @@ class Tied {
   GroupId First(Sight& sight) {
     Renew(sight);
     for (;;) {
-      const Head head = heads_.front();
+      Head& head = heads_.front();
       const MachineId first = FirstOf(head.group, sight);
-      if (first != kNoMachine && sight.inventory().label(first) == head.label) return head.group;
-      std::ranges::pop_heap(heads_, After);
-      heads_.pop_back();
-      if (first == kNoMachine) continue;
-      heads_.push_back({.label = sight.inventory().label(first), .group = head.group});
-      std::ranges::push_heap(heads_, After);
+      if (first == kNoMachine) {
+        std::ranges::pop_heap(heads_, After);
+        heads_.pop_back();
+        continue;
+      }
+      if (sight.inventory().label(first) == head.label) return head.group;
+      head.label = sight.inventory().label(first);
+      SinkFirst(heads_, After);
     }
   }
 
