@@ -1,6 +1,9 @@
 // Several workers: the same answer as one, on every way the workers may run; and a broker that really has work to do.
 #include <gtest/gtest.h>
 
+#include <map>
+#include <utility>
+
 #include "base/parallel.h"
 #include "engine/fast/cycle.h"
 #include "engine/fast/engine.h"
@@ -64,6 +67,7 @@ TEST(Broker, RealThreadsGiveTheAnswerOfOne) {
   const uint64_t expected = DecideOnce(world, nullptr).digest;
   host::Pool pool(8);
   uint64_t conflicts = 0;
+  uint64_t retries = 0;
   uint64_t displacements = 0;
   for (int run = 0; run < 100; ++run) {
     const Decided threads = DecideOnce(world, &pool);
@@ -72,10 +76,68 @@ TEST(Broker, RealThreadsGiveTheAnswerOfOne) {
     EXPECT_LE(threads.stats.conflict_fraction(), 0.5) << "run " << run;
     EXPECT_GT(threads.stats.nanos_basic, 0u);
     conflicts += threads.stats.conflicts;
+    retries += threads.stats.retries;
     displacements += threads.stats.displacements;
   }
   EXPECT_GT(conflicts, 0u);
+  EXPECT_GT(retries, 0u);
   EXPECT_GT(displacements, 0u);
+}
+
+TEST(Broker, EqualPrecedenceNeverDisplaces) {
+  World world = ColdMixed({});
+  for (model::Need& need : world.needs) {
+    model::ProfileParts parts = need.profile.parts();
+    parts.priority = 1000;
+    need.profile = model::Profile(std::move(parts));
+  }
+  const uint64_t expected = DecideOnce(world, nullptr).digest;
+  host::Pool pool(8);
+  uint64_t conflicts = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    ShuffledParallel shuffled(seed, 8);
+    for (Parallel* parallel : {static_cast<Parallel*>(&shuffled), static_cast<Parallel*>(&pool)}) {
+      const Decided run = DecideOnce(world, parallel);
+      ASSERT_EQ(run.digest, expected) << "seed " << seed;
+      EXPECT_EQ(run.stats.displacements, 0u) << "seed " << seed;
+      EXPECT_EQ(run.stats.displaced_claims, 0u) << "seed " << seed;
+      conflicts += run.stats.conflicts;
+    }
+  }
+  EXPECT_GT(conflicts, 0u);
+}
+
+// What an engine bought has come.
+void CarryOut(const Decision& decision, World& world) {
+  std::map<std::string, model::Machine*> by_id;
+  for (model::Machine& machine : world.machines) by_id[machine.id] = &machine;
+  for (const Action& action : decision.actions) {
+    ASSERT_EQ(action.kind, ActionKind::kBootstrap);
+    by_id.at(action.machine)->state = model::MachineState::kConfigured;
+    by_id.at(action.machine)->cluster = action.cluster;
+  }
+}
+
+TEST(Broker, AWarmFleetHasFewConflicts) {
+  World world = ColdMixed({});
+  ShuffledParallel shuffled(5, 8);
+  fast::Follower one(Policy{});
+  fast::Follower eight(Policy{}, &shuffled);
+  for (size_t cycle = 0; cycle < 25; ++cycle) {
+    one.Show(world);
+    eight.Show(world);
+    const MonoTime now(std::chrono::hours(1) + std::chrono::seconds(cycle));
+    const Decision decision = one.Decide(now);
+    ASSERT_EQ(Digest(eight.Decide(now)), Digest(decision)) << "cycle " << cycle;
+    const fast::BrokerStats& stats = eight.engine().cycle().broker();
+    ExpectSound(stats);
+    EXPECT_LE(stats.conflict_fraction(), cycle == 0 ? 0.5 : 0.2) << "cycle " << cycle;
+    CarryOut(decision, world);
+    // One need in 25 wants a machine more: several windows of needs that are short, in two chains.
+    for (size_t i = cycle; i < world.needs.size(); i += 25) {
+      world.needs[i].aggregate = *Add(world.needs[i].aggregate, world.needs[i].min_unit);
+    }
+  }
 }
 
 TEST(Broker, EveryShapeIsDecidedAsByOneWorker) {

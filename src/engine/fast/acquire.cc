@@ -79,6 +79,7 @@ void Planner::PlanAcquisition(NeedId n, Amounts& shortage, uint32_t domain, Acqu
   }
   Pool speculative_scratch;
   Pool& speculative = PoolFor(n, MachineState::kSpeculative, domain, shortage, speculative_scratch);
+  if (of_idle.empty() && speculative.kinds.empty()) return;
   const CoverPool speculative_view = View(speculative, false);
   Counts of_speculative = BestCover(speculative_view, shortage, dims());
   PruneTogether(idle_view, of_idle, speculative_view, of_speculative, deficit, dims());
