@@ -310,7 +310,7 @@ TEST(ShardSweep, GoesOnPageByPageAndOneIsReadWhileTheNextIsMade) {
 // Providers without cursors: one gives the same page again and again, another goes round and round. Either way the
 // sweep ends, and says so.
 TEST(ShardSweep, EndsThoughPagesDoNotGoOn) {
-  for (const size_t step : {0, 3}) {
+  for (const size_t step : {size_t{0}, size_t{3}}) {
     Lab lab({.list_page = 3});
     lab.Add("m", 7, kIdle);
     size_t next = 0;
