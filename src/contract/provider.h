@@ -28,6 +28,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "model/machine.h"
+#include "model/machine_digest.h"
 
 namespace muster::contract {
 
@@ -135,18 +136,19 @@ struct ListRequest {
 };
 
 // A machine record that many may hold and nobody changes: a list of 100,000 copies pointers, and whoever encodes it
-// does so on its own thread. Never empty: the default is a record without an id.
+// does so on its own thread. Its digest is made with it, by whoever decoded it. Never empty: the default is a record
+// without an id.
 class MachineRecord {
  public:
   MachineRecord() = default;
-  explicit MachineRecord(model::Machine machine)
-      : machine_(std::make_shared<const model::Machine>(std::move(machine))) {}
+  explicit MachineRecord(model::Machine machine) : body_(std::make_shared<const Body>(std::move(machine))) {}
 
-  const model::Machine& operator*() const { return machine_ ? *machine_ : Nobody(); }
+  const model::Machine& operator*() const { return body().machine; }
   const model::Machine* operator->() const { return &**this; }
+  const model::MachineDigest& digest() const { return body().digest; }
   bool operator==(const MachineRecord& other) const { return **this == *other; }
   // Asks for the memory of the record, for whoever will copy it in a moment: thousands of them lie all over the place.
-  void Prefetch() const { __builtin_prefetch(machine_.get(), 1); }
+  void Prefetch() const { __builtin_prefetch(body_.get(), 1); }
 
   friend void Encode(codec::Writer& writer, const MachineRecord& record) { codec::Encode(writer, *record); }
   friend bool Decode(codec::Reader& reader, MachineRecord& record) {
@@ -158,11 +160,16 @@ class MachineRecord {
   friend std::string Describe(const MachineRecord& record) { return codec::Describe(*record); }
 
  private:
-  static const model::Machine& Nobody() {
-    static const model::Machine nobody;
-    return nobody;
+  struct Body {
+    explicit Body(model::Machine from) : machine(std::move(from)), digest(model::DigestOf(machine)) {}
+    model::Machine machine;
+    model::MachineDigest digest;
+  };
+  const Body& body() const {
+    static const Body nobody{model::Machine{}};
+    return body_ ? *body_ : nobody;
   }
-  std::shared_ptr<const model::Machine> machine_;
+  std::shared_ptr<const Body> body_;
 };
 
 // The transition is accepted and durable; its end is seen by Get or List. A repeated call for the same target gives the

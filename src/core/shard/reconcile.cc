@@ -337,7 +337,7 @@ MachineState Core::ShownState(const std::string& id, const Tracked& tracked) con
 
 void Core::Show(const std::string& id, const Tracked& tracked) {
   const MachineState state = ShownState(id, tracked);
-  if (state == tracked.record->state) return engine_->Upsert(*tracked.record);
+  if (state == tracked.record->state) return engine_->Upsert(*tracked.record, tracked.record.digest());
   model::Machine machine = *tracked.record;
   machine.state = state;
   if (state == MachineState::kConfiguring) {

@@ -27,24 +27,6 @@ std::string Posting(std::string_view key, std::string_view value) {
 
 }  // namespace
 
-uint64_t ClassDigest(const model::Machine& machine) {
-  Hasher hasher;
-  hasher.Add(machine.instance_type);
-  hasher.Add(machine.zone);
-  hasher.Add(static_cast<uint64_t>(machine.capacity_type));
-  hasher.Add(static_cast<uint64_t>(machine.price_per_hour.micros));
-  hasher.Add(static_cast<uint64_t>(machine.interruption_probability.millionths));
-  for (const auto& [name, amount] : machine.EffectiveAllocatable().entries()) {
-    hasher.Add(name);
-    hasher.Add(static_cast<uint64_t>(amount));
-  }
-  for (const auto& [key, value] : machine.labels) {
-    hasher.Add(key);
-    hasher.Add(value);
-  }
-  return hasher.value();
-}
-
 std::optional<std::string_view> Class::Attribute(std::string_view key) const {
   if (key == model::kInstanceTypeKey)
     return instance_type.empty() ? std::nullopt : std::optional(std::string_view(instance_type));

@@ -27,9 +27,6 @@ struct Shape {
   Wide size = 0;
 };
 
-// Everything that machines of one class agree on. Made where a record is decoded, so that the engine need not read it.
-uint64_t ClassDigest(const model::Machine& machine);
-
 struct Class {
   uint64_t digest = 0;
   std::string instance_type;
@@ -96,7 +93,7 @@ class Catalogue {
   // Whether `resources` would need more dimensions than there is room for.
   bool HasRoomFor(const model::Resources& resources) const;
 
-  // `digest` is the machine's ClassDigest.
+  // `digest` is MachineDigest::cls.
   ClassId ClassOf(const model::Machine& machine, uint64_t digest);
   Class& cls(ClassId id) { return classes_[id]; }
   const Class& cls(ClassId id) const { return classes_[id]; }

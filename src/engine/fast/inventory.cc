@@ -46,18 +46,6 @@ uint64_t KeyHash(ClusterId cluster, ProfileId profile, std::string_view group) {
 
 }  // namespace
 
-MachineDigest DigestOf(const model::Machine& machine) {
-  MachineDigest digest{.cls = ClassDigest(machine), .id = Hash(machine.id)};
-  if (machine.shard_metadata.empty()) return digest;
-  Hasher hasher;
-  for (const auto& [key, value] : machine.shard_metadata) {
-    hasher.Add(key);
-    hasher.Add(value);
-  }
-  digest.stamp = std::max<uint64_t>(hasher.value(), 1);
-  return digest;
-}
-
 Inventory::Inventory() { stamps_.push_back({}); }
 
 // --- names

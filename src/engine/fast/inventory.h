@@ -24,16 +24,12 @@
 #include "engine/fast/ids.h"
 #include "engine/fast/lookup.h"
 #include "engine/types.h"
+#include "model/machine_digest.h"
 
 namespace muster::engine::fast {
 
-// What a machine's record says, in short. Made where it is decoded, so that the engine need not read all of it.
-struct MachineDigest {
-  uint64_t cls = 0;    // ClassDigest
-  uint64_t stamp = 0;  // of its metadata; 0: there is none
-  uint64_t id = 0;     // Hash() of its id
-};
-MachineDigest DigestOf(const model::Machine& machine);
+using model::DigestOf;
+using model::MachineDigest;
 
 struct Stamp {  // an attribution
   ProfileId profile = kNoId;
