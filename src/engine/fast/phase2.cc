@@ -166,7 +166,7 @@ bool Cycle::IsLimited(const OfferRun& run) const {
 }
 
 void Cycle::TakeHead(Offers& offers, uint32_t at) {
-  OfferRun& run = offers.runs[at];
+  const OfferRun& run = offers.runs[at];
   if (taken_in_ != inventory_.cycle()) taken_.assign(inventory_.rows(), false);
   taken_in_ = inventory_.cycle();
   taken_[run.head] = true;

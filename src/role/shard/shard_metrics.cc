@@ -64,6 +64,11 @@ void ShardMetrics::Raise(std::string_view name, std::string_view help, const met
 
 void ShardMetrics::Update(const Snapshot& snapshot) {
   const std::lock_guard lock(mu_);
+  SetGauges(snapshot);
+  RaiseCounters(snapshot.counters);
+}
+
+void ShardMetrics::SetGauges(const Snapshot& snapshot) {
   const auto gauge = [&](std::string_view name, std::string_view help, double value,
                          const metrics::Labels& labels = {}) { registry_.AddGauge(name, help, labels).Set(value); };
   std::map<MachineKind, uint64_t> machines = snapshot.machines;
@@ -111,8 +116,9 @@ void ShardMetrics::Update(const Snapshot& snapshot) {
   gauge("muster_shard_epoch", "The shard's epoch; one higher in every life.", static_cast<double>(snapshot.epoch));
   gauge("muster_shard_cycle", "The number of the last cycle.", static_cast<double>(snapshot.cycle));
   gauge("muster_shard_ready", "1 once the shard has seen its machines.", snapshot.ready ? 1 : 0);
+}
 
-  const Counters& counters = snapshot.counters;
+void ShardMetrics::RaiseCounters(const Counters& counters) {
   for (const auto& [kind, count] : counters.actions) {
     Raise("bigfleet_shard_actions_total", "Actions decided, by kind.", {{"kind", kind}}, count);
   }

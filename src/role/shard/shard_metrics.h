@@ -35,6 +35,9 @@ class ShardMetrics {
   void Update(const Snapshot& snapshot);
 
  private:
+  // Under mu_.
+  void SetGauges(const Snapshot& snapshot);
+  void RaiseCounters(const Counters& counters);
   // Counts only grow, so a series is moved on by what is new.
   void Raise(std::string_view name, std::string_view help, const metrics::Labels& labels, uint64_t to);
 
