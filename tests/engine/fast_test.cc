@@ -9,6 +9,7 @@
 #include "engine/compare.h"
 #include "engine/flavours.h"
 #include "engine/search.h"
+#include "engine/shapes/shapes.h"
 #include "engine/small_worlds.h"
 
 namespace muster::engine {
@@ -82,24 +83,42 @@ TEST(FastEngine, DecidesAsTheReferenceInSmallWorlds) {
 }
 
 // Nothing of the reference takes part: a long-lived engine decides and remembers.
+SettleResult SettleAlone(const Scene& scene) {
+  fast::Follower follower(scene.policy);
+  follower.engine().Restore(scene.memory);
+  return Settle(scene, [&](const World& world, Memory& memory, MonoTime now, const Policy&) {
+    follower.Show(world);
+    Decision decision = follower.Decide(now);
+    memory = follower.engine().ExportMemory();
+    return decision;
+  });
+}
+
 TEST(FastEngine, Settles) {
   int longest = 0;
   for (uint64_t seed = 0; seed < 4'000 * SearchScale(); ++seed) {
-    const Scene scene = SceneFor(2'000'000 + seed / kFlavours.size(), kFlavours[seed % kFlavours.size()]);
-    fast::Follower follower(scene.policy);
-    follower.engine().Restore(scene.memory);
-    const auto decide = [&](const World& world, Memory& memory, MonoTime now, const Policy&) {
-      follower.Show(world);
-      Decision decision = follower.Decide(now);
-      memory = follower.engine().ExportMemory();
-      return decision;
-    };
-    const SettleResult result = Settle(scene, decide);
+    const SettleResult result =
+        SettleAlone(SceneFor(2'000'000 + seed / kFlavours.size(), kFlavours[seed % kFlavours.size()]));
     ASSERT_EQ(result.broken, std::nullopt) << "seed " << seed;
     ASSERT_FALSE(result.loops || result.too_long) << "seed " << seed << ": " << result.rounds << " rounds";
     longest = std::max(longest, result.rounds);
   }
   fmt::print("longest run {}\n", longest);
+}
+
+TEST(FastEngine, SettlesOnEveryShape) {
+  for (const Shape& shape : Shapes()) {
+    Scene scene{.world = shape.build({.times = 1, .parts = 8})};
+    for (int64_t parts = 16; scene.world.machines.size() > 1500 && parts <= 4096; parts *= 2) {
+      scene.world = shape.build({.times = 1, .parts = parts});
+    }
+    if (scene.world.needs.size() > 1000) scene.world.needs.resize(1000);  // of one cluster, which scale leaves whole
+    const SettleResult result = SettleAlone(scene);
+    EXPECT_EQ(result.broken, std::nullopt) << shape.name;
+    EXPECT_FALSE(result.loops || result.too_long || result.buys_again) << shape.name << ": " << result.rounds;
+    fmt::print("{}: {} machines, {} needs, {} rounds\n", shape.name, scene.world.machines.size(),
+               scene.world.needs.size(), result.rounds);
+  }
 }
 
 // Gangs come and go under new names all the time.
