@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 #include "base/probe.h"
 #include "model/quantity.h"
@@ -116,29 +117,29 @@ Demand::Listing& Demand::ListingOf(KeyId key) {
 
 void Demand::Unlist(KeyId key) {
   Listing& listing = listings_[key];
-  if (--listing.rows > 0 || listing.is_gone) return;
-  listing.is_gone = true;
-  gone_.push_back({.key = key, .look = cycle_ + 2});  // when needs and their memory are made without it
+  if (--listing.rows > 0) return;
+  listing.look = cycle_ + 2;  // when needs and their memory are made without it
+  if (!std::exchange(listing.is_gone, true)) gone_.push_back(key);
 }
 
 // Gives back keys that are no longer listed once no machine refers to them. A name that normalising may have made
 // stays.
 void Demand::ForgetKeys() {
   constexpr uint64_t kPatience = 32;  // cycles until machines of such a key are looked for again
-  std::erase_if(gone_, [&](Gone& gone) {
-    if (gone.look > cycle_) return false;
-    Listing& listing = listings_[gone.key];
-    const std::string& name = inventory_.key(gone.key).group;
+  std::erase_if(gone_, [&](KeyId key) {
+    Listing& listing = listings_[key];
+    if (listing.look > cycle_) return false;
+    const std::string& name = inventory_.key(key).group;
     const bool is_made = name.starts_with(kFoldPrefix) || name.find('#') != std::string::npos;
-    if (listing.rows == 0 && !is_made && !inventory_.IsBare(gone.key)) {
-      gone.look = cycle_ + kPatience;
+    if (listing.rows == 0 && !is_made && !inventory_.IsBare(key)) {
+      listing.look = cycle_ + kPatience;
       return false;
     }
     listing.is_gone = false;
     if (listing.rows > 0 || is_made) return true;
-    if (gone.key < stamp_of_.size()) stamp_of_[gone.key] = kNoStamp;
-    if (gone.key < listed_in_.size()) listed_in_[gone.key] = 0;
-    inventory_.Forget(gone.key);
+    if (key < stamp_of_.size()) stamp_of_[key] = kNoStamp;
+    if (key < listed_in_.size()) listed_in_[key] = 0;
+    inventory_.Forget(key);
     return true;
   });
 }
@@ -225,7 +226,7 @@ void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<Wall
   demand.changed = demand.changed || !in_place;
   if (!same_count) {
     for (const Row& row : demand.rows) Unlist(row.key);
-    std::swap(demand.rows, fresh);
+    demand.rows.assign(fresh.begin(), fresh.end());  // not swapped: the scratch is as large as the largest cluster
     return;
   }
   for (size_t n = 0; n < fresh.size(); ++n) {

@@ -126,6 +126,7 @@ class Demand {
   struct Listing {
     uint32_t rows = 0;
     bool is_gone = false;  // in gone_
+    uint64_t look = 0;     // while it is: the cycle in which it may be forgotten
     int64_t arrival = 0;
   };
 
@@ -180,11 +181,7 @@ class Demand {
   std::vector<ClusterDemand> clusters_;
   std::vector<ProfileInfo> infos_;  // by ProfileId; filter == kNoId: not known yet
   std::vector<Listing> listings_;   // by KeyId
-  struct Gone {
-    KeyId key = kNoId;
-    uint64_t look = 0;  // again in this cycle
-  };
-  std::vector<Gone> gone_;  // keys that are no longer listed
+  std::vector<KeyId> gone_;         // keys that are no longer listed
   uint64_t cycle_ = 0;
   std::vector<NeedRow*> order_;
   std::vector<KeyId> keys_;

@@ -39,10 +39,8 @@ class IdSet {
       block_[kFirst] = std::min(block_[kFirst], static_cast<uint32_t>(at - main().begin()));
       return;
     }
-    const std::span<MachineId> before = late();
-    const auto end =
-        std::move(before.begin(), std::lower_bound(before.begin(), before.end(), machine, less), before.begin() - 1);
-    *end = machine;
+    MachineId* const begin = late().data();  // before it there is room for one more
+    *std::move(begin, std::lower_bound(begin, begin + late_, machine, less), begin - 1) = machine;
     ++late_;
     if (late_ > 64 && late_ * 8 > main_) Compact(labels, lives);
   }
@@ -114,10 +112,11 @@ class IdSet {
   enum Word : uint8_t { kCapacity, kLive, kFirst, kIds };
 
   uint32_t capacity() const { return block_ == nullptr ? 0 : block_[kCapacity]; }
-  std::span<MachineId> main() const { return {block_.get() + kIds, main_}; }  // sorted; may hold gaps
-  std::span<MachineId> late() const {                                         // sorted; no gaps
-    return {block_.get() + kIds + capacity() - late_, late_};
+  std::span<MachineId> all() const {
+    return block_ == nullptr ? std::span<MachineId>() : std::span(block_.get() + kIds, block_[kCapacity]);
   }
+  std::span<MachineId> main() const { return all().first(main_); }  // sorted; may hold gaps
+  std::span<MachineId> late() const { return all().last(late_); }   // sorted; no gaps
 
   bool IsGapless() const { return main_ - Begin().main + late_ == size(); }
 

@@ -722,8 +722,9 @@ void Inventory::Update() {
     dirty_.clear();
     std::ranges::copy_if(by_id_, std::back_inserter(dirty_),
                          [&](MachineId m) { return (rows_[m].flags & kDirty) != 0; });
-    groups_.reserve(stamps_.size());  // hardly a stamp without a machine
-    group_lookup_.Reserve(stamps_.size());
+    const size_t most = std::min(stamps_.size(), by_id_.size());  // hardly a stamp without a machine
+    groups_.reserve(most);
+    group_lookup_.Reserve(most);
   } else {
     std::ranges::sort(dirty_, {}, [&](MachineId m) { return labels_[m]; });
   }
@@ -783,7 +784,7 @@ bool Inventory::IsClaimed(MachineId m) {
   if (Remaining(id) == 0) return true;
   IdSet::Cursor cursor = FirstUnclaimed(id);
   const MachineId first = Next(id, cursor);
-  return labels_[m] < labels_[first];
+  return first == kNoMachine || labels_[m] < labels_[first];
 }
 
 void Inventory::Restamp(GroupId id, StampId stamp) {
