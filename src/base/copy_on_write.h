@@ -1,8 +1,8 @@
 // CopyOnWrite<T>: a value whose copies share one body until one of them is changed. For values that thousands of
 // records have in common, such as the labels of machines of one kind.
 //
-// It is encoded, compared and described as the T it holds. Thread-safety: copies may be read and dropped in any thread;
-// Edit only where no other thread drops a copy at the same moment.
+// It is encoded, compared and described as the T it holds. Thread-safety: as a T. Copies may be read and dropped in any
+// thread; a body that was ever in two threads is not edited in place, so whoever edits makes its own from a T.
 #pragma once
 
 #include <memory>
