@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "engine/fast/demand.h"
+#include "engine/fast/rollup.h"
 #include "engine/types.h"
 
 namespace muster::bench {

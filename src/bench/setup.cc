@@ -32,7 +32,7 @@ Setup::Setup(const Plan& plan_of, const EngineOptions& options_of, Parallel& par
       world(ShapeOf(plan_of).build(ScaleOf(options_of.scale))),
       rollups(world) {
   for (const model::Machine& machine : world.machines) {
-    digests.push_back(engine::fast::DigestOf(machine));
+    digests.push_back(model::DigestOf(machine));
   }
   resident_before = ResidentBytes();
 }

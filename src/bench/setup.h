@@ -10,8 +10,9 @@
 #include "bench/line.h"
 #include "bench/plans.h"
 #include "bench/rollups.h"
-#include "engine/fast/inventory.h"
+#include "engine/types.h"
 #include "host/system_clock.h"
+#include "model/machine_digest.h"
 
 namespace muster::bench {
 
@@ -23,7 +24,7 @@ struct Setup {
   Parallel& parallel;
   engine::Policy policy;
   engine::World world;
-  std::vector<engine::fast::MachineDigest> digests;  // of world.machines, as whoever decodes a list makes them
+  std::vector<model::MachineDigest> digests;  // of world.machines, as whoever decodes a list makes them
   Rollups rollups;
   int64_t resident_before = 0;  // before any engine
 

@@ -14,6 +14,7 @@
 #include "engine/case_file.h"
 #include "engine/case_print.h"
 #include "engine/case_run.h"
+#include "engine/fast/amounts.h"
 #include "engine/fast/engine.h"
 #include "host/text_file.h"
 

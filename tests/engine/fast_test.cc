@@ -5,8 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <optional>
 
+#include "base/probe.h"
 #include "engine/compare.h"
+#include "engine/fast/demand.h"
 #include "engine/flavours.h"
 #include "engine/search.h"
 #include "engine/shapes/shapes.h"
@@ -134,6 +138,40 @@ TEST(FastEngine, UsesTheKeysOfGangsThatAreGoneAgain) {
     follower.Decide(MonoTime(std::chrono::seconds(3600 + cycle)));
   }
   EXPECT_LE(follower.engine().inventory().keys(), 5u);
+}
+
+// And leave their names on machines. Whose is a machine, before and after many of them?
+std::array<std::optional<model::Attribution>, 2> OwnerThroughGangs(size_t& stamps) {
+  fast::Follower follower{Policy{}};
+  World world{.clusters = {{"a", {}}}};
+  world.machines.push_back(
+      {.id = "m", .state = model::MachineState::kConfigured, .resources = {{"cpu", 1000}}, .cluster = "a"});
+  world.needs.push_back({.cluster = "a", .profile = {}, .aggregate = {{"cpu", 1000}}});
+  follower.Show(world);
+  follower.Decide(MonoTime(std::chrono::seconds(3600)));
+  const auto owner = [&] { return follower.engine().ExportMemory().machines.at("m").attribution; };
+  const auto before = owner();
+  model::ProfileParts parts;
+  parts.requirements.push_back({.key = "rack", .op = model::Operator::kSame});
+  world.needs[0].profile = model::Profile(parts);
+  for (int cycle = 1; cycle < 500; ++cycle) {
+    world.needs[0].group = fmt::format("gang-{}", cycle);
+    follower.Show(world);
+    follower.Decide(MonoTime(std::chrono::seconds(3600 + cycle)));
+  }
+  stamps = follower.engine().inventory().stamps();
+  return {before, owner()};
+}
+
+TEST(FastEngine, UsesTheStampsThatNobodyHasAgain) {
+  size_t stamps = 0;
+  const auto [before, after] = OwnerThroughGangs(stamps);
+  EXPECT_LE(stamps, 80u);
+  EXPECT_TRUE(before);
+  EXPECT_EQ(after, before);
+  const faults::ScopedMutant on("fast.stamp_in_use");
+  const auto [owner, another] = OwnerThroughGangs(stamps);
+  EXPECT_NE(owner, another);
 }
 
 }  // namespace

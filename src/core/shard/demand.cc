@@ -7,6 +7,7 @@
 #include "base/codec.h"
 #include "base/probe.h"
 #include "core/shard/shard.h"
+#include "engine/fast/inventory.h"
 #include "model/quantity.h"
 
 namespace muster::shard {

@@ -12,6 +12,7 @@
 #include "base/probe.h"
 #include "core/shard/shard.h"
 #include "engine/bind_stamp.h"
+#include "engine/fast/inventory.h"
 #include "model/names.h"
 
 namespace muster::shard {

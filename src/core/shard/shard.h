@@ -38,6 +38,7 @@
 #include "core/shard/state.h"
 #include "core/shard/types.h"
 #include "engine/fast/engine.h"
+#include "engine/fast/ids.h"
 #include "engine/types.h"
 
 namespace muster::shard {

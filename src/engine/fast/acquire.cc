@@ -246,13 +246,15 @@ CoverPool Planner::View(Pool& pool, bool idle) {
           .stretches = pool.stretches,
           .mixed = pool.mixed,
           .idle = idle,
-          .labels = [this, &pool](uint32_t kind, int64_t count) {
-            std::vector<MachineId> machines;
-            NameKind(pool.kinds[kind], count, machines, nullptr);
-            std::vector<uint64_t> labels;
-            for (const MachineId m : machines) labels.push_back(inventory_.label(m));
-            return labels;
-          }};
+          .labels =
+              [this, &pool](uint32_t kind, int64_t count) {
+                std::vector<MachineId> machines;
+                NameKind(pool.kinds[kind], count, machines, nullptr);
+                std::vector<uint64_t> labels;
+                for (const MachineId m : machines) labels.push_back(inventory_.label(m));
+                return labels;
+              },
+          .memory = &memory_};
 }
 
 void Planner::NameKind(const PoolKind& kind, int64_t count, std::vector<MachineId>& names, std::vector<Take>* takes) {

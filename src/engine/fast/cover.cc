@@ -61,14 +61,16 @@ void AddTo(Counts& counts, uint32_t kind, int64_t more) {
 
 class CoverSearch {
  public:
-  CoverSearch(const CoverPool& pool, const Amounts& deficit, size_t n) : pool_(pool), deficit_(deficit), n_(n) {
+  CoverSearch(const CoverPool& pool, const Amounts& deficit, size_t n)
+      : pool_(pool), deficit_(deficit), n_(n), memory_(pool.memory), lanes_(memory_) {
     bool each_covers = true;
     for (uint32_t k = 0; k < pool.kinds.size(); ++k) {
       const PoolKind& kind = pool.kinds[k];
       if (kind.available == 0 || !IsUseful(*kind.each, deficit, n)) continue;
       auto lane = std::ranges::find(lanes_, kind.shape, &Lane::shape);
       if (lane == lanes_.end()) {
-        lane = lanes_.insert(lane, {.shape = kind.shape, .each = kind.each, .share = -1});
+        lane = lanes_.insert(
+            lane, {.shape = kind.shape, .each = kind.each, .share = -1, .kinds = std::pmr::vector<uint32_t>(memory_)});
         for (size_t d = 0; d < n; ++d) largest_[d] = std::max(largest_[d], (*kind.each)[d]);
         each_covers = each_covers && Covers(*kind.each, deficit, n);
       }
@@ -79,7 +81,7 @@ class CoverSearch {
   }
 
   Counts Best() {
-    if (useful_ == 0) return {};
+    if (useful_ == 0) return Counts(memory_);
     if (each_covers_) return BestSingle();
     TryFrom(kNoId, 0);
     for (const uint32_t k : FirstKinds()) {
@@ -87,7 +89,7 @@ class CoverSearch {
       TryFrom(k, fit);
       if (cover != fit) TryFrom(k, cover);
     }
-    return best_ ? best_->counts : Counts{};
+    return best_ ? std::move(best_->counts) : Counts(memory_);
   }
 
  private:
@@ -96,7 +98,7 @@ class CoverSearch {
     ShapeId shape = kNoId;
     const Amounts* each = nullptr;
     Wide share = 0;  // of the whole deficit
-    std::vector<uint32_t> kinds;
+    std::pmr::vector<uint32_t> kinds;
   };
   struct Cover {
     Counts counts;
@@ -110,7 +112,7 @@ class CoverSearch {
 
   // Every machine covers all of it: one of the first eight kinds, whichever costs and wastes least.
   Counts BestSingle() {
-    std::vector<uint32_t> kinds;
+    std::pmr::vector<uint32_t> kinds(memory_);
     for (const Lane& lane : lanes_) kinds.insert(kinds.end(), lane.kinds.begin(), lane.kinds.end());
     const size_t look = std::min(kinds.size(), kBestKinds);
     std::ranges::partial_sort(kinds, kinds.begin() + static_cast<ptrdiff_t>(look));
@@ -118,9 +120,9 @@ class CoverSearch {
     const Cost& least = pool_.kinds[kinds[0]].cost;
     size_t end = 1;
     while (end < look && pool_.kinds[kinds[end]].cost == least) ++end;
-    if (end == 1) return {{kinds[0], 1}};
-    for (size_t i = 0; i < end; ++i) Consider({{kinds[i], 1}});
-    return best_->counts;
+    if (end == 1) return Counts({{kinds[0], 1}}, memory_);
+    for (size_t i = 0; i < end; ++i) Consider(Counts({{kinds[i], 1}}, memory_));
+    return std::move(best_->counts);
   }
 
   Wide ShareOfAll(Lane& lane) {
@@ -129,9 +131,9 @@ class CoverSearch {
   }
 
   // The best kinds by cost per share, then pool order: the heads of the lanes, merged.
-  std::vector<uint32_t> FirstKinds() {
-    std::vector<size_t> next(lanes_.size(), 0);
-    std::vector<uint32_t> first;
+  std::pmr::vector<uint32_t> FirstKinds() {
+    std::pmr::vector<size_t> next(lanes_.size(), 0, memory_);
+    std::pmr::vector<uint32_t> first(memory_);
     while (first.size() < kBestKinds) {
       size_t best = lanes_.size();
       for (size_t l = 0; l < lanes_.size(); ++l) {
@@ -179,13 +181,13 @@ class CoverSearch {
 
   void TryFrom(uint32_t kind, int64_t count) {
     Amounts shortage = deficit_;
-    Counts start;
+    Counts start(memory_);
     if (count > 0) {
       start.emplace_back(kind, count);
       Subtract(shortage, *pool_.kinds[kind].each, count, n_);
     }
-    CompleteInPoolOrder(start, kind, count, shortage);
-    CompleteByShare(start, kind, count, shortage);
+    CompleteInPoolOrder(Counts(start, memory_), kind, count, shortage);
+    CompleteByShare(std::move(start), kind, count, shortage);
   }
 
   void CompleteInPoolOrder(Counts counts, uint32_t start, int64_t used, Amounts shortage) {
@@ -206,9 +208,10 @@ class CoverSearch {
     size_t at = 0;
     int64_t used = 0;
   };
+  using Heads = std::pmr::vector<Head>;
 
   void CompleteByShare(Counts counts, uint32_t start, int64_t start_used, Amounts shortage) {
-    std::vector<Head> heads(lanes_.size());
+    Heads heads(lanes_.size(), memory_);
     const auto settle = [&](size_t l) {  // steps over kinds that are used up
       Head& head = heads[l];
       while (head.at < lanes_[l].kinds.size()) {
@@ -223,7 +226,7 @@ class CoverSearch {
     while (!IsZero(shortage, n_)) {
       const size_t last = CheapestThatCovers(heads, shortage);
       if (last != lanes_.size()) {
-        Counts ended = counts;
+        Counts ended(counts, memory_);
         AddTo(ended, lanes_[last].kinds[heads[last].at], 1);
         Consider(std::move(ended));
       }
@@ -252,7 +255,7 @@ class CoverSearch {
     return std::max<int64_t>(steps + (MUTANT("fast.batch_too_large") ? 2 : 0), 1);
   }
 
-  size_t CheapestThatCovers(const std::vector<Head>& heads, const Amounts& shortage) const {
+  size_t CheapestThatCovers(const Heads& heads, const Amounts& shortage) const {
     size_t best = lanes_.size();
     for (size_t l = 0; l < lanes_.size(); ++l) {
       if (heads[l].at == lanes_[l].kinds.size() || !Covers(*lanes_[l].each, shortage, n_)) continue;
@@ -261,14 +264,14 @@ class CoverSearch {
     return best;
   }
 
-  bool HeadLess(size_t a, size_t b, const std::vector<Head>& heads) const {
+  bool HeadLess(size_t a, size_t b, const Heads& heads) const {
     const uint32_t ka = lanes_[a].kinds[heads[a].at];
     const uint32_t kb = lanes_[b].kinds[heads[b].at];
     if (pool_.kinds[ka].cost != pool_.kinds[kb].cost) return pool_.kinds[ka].cost < pool_.kinds[kb].cost;
     return PositionOf(ka, heads[a].used) < PositionOf(kb, heads[b].used);
   }
 
-  size_t CheapestPerShare(const std::vector<Head>& heads, const Amounts& shortage) const {
+  size_t CheapestPerShare(const Heads& heads, const Amounts& shortage) const {
     size_t best = lanes_.size();
     Wide best_share = 0;
     for (size_t l = 0; l < lanes_.size(); ++l) {
@@ -355,8 +358,8 @@ class CoverSearch {
   }
 
   // Runs of positions [first, last) that the counts stand for, ascending.
-  std::vector<std::pair<int64_t, int64_t>> RunsOf(const Counts& counts) const {
-    std::vector<std::pair<int64_t, int64_t>> runs;
+  std::pmr::vector<std::pair<int64_t, int64_t>> RunsOf(const Counts& counts) const {
+    std::pmr::vector<std::pair<int64_t, int64_t>> runs(memory_);
     const auto add = [&](int64_t first, int64_t count) {
       if (!runs.empty() && runs.back().second == first) {
         runs.back().second += count;
@@ -393,7 +396,8 @@ class CoverSearch {
   const CoverPool& pool_;
   const Amounts& deficit_;
   const size_t n_;
-  std::vector<Lane> lanes_;
+  std::pmr::memory_resource* const memory_;
+  std::pmr::vector<Lane> lanes_;
   Amounts largest_;
   size_t useful_ = 0;
   bool each_covers_ = false;
@@ -441,7 +445,7 @@ std::optional<std::pair<uint32_t, int64_t>> CoverOfOneKind(std::span<const PoolK
 
 Counts BestCover(const CoverPool& pool, const Amounts& deficit, size_t dimensions) {
   if (const auto one = CoverOfOneKind(pool.kinds, pool.mixed, pool.idle, deficit, dimensions)) {
-    return one->second == 0 ? Counts{} : Counts{*one};
+    return one->second == 0 ? Counts(pool.memory) : Counts({*one}, pool.memory);
   }
   return CoverSearch(pool, deficit, dimensions).Best();
 }
@@ -457,7 +461,7 @@ void PruneTogether(const CoverPool& idle, Counts& of_idle, const CoverPool& spec
     int64_t here;
   };
   const auto parts_of = [&](const CoverPool& pool, Counts& counts) {
-    std::vector<Part> parts;
+    std::pmr::vector<Part> parts(pool.memory);
     for (auto& entry : counts) Add(taken, *pool.kinds[entry.first].each, entry.second, n);
     if (!pool.mixed) {
       for (auto& entry : counts) parts.push_back({&pool.kinds[entry.first], &entry, entry.second});
@@ -471,12 +475,12 @@ void PruneTogether(const CoverPool& idle, Counts& of_idle, const CoverPool& spec
     }
     return parts;
   };
-  std::vector<Part> idle_parts = parts_of(idle, of_idle);
-  std::vector<Part> speculative_parts = parts_of(speculative, of_speculative);
+  std::pmr::vector<Part> idle_parts = parts_of(idle, of_idle);
+  std::pmr::vector<Part> speculative_parts = parts_of(speculative, of_speculative);
   while (!idle_parts.empty() || !speculative_parts.empty()) {
     const bool from_idle = speculative_parts.empty() ||
                            (!idle_parts.empty() && speculative_parts.back().kind->cost < idle_parts.back().kind->cost);
-    std::vector<Part>& parts = from_idle ? idle_parts : speculative_parts;
+    std::pmr::vector<Part>& parts = from_idle ? idle_parts : speculative_parts;
     const Part part = parts.back();
     parts.pop_back();
     const int64_t drop = Redundant(taken, *part.kind->each, deficit, part.here, n);

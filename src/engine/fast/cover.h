@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <utility>
@@ -27,7 +28,7 @@ struct PoolKind {
 };
 
 // How many of each kind, kinds in pool order; kinds of which none is taken are left out. Always the first of a kind.
-using Counts = std::vector<std::pair<uint32_t, int64_t>>;
+using Counts = std::pmr::vector<std::pair<uint32_t, int64_t>>;
 
 // A stretch of pool positions held by machines of one kind. One per kind, but where kinds tie in cost and size: there
 // machines go by id, whatever their kind.
@@ -45,6 +46,7 @@ struct CoverPool {
   bool idle = false;                   // Idle: ties go by pool order; Speculative: fewer machines, smaller ids
   // The labels of the first `count` machines of a kind, ascending: read when two covers differ in nothing else.
   std::function<std::vector<uint64_t>(uint32_t kind, int64_t count)> labels;
+  std::pmr::memory_resource* memory = nullptr;  // for the search and what it finds
 };
 
 // The two cases that most needs are, without any memory: one useful kind, or every useful machine covers all of it. How

@@ -129,8 +129,8 @@ void Demand::ForgetKeys() {
   std::erase_if(gone_, [&](KeyId key) {
     Listing& listing = listings_[key];
     if (listing.look > cycle_) return false;
-    const std::string& name = inventory_.key(key).group;
-    const bool is_made = name.starts_with(kFoldPrefix) || name.find('#') != std::string::npos;
+    const std::string_view name = inventory_.key_group(key);
+    const bool is_made = name.starts_with(kFoldPrefix) || name.contains('#');
     if (listing.rows == 0 && !is_made && !inventory_.IsBare(key)) {
       listing.look = cycle_ + kPatience;
       return false;
@@ -142,6 +142,25 @@ void Demand::ForgetKeys() {
     inventory_.Forget(key);
     return true;
   });
+}
+
+void Demand::SweepStamps() {
+  if (!inventory_.HasManyStamps()) return;
+  terms_.assign(terms_.size(), {});
+  std::vector<bool> used(stamp_of_.size() + 1);
+  const auto use = [&](StampId stamp) {
+    if (used.size() <= stamp) used.resize(stamp + 1);
+    used[stamp] = true;
+  };
+  for (const StampId stamp : stamp_of_) use(stamp);
+  for (const ClusterDemand& demand : clusters_) {
+    for (const Row& row : demand.rows) {
+      use(row.stamp);
+      use(row.fold_stamp);
+    }
+    for (const NeedRow& need : demand.needs) use(need.stamp);
+  }
+  inventory_.SweepStamps(used);
 }
 
 Demand::Row Demand::Read(ClusterId cluster, const model::Need& from) {
@@ -166,7 +185,7 @@ Demand::Row Demand::Read(ClusterId cluster, const model::Need& from) {
 bool Demand::IsAmountOnly(const Row& row, const model::Need& from, bool stamped) const {
   const model::Profile& profile = infos_[row.profile].profile;
   const bool same_profile = &profile.fingerprint() == &from.profile.fingerprint() || profile == from.profile;
-  return same_profile && inventory_.key(row.key).group == from.group &&
+  return same_profile && inventory_.key_group(row.key) == from.group &&
          (stamped || row.arrival == from.arrival.time_since_epoch().count());
 }
 
@@ -363,7 +382,7 @@ void Demand::DraftGang(ClusterId cluster, std::vector<Row>& rows, uint32_t posit
   row.gang_key = row.key;
   row.next = kNoId;
   if (const uint32_t count = ++NotesOf(row.key).seen; count > 1) {
-    name_ = inventory_.key(row.key).group;
+    name_ = inventory_.key_group(row.key);
     name_ += '#';
     fmt::format_to(std::back_inserter(name_), FMT_COMPILE("{}"), count);
     row.gang_key = inventory_.KeyOf(cluster, row.profile, name_);
@@ -400,7 +419,7 @@ void Demand::DraftGang(ClusterId cluster, std::vector<Row>& rows, uint32_t posit
   folded.last_row = position;
 }
 
-StampId Demand::StampOf(ProfileId id, const std::string& group) {
+StampId Demand::StampOf(ProfileId id, std::string_view group) {
   const model::Profile& profile = infos_[id].profile;
   stamp_.profile = id;
   stamp_.group = group;
@@ -434,7 +453,7 @@ void Demand::Normalise(ClusterId cluster) {
     Inherit(need);
     if (need.stamp == kNoStamp) need.stamp = stamp_of_[need.key];
     if (need.stamp == kNoStamp)
-      need.stamp = stamp_of_[need.key] = StampOf(need.profile, inventory_.key(need.key).group);
+      need.stamp = stamp_of_[need.key] = StampOf(need.profile, inventory_.key_group(need.key));
     listed_in_[need.key] = listing_;
   }
   for (NeedRow& gone : before_) {
@@ -488,7 +507,7 @@ Demand::SortKey Demand::SortKeyOf(NeedRow& need) const {
 
 // Of one cluster and profile, so that fits differ in min_unit alone.
 bool Demand::SameKeyLess(const NeedRow& a, const NeedRow& b) const {
-  if (a.key != b.key) return inventory_.key(a.key).group < inventory_.key(b.key).group;
+  if (a.key != b.key) return inventory_.key_group(a.key) < inventory_.key_group(b.key);
   const Catalogue& catalogue = inventory_.catalogue();
   const auto first_less = [&](const Amounts& x, const Amounts& y) {
     const auto d = std::ranges::find_if(catalogue.by_name(), [&](uint32_t i) { return x[i] != y[i]; });
@@ -523,6 +542,7 @@ void Demand::RefreshHosts() {
 void Demand::BeginCycle() {
   ++cycle_;
   ForgetKeys();
+  SweepStamps();
   RefreshHosts();
   clusters_.resize(std::max(clusters_.size(), inventory_.clusters()));
   is_anew_.assign(clusters_.size(), 0);

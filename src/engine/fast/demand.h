@@ -15,17 +15,10 @@
 
 #include "base/time.h"
 #include "engine/fast/inventory.h"
+#include "engine/fast/rollup.h"
 #include "model/need.h"
 
 namespace muster::engine::fast {
-
-// A roll-up as it was decoded: rows, and a digest of each made then. Digests lie side by side, as a roll-up that
-// changed little is told by them alone.
-struct Rollup {
-  std::span<const model::Need> rows;
-  std::span<const uint64_t> digests;  // RowDigest of each
-};
-using model::RowDigest;
 
 // What is known of a profile once a need has shown it.
 struct ProfileInfo {
@@ -152,7 +145,7 @@ class Demand {
   void Normalise(ClusterId cluster);
   NeedRow Plain(ClusterId cluster, const Row& row, uint32_t position);
   void DraftGang(ClusterId cluster, std::vector<Row>& rows, uint32_t position);
-  StampId StampOf(ProfileId profile, const std::string& group);
+  StampId StampOf(ProfileId profile, std::string_view group);
   void SortDrafts();
   void MergeSorted();
   void NumberNeeds();
@@ -176,6 +169,7 @@ class Demand {
   Listing& ListingOf(KeyId key);
   void Unlist(KeyId key);
   void ForgetKeys();
+  void SweepStamps();
 
   Inventory& inventory_;
   std::vector<ClusterDemand> clusters_;

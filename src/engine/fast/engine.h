@@ -8,20 +8,28 @@
 // Not thread-safe.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/parallel.h"
-#include "engine/fast/demand.h"
+#include "engine/fast/rollup.h"
 #include "engine/types.h"
+#include "model/machine_digest.h"
 
 namespace muster::engine::fast {
 
+using model::DigestOf;
+using model::MachineDigest;
+
 class Cycle;
+class Demand;
+class Inventory;
 struct FastAction;
 
 // An action with the profile of the need it is for, if it is for one.
@@ -70,8 +78,8 @@ class Engine {
   // Of the last decision. Indexes are good until the next call that changes something.
   const std::vector<FastAction>& actions() const;
   size_t unsatisfied() const;
-  const Inventory& inventory() const { return inventory_; }
-  const Demand& demand() const { return demand_; }
+  const Inventory& inventory() const { return *inventory_; }
+  const Demand& demand() const { return *demand_; }
   const Cycle& cycle() const { return *cycle_; }
   Decision Explain();  // after Decide(now, true)
   Memory ExportMemory() const;
@@ -86,8 +94,8 @@ class Engine {
  private:
   const Policy policy_;
   Parallel* parallel_;
-  Inventory inventory_;
-  Demand demand_{inventory_};
+  std::unique_ptr<Inventory> inventory_;
+  std::unique_ptr<Demand> demand_;
   std::unique_ptr<Cycle> cycle_;
 };
 

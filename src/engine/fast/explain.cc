@@ -39,7 +39,7 @@ NeedVerdict Cycle::VerdictOf(NeedId n) {
   NeedVerdict verdict;
   verdict.need.cluster = inventory_.cluster(row.cluster).name;
   verdict.need.profile = demand_.info(row.profile).profile;
-  verdict.need.group = inventory_.key(row.key).group;
+  verdict.need.group = inventory_.key_group(row.key);
   verdict.need.aggregate = catalogue().Sparse(row.aggregate);
   verdict.need.min_unit = catalogue().Sparse(fit(n).min_unit);
   verdict.need.arrival = WallTime(WallTime::duration(row.arrival));

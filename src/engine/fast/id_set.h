@@ -49,6 +49,7 @@ class IdSet {
   template <class Lives>
   void Remove(MachineId machine, const std::vector<uint64_t>& labels, const Lives& lives) {
     --block_[kLive];
+    if (size() == 0) return Clear();
     const auto less = [&](MachineId a, MachineId b) { return labels[a] < labels[b]; };
     const auto at = std::lower_bound(late().begin(), late().end(), machine, less);
     if (at != late().end() && *at == machine) {
@@ -59,7 +60,6 @@ class IdSet {
     uint32_t& first = block_[kFirst];
     while (first < main_ && !lives(main()[first])) ++first;
     if (main_ > 64 && size() * 2 < main_) Compact(labels, lives);
-    if (size() == 0) Clear();
   }
 
   // Calls visit(machine) in order until it returns false.
@@ -98,7 +98,12 @@ class IdSet {
     for (; count > 0; --count) Next(cursor, labels, lives);
   }
 
-  void Clear() { *this = {}; }
+  // Gaps go too; a small block stays for the next machines.
+  void Clear() {
+    if (capacity() > kSmall) block_ = nullptr;
+    if (block_ != nullptr) block_[kLive] = block_[kFirst] = 0;
+    main_ = late_ = 0;
+  }
   // Forgets the machines that left, so that their rows may be given to others.
   template <class Lives>
   void DropGaps(const std::vector<uint64_t>& labels, const Lives& lives) {
@@ -110,6 +115,7 @@ class IdSet {
   // A block's words: how many machines it has room for, how many live, before which place there are only gaps; then
   // the machines: main from the front, late at the end.
   enum Word : uint8_t { kCapacity, kLive, kFirst, kIds };
+  static constexpr uint32_t kSmall = 16;
 
   uint32_t capacity() const { return block_ == nullptr ? 0 : block_[kCapacity]; }
   std::span<MachineId> all() const {

@@ -1,5 +1,5 @@
-// IdTexts: the ids of machines by row, one behind the other in one block. A fleet has millions of them, most too long
-// to fit into a std::string without a block of their own.
+// IdTexts: the ids of machines, or the names of keys, by row, one behind the other in one block. A fleet has millions
+// of them, most too long to fit into a std::string without a block of their own.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,22 @@ namespace muster::engine::fast {
 class IdTexts {
  public:
   // Good until the next Set.
-  std::string_view operator[](MachineId m) const { return std::string_view(text_).substr(at_[m].begin, at_[m].size); }
+  std::string_view operator[](uint32_t row) const {
+    return std::string_view(text_).substr(at_[row].begin, at_[row].size);
+  }
 
   void Reserve(size_t count) { at_.reserve(count); }
-  // Gives a row its id: the next row, or one whose machine went.
-  void Set(MachineId m, std::string_view id) {
-    if (m == at_.size()) {
+  // Gives a row its id: the next row, or one whose machine or key went.
+  void Set(uint32_t row, std::string_view id) {
+    if (row == at_.size()) {
       at_.emplace_back();
     } else {
-      unused_ += at_[m].size;
-      at_[m].size = 0;
+      unused_ += at_[row].size;
+      at_[row].size = 0;
       if (unused_ > 4096 && unused_ * 2 > text_.size()) DropUnused();
     }
-    MUSTER_CHECK(text_.size() + id.size() < kNoId, "ids of {} machines take more than 4 GiB", at_.size());
-    at_[m] = {.begin = static_cast<uint32_t>(text_.size()), .size = static_cast<uint32_t>(id.size())};
+    MUSTER_CHECK(text_.size() + id.size() < kNoId, "the ids of {} rows take more than 4 GiB", at_.size());
+    at_[row] = {.begin = static_cast<uint32_t>(text_.size()), .size = static_cast<uint32_t>(id.size())};
     text_ += id;
   }
 

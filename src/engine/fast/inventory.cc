@@ -14,6 +14,7 @@ namespace muster::engine::fast {
 namespace {
 
 using model::CapacityType;
+using model::MachineDigest;
 using model::MachineState;
 
 bool IsBound(MachineState state) {
@@ -99,7 +100,7 @@ void Inventory::RankProfiles() {
 KeyId Inventory::KeyOf(ClusterId cluster, ProfileId profile, std::string_view group) {
   const uint64_t hash = KeyHash(cluster, profile, group);
   const KeyId known = key_lookup_.Find(hash, [&](uint32_t i) {
-    return keys_[i].cluster == cluster && keys_[i].profile == profile && keys_[i].group == group;
+    return keys_[i].cluster == cluster && keys_[i].profile == profile && key_groups_[i] == group;
   });
   if (known != kNoId) return known;
   auto id = static_cast<KeyId>(keys_.size());
@@ -114,7 +115,7 @@ KeyId Inventory::KeyOf(ClusterId cluster, ProfileId profile, std::string_view gr
   Key& key = keys_[id];
   key.cluster = cluster;
   key.profile = profile;
-  key.group = group;
+  key_groups_.Set(id, group);
   key_lookup_.Insert(hash, id);
   return id;
 }
@@ -125,7 +126,7 @@ bool Inventory::IsBare(KeyId id) const {
 }
 
 void Inventory::Forget(KeyId id) {
-  key_lookup_.Erase(KeyHash(keys_[id].cluster, keys_[id].profile, keys_[id].group), id);
+  key_lookup_.Erase(KeyHash(keys_[id].cluster, keys_[id].profile, key_groups_[id]), id);
   spare_keys_.push_back(id);
 }
 
@@ -135,17 +136,40 @@ KeyId Inventory::KeyOf(const NeedKey& key) {
 
 NeedKey Inventory::NameOf(KeyId id) const {
   const Key& key = keys_[id];
-  return {.cluster = clusters_[key.cluster].name, .fingerprint = fingerprints_[key.profile], .group = key.group};
+  return {.cluster = clusters_[key.cluster].name,
+          .fingerprint = fingerprints_[key.profile],
+          .group = std::string(key_groups_[id])};
 }
 
-StampId Inventory::StampOf(Stamp stamp) {
+StampId Inventory::StampOf(const Stamp& stamp) {
   const uint64_t hash = StampHash(stamp);
   const StampId known = stamp_lookup_.Find(hash, [&](uint32_t i) { return stamps_[i] == stamp; });
   if (known != kNoId) return known;
-  const auto id = static_cast<StampId>(stamps_.size());
-  stamps_.push_back(std::move(stamp));
+  auto id = static_cast<StampId>(stamps_.size());
+  if (spare_stamps_.empty()) {
+    stamps_.push_back(stamp);
+  } else {
+    id = spare_stamps_.back();
+    spare_stamps_.pop_back();
+    stamps_[id] = stamp;
+  }
   stamp_lookup_.Insert(hash, id);
   return id;
+}
+
+void Inventory::SweepStamps(std::vector<bool>& used) {
+  used.resize(stamps_.size());
+  used[kNoStamp] = true;
+  for (const Row& row : rows_) used[row.stamp] = used[row.bind_stamp] = true;
+  for (const Group& g : groups_) used[g.stamp] = used[g.stamp] || !MUTANT("fast.stamp_in_use");
+  for (const StampId spare : spare_stamps_) used[spare] = true;
+  for (StampId id = 0; id < stamps_.size(); ++id) {
+    if (used[id]) continue;
+    stamp_lookup_.Erase(StampHash(stamps_[id]), id);
+    spare_stamps_.push_back(id);
+  }
+  last_digest_ = 0;  // its stamp may be among them
+  kept_stamps_ = stamps();
 }
 
 // --- machines
@@ -174,6 +198,7 @@ MachineId Inventory::Make(std::string_view id, uint64_t hash) {
 }
 
 void Inventory::Upsert(std::span<const model::Machine> machines, std::span<const MachineDigest> digests) {
+  MUSTER_CHECK(machines.size() == digests.size(), "{} machines came with {} digests", machines.size(), digests.size());
   constexpr size_t kAhead = 16;  // long enough for memory to answer
   rows_.reserve(machines.size());
   labels_.reserve(machines.size());
@@ -188,8 +213,9 @@ void Inventory::Upsert(std::span<const model::Machine> machines, std::span<const
 
 void Inventory::Upsert(const model::Machine& machine, const MachineDigest& digest) {
 #ifdef MUSTER_FAULTS
-  const MachineDigest made = DigestOf(machine);
+  const MachineDigest made = model::DigestOf(machine);
   MUSTER_CHECK(digest.stamp == made.stamp, "machine {} came with another's metadata", machine.id);
+  MUSTER_CHECK(digest.cls == made.cls, "machine {} came with the digest of another class", machine.id);
   MUSTER_CHECK(digest.id == made.id, "machine {} came with the digest of another id", machine.id);
 #endif
   MachineId m = machine_lookup_.Find(digest.id, [&](uint32_t i) { return ids_[i] == machine.id; });
@@ -219,11 +245,12 @@ StampId Inventory::BindStampOf(const model::Machine& machine, uint64_t digest) {
   last_digest_ = digest;
   last_stamp_ = kNoStamp;
   if (const auto decoded = ReadBindStamp(machine.shard_metadata)) {
-    last_stamp_ = StampOf({.profile = ProfileOf(decoded->fingerprint),
-                           .group = std::string(decoded->group),
-                           .priority = decoded->priority,
-                           .interruption = decoded->interruption,
-                           .reclamation = decoded->reclamation});
+    stamp_.profile = ProfileOf(decoded->fingerprint);
+    stamp_.group = decoded->group;
+    stamp_.priority = decoded->priority;
+    stamp_.interruption = decoded->interruption;
+    stamp_.reclamation = decoded->reclamation;
+    last_stamp_ = StampOf(stamp_);
   }
   return last_stamp_;
 }
@@ -614,7 +641,7 @@ void Inventory::ListOwn() {
 
 // Drops empty groups and puts the lists that changed in order.
 void Inventory::Tidy() {
-  std::vector<GroupId> gone;
+  gone_groups_.clear();
   for (const GroupId id : dirty_groups_) {
     Group& g = groups_[id];
     if (g.members.size() > 0 || g.cls == kNoId) continue;
@@ -628,7 +655,7 @@ void Inventory::Tidy() {
     if (g.state == MachineState::kIdle && g.pledge != kNoId) std::erase_if(pledged_idle_, is_it);
     if (g.restamped) std::erase(restamped_, id);
     g.cls = kNoId;
-    gone.push_back(id);
+    gone_groups_.push_back(id);
   }
   dirty_groups_.clear();
   const auto is_gone = [&](GroupId id) { return groups_[id].cls == kNoId; };
@@ -656,8 +683,10 @@ void Inventory::Tidy() {
   const auto again = std::ranges::unique(pledged_keys_);
   pledged_keys_.erase(again.begin(), again.end());
   std::erase_if(pledged_keys_, [&](KeyId id) { return !keys_[id].has_pledges(); });
-  for (const GroupId id : gone) {
+  for (const GroupId id : gone_groups_) {
+    IdSet empty = std::move(groups_[id].members);
     groups_[id] = {};
+    groups_[id].members = std::move(empty);  // its memory is the next group's
     spare_groups_.push_back(id);
   }
 }
@@ -815,9 +844,11 @@ void Inventory::Restamp(GroupId id, StampId stamp) {
 }
 
 size_t Inventory::hot_bytes() const {
-  size_t bytes = labels_.capacity() * sizeof(uint64_t) + rows_.capacity() * sizeof(Row) +
-                 group_.capacity() * sizeof(GroupId) + by_id_.capacity() * sizeof(MachineId);
-  for (const Group& g : groups_) bytes += sizeof(Group) + g.members.bytes();
+  size_t bytes =
+      labels_.capacity() * sizeof(uint64_t) + rows_.capacity() * sizeof(Row) + group_.capacity() * sizeof(GroupId);
+  for (const Group& g : groups_) {
+    if (g.size > 0) bytes += sizeof(Group) + g.members.bytes();
+  }
   return bytes;
 }
 

@@ -28,9 +28,6 @@
 
 namespace muster::engine::fast {
 
-using model::DigestOf;
-using model::MachineDigest;
-
 struct Stamp {  // an attribution
   ProfileId profile = kNoId;
   std::string group;
@@ -45,7 +42,6 @@ inline constexpr StampId kNoStamp = 0;  // row 0: nobody, with the defaults that
 struct Key {  // (cluster, fingerprint, group): whom machines, pledges and parking belong to
   ClusterId cluster = kNoId;
   ProfileId profile = kNoId;
-  std::string group;
   std::vector<GroupId> own;       // bound groups that are its own, in keep order
   std::vector<GroupId> creating;  // being made for it, cheapest first
   std::vector<GroupId> idle;      // pledged to it
@@ -152,6 +148,7 @@ class Inventory {
   KeyId KeyOf(const NeedKey& key);
   Key& key(KeyId id) { return keys_[id]; }
   const Key& key(KeyId id) const { return keys_[id]; }
+  std::string_view key_group(KeyId id) const { return key_groups_[id]; }  // good until the next KeyOf
   const KeyState& key_state(KeyId id) const { return key_states_[id]; }
   NeedKey NameOf(KeyId id) const;
   size_t keys() const { return keys_.size(); }
@@ -159,12 +156,17 @@ class Inventory {
   bool IsBare(KeyId id) const;
   // Nobody refers to the key any more: its row will be another's.
   void Forget(KeyId id);
-  StampId StampOf(Stamp stamp);
+  StampId StampOf(const Stamp& stamp);
   const Stamp& stamp(StampId id) const { return stamps_[id]; }
+  size_t stamps() const { return stamps_.size() - spare_stamps_.size(); }
+  // Whether so many stamps came that it is worth looking for those that nobody has any more.
+  bool HasManyStamps() const { return stamps() > 2 * kept_stamps_ + 64 + rows_.size() / 16; }
+  // Their rows will be others'. `used` by StampId: those of needs; machines are looked at here.
+  void SweepStamps(std::vector<bool>& used);
 
   // --- changes
-  void Upsert(const model::Machine& machine, const MachineDigest& digest);
-  void Upsert(std::span<const model::Machine> machines, std::span<const MachineDigest> digests);
+  void Upsert(const model::Machine& machine, const model::MachineDigest& digest);
+  void Upsert(std::span<const model::Machine> machines, std::span<const model::MachineDigest> digests);
   void Remove(std::string_view id);
   // Memory of an earlier life. A machine's row is read when the machine comes.
   void Restore(const Memory& memory);
@@ -254,6 +256,7 @@ class Inventory {
   };
   std::vector<Resting>& resting() { return resting_; }
 
+  // What a cycle may read of machines that neither come nor go, and of groups that have some.
   size_t hot_bytes() const;
 
  private:
@@ -300,12 +303,16 @@ class Inventory {
   Lookup fingerprint_lookup_;
   Blocks<Key> keys_;  // rows are large
   std::vector<KeyState> key_states_;
+  IdTexts key_groups_;
   Lookup key_lookup_;
   std::vector<KeyId> spare_keys_;
   std::vector<Stamp> stamps_;
+  std::vector<StampId> spare_stamps_;
+  size_t kept_stamps_ = 0;  // by the last sweep
   Lookup stamp_lookup_;
   uint64_t last_digest_ = 0;  // of what was decoded last
   StampId last_stamp_ = kNoStamp;
+  Stamp stamp_;  // scratch
 
   // Machines, by row.
   IdTexts ids_;
@@ -339,6 +346,7 @@ class Inventory {
   std::vector<ClusterId> dirty_clusters_;
   std::vector<KeyId> dirty_keys_;
   std::vector<GroupId> dirty_groups_;  // may have become empty
+  std::vector<GroupId> gone_groups_;   // scratch
   std::vector<GroupId> restamped_;     // the memory of all members changed; whoever left is in remembered_
   std::vector<KeyId> pledged_keys_;
   std::vector<GroupId> pledged_idle_;

@@ -12,7 +12,7 @@ using model::MachineState;
 using model::Reason;
 
 SpreadCounts Cycle::CountClaims(NeedId n) {
-  SpreadCounts counts(fit(n), catalogue().filter(fit(n).filter));
+  SpreadCounts counts(fit(n), catalogue().filter(fit(n).filter), planners_[0]->memory());
   for (uint32_t c = outcomes_[n].first_claim; c != kNoId; c = claims_[c].next_of_need) {
     counts.Add(DomainOf(fit(n), inventory_.group(claims_[c].group).cls), claims_[c].count);
   }
@@ -213,7 +213,7 @@ void Cycle::Choose(NeedId n, Offers& offers, Amounts& residual) {
           std::ranges::pop_heap(offered_, later);
           offered_.pop_back();
         }
-      } while (!offered_.empty() && chosen_.size() < most);
+      } while (equal && !offered_.empty() && chosen_.size() < most);
       Subtract(residual, each, static_cast<int64_t>(chosen_.size() - before), dims());
     }
   }

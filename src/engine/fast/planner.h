@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <memory_resource>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -60,7 +61,7 @@ struct Plan {
 // How many machines of a need lie in each value of each of its spread keys.
 class SpreadCounts {
  public:
-  SpreadCounts(const Fit& fit, const Filter& filter);
+  SpreadCounts(const Fit& fit, const Filter& filter, std::pmr::memory_resource* memory);
   bool Allows(uint32_t domain) const;
   void Add(uint32_t domain, int64_t count);
   // Whether the skew still holds, or is no worse, with one machine less; if so it is taken out.
@@ -69,8 +70,8 @@ class SpreadCounts {
  private:
   int64_t Min(size_t constraint) const;
   const Fit& fit_;
-  std::vector<int64_t> skew_;
-  std::vector<std::vector<int64_t>> count_;  // [constraint][value]
+  std::pmr::vector<int64_t> skew_;
+  std::pmr::vector<std::pmr::vector<int64_t>> count_;  // [constraint][value]
 };
 
 // A free group a need may acquire from, and at what cost.
@@ -93,6 +94,7 @@ class Planner {
         walk_(sight_) {}
 
   Sight& sight() { return sight_; }
+  std::pmr::memory_resource* memory() { return &memory_; }
   void set_explain(bool explain) { explain_ = explain; }
 
   // What the cluster's own machines give. Of a gang only if they cover it, as free machines have no say then; false:
@@ -142,6 +144,8 @@ class Planner {
   struct SpreadKind;
   struct SpreadLane;
   struct SpreadPick;
+  using SpreadLanes = std::pmr::vector<SpreadLane>;
+  using SpreadPicks = std::pmr::vector<SpreadPick>;
 
   const NeedRow& need(NeedId n) const { return *demand_.order()[n]; }
   const Catalogue& catalogue() const { return std::as_const(inventory_).catalogue(); }
@@ -194,14 +198,14 @@ class Planner {
   void AcquireSpread(NeedId n, Plan& plan);
   void CountTakes(const Fit& fit, std::span<const Take> takes, SpreadCounts& counts) const;
   // `offerers` in lane order; neighbours for which `ties` holds go by id together.
-  std::vector<SpreadLane> MakeLanes(const Fit& fit, std::span<const Offerer> offerers,
-                                    bool (*ties)(const Inventory&, const Offerer&, const Offerer&));
-  std::vector<SpreadLane> PoolLanes(NeedId n, model::MachineState state, const Amounts& deficit);
+  SpreadLanes MakeLanes(const Fit& fit, std::span<const Offerer> offerers,
+                        bool (*ties)(const Inventory&, const Offerer&, const Offerer&));
+  SpreadLanes EmptyLanes(const Fit& fit);
+  SpreadLanes PoolLanes(NeedId n, model::MachineState state, const Amounts& deficit);
   TiedWalk& WalkOf(SpreadKind& kind);
   void EndWalks();
-  std::vector<SpreadPick> TakeSpread(std::vector<SpreadLane>& lanes, Amounts& shortage, SpreadCounts& counts);
-  std::vector<SpreadPick> PruneSpread(std::vector<SpreadPick> picks, const Amounts& deficit,
-                                      SpreadCounts& counts) const;
+  SpreadPicks TakeSpread(SpreadLanes& lanes, Amounts& shortage, SpreadCounts& counts);
+  SpreadPicks PruneSpread(SpreadPicks picks, const Amounts& deficit, SpreadCounts& counts);
 
   Inventory& inventory_;
   const Demand& demand_;
@@ -220,6 +224,7 @@ class Planner {
   std::unordered_map<uint64_t, KeptPools> pools_;  // by (fit, state, bucket); never iterated
 
   // Scratch, so that a steady cycle allocates nothing.
+  std::pmr::unsynchronized_pool_resource memory_;  // of searches
   IdMerge merge_;
   TiedWalk walk_;
   std::deque<TiedWalk> walks_;  // of spread lanes

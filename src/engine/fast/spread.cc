@@ -12,7 +12,8 @@ namespace muster::engine::fast {
 
 using model::MachineState;
 
-SpreadCounts::SpreadCounts(const Fit& fit, const Filter& filter) : fit_(fit) {
+SpreadCounts::SpreadCounts(const Fit& fit, const Filter& filter, std::pmr::memory_resource* memory)
+    : fit_(fit), skew_(memory), count_(memory) {
   for (size_t c = 0; c < filter.spread.size(); ++c) {
     skew_.push_back(std::max(1, filter.spread[c].max_skew));
     count_.emplace_back(fit.values[c], 0);
@@ -69,7 +70,7 @@ struct Planner::SpreadKind {
 // The candidates of one domain, in lane order.
 struct Planner::SpreadLane {
   uint32_t domain = 0;
-  std::vector<SpreadKind> kinds;
+  std::pmr::vector<SpreadKind> kinds;
   size_t at = 0;  // kinds before it are used up or of no use any more
   Pool scratch;   // what `more` is of
 };
@@ -82,10 +83,17 @@ struct Planner::SpreadPick {
   Wide size = 0;
 };
 
-std::vector<Planner::SpreadLane> Planner::MakeLanes(const Fit& fit, std::span<const Offerer> offerers,
-                                                    bool (*ties)(const Inventory&, const Offerer&, const Offerer&)) {
-  std::vector<SpreadLane> lanes(fit.domains.size());
-  for (uint32_t d = 0; d < lanes.size(); ++d) lanes[d].domain = d;
+Planner::SpreadLanes Planner::EmptyLanes(const Fit& fit) {
+  SpreadLanes lanes(&memory_);
+  lanes.reserve(fit.domains.size());
+  for (uint32_t d = 0; d < fit.domains.size(); ++d)
+    lanes.push_back({.domain = d, .kinds = std::pmr::vector<SpreadKind>(&memory_)});
+  return lanes;
+}
+
+Planner::SpreadLanes Planner::MakeLanes(const Fit& fit, std::span<const Offerer> offerers,
+                                        bool (*ties)(const Inventory&, const Offerer&, const Offerer&)) {
+  SpreadLanes lanes = EmptyLanes(fit);
   uint32_t tie = 0;
   for (size_t i = 0; i < offerers.size(); ++i) {
     const Offerer& o = offerers[i];
@@ -98,13 +106,11 @@ std::vector<Planner::SpreadLane> Planner::MakeLanes(const Fit& fit, std::span<co
   return lanes;
 }
 
-std::vector<Planner::SpreadLane> Planner::PoolLanes(NeedId n, MachineState state, const Amounts& deficit) {
-  std::vector<SpreadLane> lanes(fit(n).domains.size());
-  for (uint32_t d = 0; d < lanes.size(); ++d) {
-    SpreadLane& lane = lanes[d];
-    lane.domain = d;
+Planner::SpreadLanes Planner::PoolLanes(NeedId n, MachineState state, const Amounts& deficit) {
+  SpreadLanes lanes = EmptyLanes(fit(n));
+  for (SpreadLane& lane : lanes) {
     uint32_t tie = 0;
-    for (const PoolKind& kind : PoolFor(n, state, d, deficit, lane.scratch).kinds) {
+    for (const PoolKind& kind : PoolFor(n, state, lane.domain, deficit, lane.scratch).kinds) {
       if (!lane.kinds.empty() && (lane.kinds.back().cost != kind.cost || lane.kinds.back().size != kind.size)) ++tie;
       lane.kinds.push_back({.each = kind.each,
                             .cost = kind.cost,
@@ -130,9 +136,8 @@ void Planner::EndWalks() {
   for (; walks_used_ > 0; --walks_used_) walks_[walks_used_ - 1].End();
 }
 
-std::vector<Planner::SpreadPick> Planner::TakeSpread(std::vector<SpreadLane>& lanes, Amounts& shortage,
-                                                     SpreadCounts& counts) {
-  std::vector<SpreadPick> picks;
+Planner::SpreadPicks Planner::TakeSpread(SpreadLanes& lanes, Amounts& shortage, SpreadCounts& counts) {
+  SpreadPicks picks(&memory_);
   const auto useful = [&](const SpreadKind& kind) { return kind.left > 0 && IsUseful(*kind.each, shortage, dims()); };
   for (;;) {
     SpreadLane* best = nullptr;
@@ -195,23 +200,22 @@ void Planner::CreditSpread(NeedId n, Plan& plan) {
   if (IsZero(plan.shortage, dims())) return;
   RestLane(n, kNoId, lane_);
   if (lane_.empty()) return;
-  SpreadCounts counts(fit(n), catalogue().filter(fit(n).filter));
+  SpreadCounts counts(fit(n), catalogue().filter(fit(n).filter), &memory_);
   CountTakes(fit(n), plan.credits, counts);
   offerers_.clear();
   for (const GroupId g : lane_) {
     offerers_.push_back({.group = g, .cost = {.micros = catalogue().cls(inventory_.group(g).cls).price}, .size = 0});
   }
-  std::vector<SpreadLane> lanes =
-      MakeLanes(fit(n), offerers_, [](const Inventory& inventory, const Offerer& a, const Offerer& b) {
-        return TiesInKeepOrder(inventory, a.group, b.group);
-      });
+  SpreadLanes lanes = MakeLanes(fit(n), offerers_, [](const Inventory& inventory, const Offerer& a, const Offerer& b) {
+    return TiesInKeepOrder(inventory, a.group, b.group);
+  });
   AddTakes(TakeSpread(lanes, plan.shortage, counts), plan.credits);
   EndWalks();
 }
 
 void Planner::AcquireSpread(NeedId n, Plan& plan) {
   Amounts& shortage = plan.shortage;
-  SpreadCounts counts(fit(n), catalogue().filter(fit(n).filter));
+  SpreadCounts counts(fit(n), catalogue().filter(fit(n).filter), &memory_);
   CountTakes(fit(n), plan.credits, counts);
   const auto ties = [](const Inventory&, const Offerer& a, const Offerer& b) {
     return a.cost == b.cost && a.size == b.size;
@@ -224,8 +228,8 @@ void Planner::AcquireSpread(NeedId n, Plan& plan) {
       offerers_.push_back(
           {.group = g, .cost = {.micros = catalogue().cls(c).price}, .size = catalogue().shape_of(c).size});
     }
-    std::vector<SpreadLane> lanes = MakeLanes(fit(n), offerers_, ties);
-    const std::vector<SpreadPick> picks = TakeSpread(lanes, shortage, counts);
+    SpreadLanes lanes = MakeLanes(fit(n), offerers_, ties);
+    const SpreadPicks picks = TakeSpread(lanes, shortage, counts);
     for (const SpreadPick& pick : picks) plan.acquired.machines.push_back(pick.machine);
     AddTakes(picks, plan.acquired.takes);
     EndWalks();
@@ -233,10 +237,10 @@ void Planner::AcquireSpread(NeedId n, Plan& plan) {
   }
   const Amounts deficit = shortage;
   std::array pools{PoolLanes(n, MachineState::kIdle, deficit), PoolLanes(n, MachineState::kSpeculative, deficit)};
-  std::vector<SpreadPick> picks;
+  SpreadPicks picks(&memory_);
   for (bool added = true; added;) {
     added = false;
-    for (std::vector<SpreadLane>& pool : pools) {
+    for (SpreadLanes& pool : pools) {
       for (const SpreadPick& pick : TakeSpread(pool, shortage, counts)) {
         added = true;
         picks.push_back(pick);
@@ -244,7 +248,7 @@ void Planner::AcquireSpread(NeedId n, Plan& plan) {
     }
   }
   EndWalks();
-  const std::vector<SpreadPick> kept = PruneSpread(std::move(picks), deficit, counts);
+  const SpreadPicks kept = PruneSpread(std::move(picks), deficit, counts);
   for (const SpreadPick& pick : kept) plan.acquired.machines.push_back(pick.machine);
   AddTakes(kept, plan.acquired.takes);
   shortage = deficit;
@@ -253,8 +257,7 @@ void Planner::AcquireSpread(NeedId n, Plan& plan) {
 
 // Drops what the rest makes redundant, dearest first, the later in pool order first; after each drop from the start, as
 // the skew may have eased.
-std::vector<Planner::SpreadPick> Planner::PruneSpread(std::vector<SpreadPick> picks, const Amounts& deficit,
-                                                      SpreadCounts& counts) const {
+Planner::SpreadPicks Planner::PruneSpread(SpreadPicks picks, const Amounts& deficit, SpreadCounts& counts) {
   std::ranges::sort(picks, {}, [&](const SpreadPick& pick) {
     return std::tuple(inventory_.state(pick.machine) != MachineState::kIdle, pick.cost, pick.size,
                       inventory_.label(pick.machine));
@@ -263,10 +266,12 @@ std::vector<Planner::SpreadPick> Planner::PruneSpread(std::vector<SpreadPick> pi
   for (const SpreadPick& pick : picks) {
     for (size_t d = 0; d < dims(); ++d) taken[d] += each(pick.group)[d];
   }
-  std::vector<size_t> order(picks.size());
+  std::pmr::vector<size_t> order(picks.size(), &memory_);
   for (size_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;
-  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return picks[b].cost < picks[a].cost; });
-  std::vector<bool> dropped(picks.size(), false);
+  std::ranges::sort(order, [&](size_t a, size_t b) {
+    return picks[b].cost < picks[a].cost || (picks[a].cost == picks[b].cost && a > b);
+  });
+  std::pmr::vector<bool> dropped(picks.size(), false, &memory_);
   for (size_t at = 0; at < order.size();) {
     const SpreadPick& pick = picks[order[at]];
     bool redundant = !dropped[order[at]];
@@ -281,7 +286,7 @@ std::vector<Planner::SpreadPick> Planner::PruneSpread(std::vector<SpreadPick> pi
     for (size_t d = 0; d < dims(); ++d) taken[d] -= each(pick.group)[d];
     at = 0;
   }
-  std::vector<SpreadPick> kept;
+  SpreadPicks kept(&memory_);
   for (size_t i = 0; i < picks.size(); ++i) {
     if (!dropped[i]) kept.push_back(picks[i]);
   }
