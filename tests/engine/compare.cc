@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/codec.h"
 #include "engine/fast/cycle.h"
 #include "engine/reference/decide.h"
@@ -71,6 +73,18 @@ void Comparison::Note(const std::string& who, const Decision& expected, const Me
     difference_ = fmt::format("cycle {}, {}: {}", cycle_, who, difference);
     return;
   }
+}
+
+DecideFn UnderNewNames(DecideFn decide) {
+  return [decide = std::move(decide), calls = 0](const World& world, Memory& memory, MonoTime now,
+                                                 const Policy& policy) mutable {
+    World renamed = world;
+    for (model::Need& need : renamed.needs) {
+      if (!need.group.empty()) need.group += fmt::format("-{}", calls / 2);
+    }
+    ++calls;
+    return decide(renamed, memory, now, policy);
+  };
 }
 
 Decision Comparison::Decide(const World& world, Memory& memory, MonoTime now, const Policy& policy) {

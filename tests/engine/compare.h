@@ -12,6 +12,9 @@
 
 namespace muster::engine {
 
+// Shows `decide` every gang under another name in every other call.
+DecideFn UnderNewNames(DecideFn decide);
+
 class Comparison {
  public:
   // The reference's decision; `memory` becomes its memory. Memory that is not what the last call left behind is a

@@ -73,6 +73,12 @@ Search SearchRounds(int rounds, int progress = -1) {
       (void)RunChurn(choices, 60, decide);
     });
     if (in_churn) return search;
+    const bool in_names = search.Look([&](const DecideFn& decide) {
+      Choices choices = ChoicesFor(7'500'000 + seed);
+      const Scene scene = RandomScene(choices, kFlavours[seed / 8 % kFlavours.size()]);
+      (void)RunHistory(choices, scene, 60, UnderNewNames(decide));
+    });
+    if (in_names) return search;
   }
   return search;
 }
@@ -125,8 +131,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "fast.patch_another", "fast.pledge_never_ends", "fast.pledge_not_renamed", "fast.pool_order",
                     "fast.reclaims_uncounted", "fast.released_twice", "fast.retry_unnoticed", "fast.stale_domains",
                     "fast.stale_fit", "fast.stale_fold", "fast.stale_heads", "fast.stale_host", "fast.stale_offers",
-                    "fast.stale_pool", "fast.stale_sizes", "fast.tied_all", "fast.settled_blindly",
-                    "fast.settled_forever", "fast.settled_stale", "fast.settled_with_more", "fast.surplus_missed"),
+                    "fast.stale_pool", "fast.stale_sizes", "fast.stamp_of_need", "fast.tied_all",
+                    "fast.settled_blindly", "fast.settled_forever", "fast.settled_stale", "fast.settled_with_more",
+                    "fast.surplus_missed"),
     [](const auto& test) {
       std::string name = test.param;
       std::ranges::replace(name, '.', '_');

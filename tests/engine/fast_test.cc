@@ -74,6 +74,16 @@ TEST(FastEngine, DecidesAsTheReferenceWhileMachinesAreReplaced) {
   }
 }
 
+TEST(FastEngine, DecidesAsTheReferenceWhileGangsTakeNewNames) {
+  for (uint64_t seed = 0; seed < 8 * SearchScale(); ++seed) {
+    Choices choices = ChoicesFor(7'500'000 + seed);
+    const Scene scene = RandomScene(choices, kFlavours[seed % kFlavours.size()]);
+    Comparison comparison;
+    (void)RunHistory(choices, scene, 60, UnderNewNames(comparison.AsFunction()));
+    ASSERT_EQ(comparison.difference(), "") << "seed " << seed;
+  }
+}
+
 TEST(FastEngine, DecidesAsTheReferenceInSmallWorlds) {
   uint64_t looked_at = 0;
   const uint64_t worlds = ForEachSmallWorld(SearchScale() >= 10 ? 1 : 40, [&](const Scene& scene, uint64_t number) {
@@ -140,7 +150,7 @@ TEST(FastEngine, UsesTheKeysOfGangsThatAreGoneAgain) {
   EXPECT_LE(follower.engine().inventory().keys(), 5u);
 }
 
-// And leave their names on machines. Whose is a machine, before and after many of them?
+// Whose is a machine that nobody claims any more, before and after many of them?
 std::array<std::optional<model::Attribution>, 2> OwnerThroughGangs(size_t& stamps) {
   fast::Follower follower{Policy{}};
   World world{.clusters = {{"a", {}}}};

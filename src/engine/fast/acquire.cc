@@ -254,7 +254,7 @@ CoverPool Planner::View(Pool& pool, bool idle) {
                 for (const MachineId m : machines) labels.push_back(inventory_.label(m));
                 return labels;
               },
-          .memory = &memory_};
+          .memory = &scratch_};
 }
 
 void Planner::NameKind(const PoolKind& kind, int64_t count, std::vector<MachineId>& names, std::vector<Take>* takes) {

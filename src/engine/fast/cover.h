@@ -46,7 +46,7 @@ struct CoverPool {
   bool idle = false;                   // Idle: ties go by pool order; Speculative: fewer machines, smaller ids
   // The labels of the first `count` machines of a kind, ascending: read when two covers differ in nothing else.
   std::function<std::vector<uint64_t>(uint32_t kind, int64_t count)> labels;
-  std::pmr::memory_resource* memory = nullptr;  // for the search and what it finds
+  std::pmr::memory_resource* memory = std::pmr::get_default_resource();  // of the search and what it finds
 };
 
 // The two cases that most needs are, without any memory: one useful kind, or every useful machine covers all of it. How

@@ -147,20 +147,17 @@ void Demand::ForgetKeys() {
 void Demand::SweepStamps() {
   if (!inventory_.HasManyStamps()) return;
   terms_.assign(terms_.size(), {});
-  std::vector<bool> used(stamp_of_.size() + 1);
-  const auto use = [&](StampId stamp) {
-    if (used.size() <= stamp) used.resize(stamp + 1);
-    used[stamp] = true;
-  };
-  for (const StampId stamp : stamp_of_) use(stamp);
-  for (const ClusterDemand& demand : clusters_) {
-    for (const Row& row : demand.rows) {
-      use(row.stamp);
-      use(row.fold_stamp);
+  inventory_.SweepStamps([&](const auto& use) {
+    if (MUTANT("fast.stamp_of_need")) return;
+    for (const StampId stamp : stamp_of_) use(stamp);
+    for (const ClusterDemand& demand : clusters_) {
+      for (const Row& row : demand.rows) {
+        use(row.stamp);
+        use(row.fold_stamp);
+      }
+      for (const NeedRow& need : demand.needs) use(need.stamp);
     }
-    for (const NeedRow& need : demand.needs) use(need.stamp);
-  }
-  inventory_.SweepStamps(used);
+  });
 }
 
 Demand::Row Demand::Read(ClusterId cluster, const model::Need& from) {

@@ -44,14 +44,14 @@ Decision Engine::Explain() { return cycle_->Explain(); }
 
 Memory Engine::ExportMemory() const {
   Memory memory;
-  for (const MachineId m : inventory_->by_id()) {
-    MachineMemory row = inventory_->MemoryOf(m, false);
-    if (row != MachineMemory{}) memory.machines.emplace_hint(memory.machines.end(), inventory_->id(m), std::move(row));
+  for (const MachineId m : inventory().by_id()) {
+    MachineMemory row = inventory().MemoryOf(m, false);
+    if (row != MachineMemory{}) memory.machines.emplace_hint(memory.machines.end(), inventory().id(m), std::move(row));
   }
-  for (const KeyId key : cycle_->remembered()) memory.needs.emplace(inventory_->NameOf(key), cycle_->need_memory(key));
-  for (size_t i = 0; i < inventory_->drains().size(); ++i) {
-    if (inventory_->drains()[i].drains > 0)
-      memory.drains.emplace(inventory_->catalogue().drain_types()[i], inventory_->drains()[i]);
+  for (const KeyId key : cycle_->remembered()) memory.needs.emplace(inventory().NameOf(key), cycle_->need_memory(key));
+  for (size_t i = 0; i < inventory().drains().size(); ++i) {
+    if (inventory().drains()[i].drains > 0)
+      memory.drains.emplace(inventory().catalogue().drain_types()[i], inventory().drains()[i]);
   }
   return memory;
 }
@@ -61,18 +61,18 @@ std::vector<NamedAction> Engine::NamedActions() const {
   for (const FastAction& action : cycle_->actions()) {
     NamedAction& name = named.emplace_back();
     name.action = cycle_->Name(action);
-    if (action.need != kNoId) name.profile = demand_->info(demand_->order()[action.need]->profile).profile;
+    if (action.need != kNoId) name.profile = demand().info(demand().order()[action.need]->profile).profile;
   }
   return named;
 }
 
 std::vector<ShortNeed> Engine::ShortNeeds() const {
   std::vector<ShortNeed> needs;
-  const Catalogue& catalogue = inventory_->catalogue();
+  const Catalogue& catalogue = inventory().catalogue();
   for (const NeedId n : cycle_->short_needs()) {
-    const NeedRow& row = *demand_->order()[n];
-    needs.push_back({.key = inventory_->NameOf(row.key),
-                     .profile = demand_->info(row.profile).profile,
+    const NeedRow& row = *demand().order()[n];
+    needs.push_back({.key = inventory().NameOf(row.key),
+                     .profile = demand().info(row.profile).profile,
                      .shortage = catalogue.Sparse(cycle_->outcome(n).shortage),
                      .age = cycle_->need_memory(row.key).age_unmet,
                      .on_its_way = cycle_->outcome(n).on_its_way});
@@ -82,21 +82,21 @@ std::vector<ShortNeed> Engine::ShortNeeds() const {
 
 std::vector<Available> Engine::AvailableTo(const std::string& cluster) const {
   std::vector<Available> all;
-  const Catalogue& catalogue = inventory_->catalogue();
+  const Catalogue& catalogue = inventory().catalogue();
   std::set<ProfileId> seen;
-  for (const NeedRow& row : demand_->NeedsOf(inventory_->FindCluster(cluster))) {
+  for (const NeedRow& row : demand().NeedsOf(inventory().FindCluster(cluster))) {
     if (!seen.insert(row.profile).second) continue;
     Available& available = all.emplace_back();
-    available.profile = demand_->info(row.profile).profile;
+    available.profile = demand().info(row.profile).profile;
     std::optional<ClassId> cheapest;
     for (const ClassId c : catalogue.fit_as_is(row.fit).classes) {
       for (const GroupId g : catalogue.cls(c).free) {
-        const Group& group = inventory_->group(g);
+        const Group& group = inventory().group(g);
         if (group.size == 0) continue;
         (group.state == model::MachineState::kIdle ? available.idle : available.speculative) += group.size;
         if (!cheapest || catalogue.cls(c).price < catalogue.cls(*cheapest).price) cheapest = c;
       }
-      const auto has_machines = [&](GroupId g) { return inventory_->group(g).size > 0; };
+      const auto has_machines = [&](GroupId g) { return inventory().group(g).size > 0; };
       available.in_use = available.in_use || std::ranges::any_of(catalogue.cls(c).bound, has_machines);
     }
     if (!cheapest) continue;

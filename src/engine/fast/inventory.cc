@@ -157,14 +157,15 @@ StampId Inventory::StampOf(const Stamp& stamp) {
   return id;
 }
 
-void Inventory::SweepStamps(std::vector<bool>& used) {
-  used.resize(stamps_.size());
-  used[kNoStamp] = true;
-  for (const Row& row : rows_) used[row.stamp] = used[row.bind_stamp] = true;
-  for (const Group& g : groups_) used[g.stamp] = used[g.stamp] || !MUTANT("fast.stamp_in_use");
-  for (const StampId spare : spare_stamps_) used[spare] = true;
+void Inventory::SweepStamps() {
+  stamp_used_[kNoStamp] = true;
+  for (const Row& row : rows_) stamp_used_[row.stamp] = stamp_used_[row.bind_stamp] = true;
+  for (const Group& g : groups_) {
+    if (!MUTANT("fast.stamp_in_use")) stamp_used_[g.stamp] = true;
+  }
+  for (const StampId spare : spare_stamps_) stamp_used_[spare] = true;
   for (StampId id = 0; id < stamps_.size(); ++id) {
-    if (used[id]) continue;
+    if (stamp_used_[id]) continue;
     stamp_lookup_.Erase(StampHash(stamps_[id]), id);
     spare_stamps_.push_back(id);
   }
@@ -710,6 +711,7 @@ void Inventory::BeginCycle(MonoTime now) {
   now_ = now;
   ++cycle_;
   drains_.resize(catalogue_.drain_types().size());
+  if (kept_stamps_ == 0) kept_stamps_ = stamps();  // what comes first is not gone yet
   AssignLabels();
   Update();
   old_life_.clear();
@@ -721,6 +723,7 @@ void Inventory::Leave(MachineId m) {
   Move(m, kNoId);
   machine_lookup_.Erase(Hash(ids_[m]), m);
   rows_[m].state = MachineState::kUnspecified;
+  rows_[m].stamp = rows_[m].bind_stamp = kNoStamp;
   retired_.push_back(m);
 }
 
@@ -751,7 +754,7 @@ void Inventory::Update() {
     dirty_.clear();
     std::ranges::copy_if(by_id_, std::back_inserter(dirty_),
                          [&](MachineId m) { return (rows_[m].flags & kDirty) != 0; });
-    const size_t most = std::min(stamps_.size(), by_id_.size());  // hardly a stamp without a machine
+    const size_t most = std::min(stamps(), by_id_.size());  // hardly a stamp without a machine
     groups_.reserve(most);
     group_lookup_.Reserve(most);
   } else {

@@ -144,7 +144,7 @@ class Inventory {
   // Ranks of fingerprints by name, made anew when one came.
   void RankProfiles();
   uint32_t profile_rank(ProfileId id) const { return profile_rank_[id]; }
-  KeyId KeyOf(ClusterId cluster, ProfileId profile, std::string_view group);
+  KeyId KeyOf(ClusterId cluster, ProfileId profile, std::string_view group);  // not a key_group()
   KeyId KeyOf(const NeedKey& key);
   Key& key(KeyId id) { return keys_[id]; }
   const Key& key(KeyId id) const { return keys_[id]; }
@@ -161,8 +161,13 @@ class Inventory {
   size_t stamps() const { return stamps_.size() - spare_stamps_.size(); }
   // Whether so many stamps came that it is worth looking for those that nobody has any more.
   bool HasManyStamps() const { return stamps() > 2 * kept_stamps_ + 64 + rows_.size() / 16; }
-  // Their rows will be others'. `used` by StampId: those of needs; machines are looked at here.
-  void SweepStamps(std::vector<bool>& used);
+  // Their rows will be others'. `of_needs` calls what it is given with every stamp that a need has.
+  template <class OfNeeds>
+  void SweepStamps(const OfNeeds& of_needs) {
+    stamp_used_.assign(stamps_.size(), false);
+    of_needs([&](StampId stamp) { stamp_used_[stamp] = true; });
+    SweepStamps();
+  }
 
   // --- changes
   void Upsert(const model::Machine& machine, const model::MachineDigest& digest);
@@ -256,7 +261,7 @@ class Inventory {
   };
   std::vector<Resting>& resting() { return resting_; }
 
-  // What a cycle may read of machines that neither come nor go, and of groups that have some.
+  // What a cycle reads and writes in which few machines change, and none comes: machines, and groups that have some.
   size_t hot_bytes() const;
 
  private:
@@ -277,6 +282,7 @@ class Inventory {
   void SortById(std::span<MachineId> machines) const;
   void Refresh(MachineId m);
   void ReadOldLife(MachineId m);
+  void SweepStamps();
   void Leave(MachineId m);
   void Place(std::span<const MachineId> machines);
   void Move(MachineId m, GroupId to);
@@ -308,7 +314,8 @@ class Inventory {
   std::vector<KeyId> spare_keys_;
   std::vector<Stamp> stamps_;
   std::vector<StampId> spare_stamps_;
-  size_t kept_stamps_ = 0;  // by the last sweep
+  size_t kept_stamps_ = 0;        // by the last sweep
+  std::vector<bool> stamp_used_;  // scratch of a sweep
   Lookup stamp_lookup_;
   uint64_t last_digest_ = 0;  // of what was decoded last
   StampId last_stamp_ = kNoStamp;

@@ -12,7 +12,7 @@ using model::MachineState;
 using model::Reason;
 
 SpreadCounts Cycle::CountClaims(NeedId n) {
-  SpreadCounts counts(fit(n), catalogue().filter(fit(n).filter), planners_[0]->memory());
+  SpreadCounts counts(fit(n), catalogue().filter(fit(n).filter), planners_[0]->scratch());
   for (uint32_t c = outcomes_[n].first_claim; c != kNoId; c = claims_[c].next_of_need) {
     counts.Add(DomainOf(fit(n), inventory_.group(claims_[c].group).cls), claims_[c].count);
   }

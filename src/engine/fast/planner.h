@@ -94,7 +94,7 @@ class Planner {
         walk_(sight_) {}
 
   Sight& sight() { return sight_; }
-  std::pmr::memory_resource* memory() { return &memory_; }
+  std::pmr::memory_resource* scratch() { return &scratch_; }
   void set_explain(bool explain) { explain_ = explain; }
 
   // What the cluster's own machines give. Of a gang only if they cover it, as free machines have no say then; false:
@@ -224,7 +224,7 @@ class Planner {
   std::unordered_map<uint64_t, KeptPools> pools_;  // by (fit, state, bucket); never iterated
 
   // Scratch, so that a steady cycle allocates nothing.
-  std::pmr::unsynchronized_pool_resource memory_;  // of searches
+  std::pmr::unsynchronized_pool_resource scratch_{{.max_blocks_per_chunk = 0, .largest_required_pool_block = 1 << 16}};
   IdMerge merge_;
   TiedWalk walk_;
   std::deque<TiedWalk> walks_;  // of spread lanes

@@ -84,10 +84,10 @@ struct Planner::SpreadPick {
 };
 
 Planner::SpreadLanes Planner::EmptyLanes(const Fit& fit) {
-  SpreadLanes lanes(&memory_);
+  SpreadLanes lanes(&scratch_);
   lanes.reserve(fit.domains.size());
   for (uint32_t d = 0; d < fit.domains.size(); ++d)
-    lanes.push_back({.domain = d, .kinds = std::pmr::vector<SpreadKind>(&memory_)});
+    lanes.push_back({.domain = d, .kinds = std::pmr::vector<SpreadKind>(&scratch_)});
   return lanes;
 }
 
@@ -137,7 +137,7 @@ void Planner::EndWalks() {
 }
 
 Planner::SpreadPicks Planner::TakeSpread(SpreadLanes& lanes, Amounts& shortage, SpreadCounts& counts) {
-  SpreadPicks picks(&memory_);
+  SpreadPicks picks(&scratch_);
   const auto useful = [&](const SpreadKind& kind) { return kind.left > 0 && IsUseful(*kind.each, shortage, dims()); };
   for (;;) {
     SpreadLane* best = nullptr;
@@ -200,7 +200,7 @@ void Planner::CreditSpread(NeedId n, Plan& plan) {
   if (IsZero(plan.shortage, dims())) return;
   RestLane(n, kNoId, lane_);
   if (lane_.empty()) return;
-  SpreadCounts counts(fit(n), catalogue().filter(fit(n).filter), &memory_);
+  SpreadCounts counts(fit(n), catalogue().filter(fit(n).filter), &scratch_);
   CountTakes(fit(n), plan.credits, counts);
   offerers_.clear();
   for (const GroupId g : lane_) {
@@ -215,7 +215,7 @@ void Planner::CreditSpread(NeedId n, Plan& plan) {
 
 void Planner::AcquireSpread(NeedId n, Plan& plan) {
   Amounts& shortage = plan.shortage;
-  SpreadCounts counts(fit(n), catalogue().filter(fit(n).filter), &memory_);
+  SpreadCounts counts(fit(n), catalogue().filter(fit(n).filter), &scratch_);
   CountTakes(fit(n), plan.credits, counts);
   const auto ties = [](const Inventory&, const Offerer& a, const Offerer& b) {
     return a.cost == b.cost && a.size == b.size;
@@ -237,7 +237,7 @@ void Planner::AcquireSpread(NeedId n, Plan& plan) {
   }
   const Amounts deficit = shortage;
   std::array pools{PoolLanes(n, MachineState::kIdle, deficit), PoolLanes(n, MachineState::kSpeculative, deficit)};
-  SpreadPicks picks(&memory_);
+  SpreadPicks picks(&scratch_);
   for (bool added = true; added;) {
     added = false;
     for (SpreadLanes& pool : pools) {
@@ -266,12 +266,12 @@ Planner::SpreadPicks Planner::PruneSpread(SpreadPicks picks, const Amounts& defi
   for (const SpreadPick& pick : picks) {
     for (size_t d = 0; d < dims(); ++d) taken[d] += each(pick.group)[d];
   }
-  std::pmr::vector<size_t> order(picks.size(), &memory_);
+  std::pmr::vector<size_t> order(picks.size(), &scratch_);
   for (size_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;
   std::ranges::sort(order, [&](size_t a, size_t b) {
     return picks[b].cost < picks[a].cost || (picks[a].cost == picks[b].cost && a > b);
   });
-  std::pmr::vector<bool> dropped(picks.size(), false, &memory_);
+  std::pmr::vector<bool> dropped(picks.size(), false, &scratch_);
   for (size_t at = 0; at < order.size();) {
     const SpreadPick& pick = picks[order[at]];
     bool redundant = !dropped[order[at]];
@@ -286,7 +286,7 @@ Planner::SpreadPicks Planner::PruneSpread(SpreadPicks picks, const Amounts& defi
     for (size_t d = 0; d < dims(); ++d) taken[d] -= each(pick.group)[d];
     at = 0;
   }
-  SpreadPicks kept(&memory_);
+  SpreadPicks kept(&scratch_);
   for (size_t i = 0; i < picks.size(); ++i) {
     if (!dropped[i]) kept.push_back(picks[i]);
   }
