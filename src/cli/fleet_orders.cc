@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "cli/ask.h"
 #include "cli/fleet.h"
@@ -11,21 +14,36 @@ namespace {
 
 using contract::ActuationMode;
 
+constexpr std::string_view kWholeShard = "*";
+
 struct ModeFlags {
   ShardFlags shard;
-  std::string cluster;
+  std::string cluster{kWholeShard};
   std::string reason;
   bool dry_run = false;
 };
 
+// A pause may come before the cluster does, and a name may be mistyped.
+Result<bool> IsKnown(const ShardFlags& flags, const std::string& cluster) {
+  MUSTER_ASSIGN_OR_RETURN(const contract::ClustersListed reply,
+                          AskShardFor<contract::ClustersListed>(flags, contract::ListClusters{}));
+  return std::ranges::find(reply.clusters, cluster, &contract::ClusterView::cluster_id) != reply.clusters.end();
+}
+
 Result<int> SetMode(const ModeFlags& flags, ActuationMode mode) {
+  // An empty word is a variable that was not set, and must not stop the fleet.
+  if (flags.cluster.empty()) {
+    return InvalidArgument("--cluster is empty: give a cluster's id, or leave it out for the whole shard");
+  }
+  const std::string cluster = flags.cluster == kWholeShard ? "" : flags.cluster;
+  MUSTER_ASSIGN_OR_RETURN(const bool known, cluster.empty() ? Result<bool>(true) : IsKnown(flags.shard, cluster));
   MUSTER_ASSIGN_OR_RETURN(
       const contract::ActuationSet reply,
       AskShardFor<contract::ActuationSet>(
-          flags.shard, contract::SetActuation{.cluster_id = flags.cluster, .mode = mode, .reason = flags.reason}));
-  Print(fmt::format("{} is {} now (was {})\n",
-                    flags.cluster.empty() ? "the shard" : fmt::format("cluster {}", flags.cluster),
+          flags.shard, contract::SetActuation{.cluster_id = cluster, .mode = mode, .reason = flags.reason}));
+  Print(fmt::format("{} is {} now (was {})\n", cluster.empty() ? "the shard" : fmt::format("cluster {}", cluster),
                     contract::ActuationModeName(mode), contract::ActuationModeName(reply.previous)));
+  if (!known) Print(fmt::format("the shard has not heard of a cluster {} yet; is the name right?\n", cluster));
   return kOk;
 }
 
@@ -57,7 +75,7 @@ void AddMachineOrder(Verb& fleet, const std::string& name, const std::string& su
 void AddFleetOrders(Verb& fleet) {
   const auto pausing = std::make_shared<ModeFlags>();
   Verb pause = fleet.AddVerb("pause", "Go on deciding, but do nothing; until resume, over restarts too");
-  pause.Option("--cluster", pausing->cluster, "Only what touches this cluster; the whole shard unless given")
+  pause.Option("--cluster", pausing->cluster, "Only what touches this cluster; * is the whole shard")
       .Option("--reason", pausing->reason, "Why, for the audit log")
       .Flag("--dry-run", pausing->dry_run, "Let what has begun go on, and log what would have been done");
   AddOrderFlags(pause, pausing->shard);
@@ -67,7 +85,9 @@ void AddFleetOrders(Verb& fleet) {
 
   const auto resuming = std::make_shared<ModeFlags>();
   Verb resume = fleet.AddVerb("resume", "Have decisions carried out again");
-  resume.Option("--cluster", resuming->cluster, "Only this cluster; the whole shard unless given")
+  resume
+      .Option("--cluster", resuming->cluster,
+              "Only this cluster; * is the whole shard, but not what is set for a cluster")
       .Option("--reason", resuming->reason, "Why, for the audit log");
   AddOrderFlags(resume, resuming->shard);
   resume.Example("muster fleet resume --cluster blue").Run([resuming] {

@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <array>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include "cli/up_demand.h"
 #include "cli/up_view.h"
 #include "cli/verbs.h"
+#include "host/address.h"
 #include "host/children.h"
 #include "host/data_dir.h"
 #include "host/signals.h"
@@ -77,7 +79,8 @@ class Up {
   Result<int> Run() {
     MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<host::DataDir> owned, host::DataDir::Open(dir_, "--data-dir"));
     const host::Signals signals;
-    for (Status status : {Prepare(), StartChildren()}) {
+    for (const auto step : {&Up::CheckPorts, &Up::Prepare, &Up::StartChildren}) {
+      Status status = (this->*step)();
       if (!status.ok()) return std::unexpected(std::move(status));
     }
     MUSTER_ASSIGN_OR_RETURN(shard_, rpc::MakeShardClient(Target(flags_.shard_listen), {}));
@@ -89,11 +92,47 @@ class Up {
     std::fflush(stdout);
     children_.Stop(kStopPatience);
     if (!failure.ok()) return std::unexpected(std::move(failure));
-    Print(fmt::format("stopped; muster up --data-dir {} goes on from here\n", dir_.string()));
+    Print(fmt::format("stopped; {} goes on from here\n", ThisCommand()));
     return kOk;
   }
 
  private:
+  struct Port {
+    const char* flag;
+    const std::string& listen;
+    std::string usual;
+  };
+  std::array<Port, 4> Ports() const {
+    const Flags usual;
+    return {{{"--shard-listen", flags_.shard_listen, usual.shard_listen},
+             {"--shard-metrics", flags_.shard_metrics, usual.shard_metrics},
+             {"--provider-listen", flags_.provider_listen, usual.provider_listen},
+             {"--provider-metrics", flags_.provider_metrics, usual.provider_metrics}}};
+  }
+
+  // Before anything starts: its children would talk to whoever holds one of these, and buy machines there.
+  Status CheckPorts() {
+    for (const Port& port : Ports()) {
+      const auto address = host::ParseListenAddress(port.listen, false, port.flag);
+      if (!address) return address.error();
+      if (address->port == 0) {
+        return {Code::kInvalidArgument,
+                fmt::format("{} {}: give a port from 1 to 65535, which the others are told", port.flag, port.listen)};
+      }
+      const Status free = host::CheckCanListen(*address);
+      if (!free.ok()) return {free.code(), fmt::format("{}: {}", port.flag, free.message())};
+    }
+    return {};
+  }
+
+  std::string ThisCommand() const {
+    std::string command = fmt::format("muster up --data-dir {}", dir_.string());
+    for (const Port& port : Ports()) {
+      if (port.listen != port.usual) command += fmt::format(" {} {}", port.flag, port.listen);
+    }
+    return command;
+  }
+
   Status Prepare() {
     std::error_code error;
     for (const char* sub : {"logs", "clusters"}) fs::create_directories(dir_ / sub, error);

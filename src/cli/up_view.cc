@@ -45,18 +45,22 @@ struct Totals {
   }
 };
 
+// What matters most first: a narrow terminal cuts the rest.
+constexpr std::array kStates = {MachineState::kFailed,   MachineState::kConfigured, MachineState::kConfiguring,
+                                MachineState::kIdle,     MachineState::kCreating,   MachineState::kDraining,
+                                MachineState::kDeleting, MachineState::kSpeculative};
+
 std::string MachinesTable(const Totals& totals) {
-  Rows rows = {{"MACHINES"}};
-  for (int s = 1; s <= 8; ++s) rows[0].emplace_back(model::StateName(static_cast<MachineState>(s)));
-  rows[0].emplace_back("$/h");
+  Rows rows = {{"MACHINES", "$/h"}};
+  for (const MachineState state : kStates) rows[0].emplace_back(model::StateName(state));
   for (const CapacityType type : kTypes) {
-    rows.push_back({std::string(model::CapacityTypeName(type))});
-    for (int s = 1; s <= 8; ++s) {
-      const auto count = totals.machines.find({type, static_cast<MachineState>(s)});
+    const auto price = totals.price.find(type);
+    rows.push_back({std::string(model::CapacityTypeName(type)),
+                    model::FormatMoney(price == totals.price.end() ? model::Money{} : price->second)});
+    for (const MachineState state : kStates) {
+      const auto count = totals.machines.find({type, state});
       rows.back().push_back(count == totals.machines.end() ? "." : std::to_string(count->second));
     }
-    const auto price = totals.price.find(type);
-    rows.back().push_back(model::FormatMoney(price == totals.price.end() ? model::Money{} : price->second));
   }
   return FormatTable(rows);
 }

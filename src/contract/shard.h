@@ -278,10 +278,10 @@ struct ClusterView {
   std::string cluster_id;
   bool session = false;
   bool gate_open = false;
-  ActuationMode mode = ActuationMode::kActive;
-  int32_t needs = 0;               // rows of the accepted demand
-  int32_t configured = 0;          // machines bound to it
-  int32_t held_rollups = 0;        // suspicious ones in a row; the third is accepted
+  ActuationMode mode = ActuationMode::kActive;  // its own or the shard's, whichever is stricter
+  int32_t needs = 0;                            // rows of the accepted demand
+  int32_t configured = 0;                       // machines bound to it
+  int32_t held_rollups = 0;                     // suspicious ones in a row; the third is accepted
   std::string last_refusal;        // why the latest refused or held roll-up was not applied; empty after a good one
   int32_t reclaims_in_window = 0;  // of the budget
 

@@ -80,16 +80,23 @@ Result<Address> ParseListenAddress(std::string_view text, bool insecure, std::st
   return *std::move(address);
 }
 
-Status ExplainListenFailure(const Address& address) {
+namespace {
+
+Status CannotListen(const Address& address, std::string_view why) {
+  return {Code::kUnavailable, fmt::format("cannot listen on {}: {}", address.ToString(), why)};
+}
+
+}  // namespace
+
+Status CheckCanListen(const Address& address) {
   addrinfo hints = {};
   hints.ai_flags = AI_PASSIVE;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const int resolved = getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
   if (resolved != 0) {
-    return Status(Code::kUnavailable, fmt::format("cannot listen on {}: host {} is not known ({}); use an address of "
-                                                  "this machine",
-                                                  address.ToString(), address.host, gai_strerror(resolved)));
+    return CannotListen(address, fmt::format("host {} is not known ({}); use an address of this machine", address.host,
+                                             gai_strerror(resolved)));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
   const int fd = socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, found->ai_protocol);
@@ -100,12 +107,17 @@ Status ExplainListenFailure(const Address& address) {
     error = errno;
   }
   if (fd >= 0) close(fd);
+  if (error == 0) return {};
   const char* advice = error == EADDRINUSE      ? "stop the process that holds it or choose another port"
                        : error == EACCES        ? "choose a port above 1023"
                        : error == EADDRNOTAVAIL ? "use an address of this machine"
                                                 : "try again";
-  return Status(Code::kUnavailable, fmt::format("cannot listen on {}: {}; {}", address.ToString(),
-                                                error == 0 ? "the server did not start" : ErrnoText(error), advice));
+  return CannotListen(address, fmt::format("{}; {}", ErrnoText(error), advice));
+}
+
+Status ExplainListenFailure(const Address& address) {
+  Status status = CheckCanListen(address);
+  return status.ok() ? CannotListen(address, "the server did not start; try again") : status;
 }
 
 }  // namespace muster::host

@@ -31,5 +31,7 @@ Result<Address> ParseListenAddress(std::string_view text, bool insecure, std::st
 // After a server library failed to listen without saying why: tries the address itself. A sentence such as
 // "cannot listen on 127.0.0.1:7000: Address already in use; stop the process that holds it or choose another port".
 Status ExplainListenFailure(const Address& address);
+// The same sentence if nobody could listen there now.
+Status CheckCanListen(const Address& address);
 
 }  // namespace muster::host

@@ -79,7 +79,9 @@ TEST(Address, ListenFailuresAreExplained) {
   EXPECT_EQ(ExplainListenFailure(taken).message(),
             "cannot listen on " + taken.ToString() +
                 ": Address already in use; stop the process that holds it or choose another port");
+  EXPECT_EQ(CheckCanListen(taken), ExplainListenFailure(taken));
   close(holder);
+  EXPECT_EQ(CheckCanListen(taken), Status());
 
   EXPECT_EQ(ExplainListenFailure({"192.0.2.1", 0}).message(),
             "cannot listen on 192.0.2.1:0: Cannot assign requested address; use an address of this machine");

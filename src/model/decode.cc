@@ -36,7 +36,9 @@ Requirement ReadRequirement(TextReader& reader) {
 Spread ReadSpread(TextReader& reader) {
   Spread spread;
   reader.Field("topologyKey").Require().Read(spread.topology_key);
-  reader.Field("maxSkew").Read(spread.max_skew);
+  TextReader skew = reader.Field("maxSkew");
+  skew.Read(spread.max_skew);
+  if (skew.present() && spread.max_skew < 1) skew.Fail("expected a whole number of at least 1");
   reader.Field("whenUnsatisfiable").Read(spread.when, ParseWhenUnsatisfiable);
   reader.RefuseUnknown();
   FailUnlessOk(reader, Validate(spread));

@@ -173,6 +173,8 @@ TEST(Decode, SaysWhatIsWrong) {
        "f.yaml:5:14: clusters[0].needs[0].spread[0].topologyKey: this field is required"},
       {Need1("spread: [{topologyKey: zone, whenUnsatisfiable: Never}]"),
        R"(f.yaml:5:53: clusters[0].needs[0].spread[0].whenUnsatisfiable: unknown whenUnsatisfiable "Never": use one of DoNotSchedule, ScheduleAnyway)"},
+      {Need1("spread: [{topologyKey: zone, maxSkew: 0}]"),
+       "f.yaml:5:43: clusters[0].needs[0].spread[0].maxSkew: expected a whole number of at least 1"},
       {Need1("spread: [{topologyKey: zone, maxSkew: 1.5}]"),
        R"(f.yaml:5:43: clusters[0].needs[0].spread[0].maxSkew: expected a whole number but found "1.5")"},
       {"clusters:\n- name: c\n  needs:\n  - priority: 1\n",

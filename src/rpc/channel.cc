@@ -78,7 +78,10 @@ void SetDeadline(grpc::ClientContext& context, Duration timeout) {
 }
 
 Status FromGrpc(const grpc::Status& status) {
-  return status.ok() ? Status() : Status(static_cast<Code>(status.error_code()), status.error_message());
+  if (status.ok()) return {};
+  const bool unheard_of = status.error_code() == grpc::StatusCode::UNIMPLEMENTED && status.error_message().empty();
+  return {static_cast<Code>(status.error_code()),
+          unheard_of ? "whoever listens there does not offer this; check the address" : status.error_message()};
 }
 
 grpc::Status ToGrpc(const Status& status) {

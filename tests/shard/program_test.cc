@@ -129,6 +129,10 @@ TEST_F(Program, PausesAreKeptOverRestarts) {
   StartShard();
   if (HasFatalFailure()) return;
   EXPECT_TRUE(Fleet({"clusters"}).out.contains("paused"));
+  const Ran unset = Fleet({"pause", "--cluster", ""});
+  EXPECT_EQ(unset.code, 2);
+  EXPECT_TRUE(unset.err.contains("--cluster is empty")) << unset.err;
+  EXPECT_TRUE(Fleet({"pause", "--cluster", "bleu"}).out.ends_with("is the name right?\n"));
   TestCluster blue("blue", shard_->grpc());
   blue.Want({NeedOf("blue", 3)});
   const Ran resumed = Fleet({"resume", "--cluster", "blue"});
@@ -267,6 +271,18 @@ TEST_F(Program, BadFlagsAndFilesAreRefusedByName) {
   EXPECT_TRUE(with({"--config", file}).err.contains("a value or a list of values is expected"))
       << with({"--config", file}).err;
   EXPECT_TRUE(with({"--config", fleet_.File("none")}).err.contains("--config: ")) << "a missing file";
+}
+
+// Its children would buy machines from whoever has the port.
+TEST_F(Program, UpTouchesNobodyWhoHasOneOfItsPorts) {
+  Start();
+  if (HasFatalFailure()) return;
+  const Ran ran = Muster({"up", "--data-dir", fleet_.File("up"), "--shard-listen", shard_->grpc(), "--for", "5s"});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_TRUE(ran.err.contains("--shard-listen: cannot listen on " + shard_->grpc() + ": Address already in use"))
+      << ran.err;
+  EXPECT_EQ(Fleet({"clusters", "-o", "json"}).out, "") << "nobody spoke to it";
+  Stop(*shard_);
 }
 
 TEST_F(Program, FlagsComeBeforeTheEnvironmentAndThatBeforeTheFile) {

@@ -46,6 +46,7 @@ void Core::RunCycle(Turn& turn) {
   counters_.plans_kept += plans.proposals_basic + plans.proposals_gang - plans.conflicts - plans.displacements;
   counters_.plans_conflicts += plans.conflicts;
   counters_.plans_displaced += plans.displacements;
+  counters_.reclaims_capped += engine_->cycle().reclaims_capped();
   decided_ = true;
   restored_ = {};
   Laps laps(parallel_);

@@ -234,7 +234,7 @@ contract::ShardReply Core::ListClusters() const {
     listed.clusters.push_back({.cluster_id = name,
                                .session = cluster.session != 0,
                                .gate_open = cluster.gate_open,
-                               .mode = cluster.mode,
+                               .mode = ModeFor(name, std::nullopt),
                                .needs = Narrow(static_cast<int64_t>(cluster.rows.size())),
                                .configured = Narrow(cluster.configured),
                                .held_rollups = cluster.held,

@@ -47,6 +47,7 @@ TEST(ShardRails, ASmallClusterMayGiveUpOneMachine) {
 TEST(ShardRails, TheBudgetFollowsTheClockNotTheCycles) {
   Lab lab({.empty_rollup_guard = false});
   Settle(lab, 200);
+  EXPECT_EQ(lab.core().View()->counters.reclaims_capped, 0u);
   lab.Rollup("a", 0);
   for (int i = 0; i < 59; ++i) {
     lab.Run(10s);
@@ -54,6 +55,7 @@ TEST(ShardRails, TheBudgetFollowsTheClockNotTheCycles) {
   }
   EXPECT_GT(lab.cycles, 500);
   EXPECT_EQ(lab.Count<contract::DrainRequest>(), 10);
+  EXPECT_GT(lab.core().View()->counters.reclaims_capped, 400u);
   for (int i = 0; i < 6; ++i) {
     lab.Run(10s);
     lab.Finish();
@@ -134,6 +136,7 @@ TEST(ShardRails, PauseAndDryRunHoldForTheShardAndStickOverRestarts) {
     lab.Run(5s);
     EXPECT_TRUE(lab.transitions.empty());
     EXPECT_EQ(lab.Outcomes(mode == ActuationMode::kPaused ? "suppressed" : "dryrun"), 2) << "said once for each";
+    EXPECT_EQ(lab.AskFor<contract::ClustersListed>(contract::ListClusters{}).clusters.at(0).mode, mode) << "of all";
     lab.Restart();
     lab.ConnectWith("a", 2);
     lab.Run(20s);

@@ -276,7 +276,7 @@ struct Counters {
   uint64_t deferred = 0;                                             // by MaxActionsPerCycle
   uint64_t dropped = 0;                                              // the queue was full
   uint64_t deduped = 0;                                              // the machine had an operation, or waits
-  uint64_t reclaims_capped = 0;                                      // cycles in which a cluster could not give up more
+  uint64_t reclaims_capped = 0;  // times a cluster had more to give up in a cycle than it may
   uint64_t idle_releases = 0;
   uint64_t sessions_installed = 0;
   uint64_t sessions_removed = 0;

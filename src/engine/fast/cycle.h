@@ -118,6 +118,8 @@ class Cycle {
     }
   }
   const BrokerStats& broker() const { return stats_; }
+  // Clusters that had more to give up than their limit allowed.
+  uint64_t reclaims_capped() const { return reclaims_capped_; }
   size_t unsatisfied() const { return short_.size(); }
   const std::vector<NeedId>& short_needs() const { return short_; }  // in order
   const Outcome& outcome(NeedId n) const { return outcomes_[n]; }    // of one that is short
@@ -264,7 +266,8 @@ class Cycle {
   ClaimLog claims_;
   std::vector<uint32_t> restamps_[ClaimLog::kShelves];  // claims on machines that were another need's
   std::vector<FastAction> actions_;
-  std::vector<int64_t> reclaims_left_;          // by cluster
+  std::vector<int64_t> reclaims_left_;  // by cluster
+  uint64_t reclaims_capped_ = 0;
   std::vector<Surplus> surplus_;                // by cluster
   std::vector<GroupId> found_;                  // scratch
   std::vector<GroupId> ended_;                  // pledged groups whose pledge ended in this cycle

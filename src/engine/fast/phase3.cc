@@ -48,13 +48,16 @@ void Cycle::Reclaim() {
     const Cluster& cluster = inventory_.cluster(c);
     const bool runs = cluster.state.session && cluster.state.gate_open;
     const std::span<const GroupId> bound = Candidates(c);
+    bool capped = false;
     found.clear();
     for (size_t i = 0; i < bound.size();) {
       const GroupId first = bound[i];
       const Group& group = inventory_.group(first);
       const bool surplus = group.state == MachineState::kConfigured && inventory_.Remaining(first) > 0;
       if (surplus || group.has_clocks) found.push_back(first);
-      if (!runs || !surplus || !MayReclaimFrom(first) || reclaims_left_[c] <= 0) {
+      const bool may_go = runs && surplus && MayReclaimFrom(first);
+      capped = capped || (may_go && reclaims_left_[c] <= 0);
+      if (!may_go || reclaims_left_[c] <= 0) {
         ++i;
         continue;
       }
@@ -66,9 +69,11 @@ void Cycle::Reclaim() {
         if (inventory_.Remaining(g) > 0 || inventory_.group(g).has_clocks) found.push_back(g);
         if (MayReclaimFrom(g)) merge_.Add(g);
       }
-      for (; !merge_.empty() && reclaims_left_[c] > 0; merge_.Step()) {
+      for (; !merge_.empty(); merge_.Step()) {
         const MachineId m = merge_.machine();
         if (IsTaken(m) || now_ - inventory_.since(m).value_or(now_) < policy_.surplus_hold) continue;
+        capped = reclaims_left_[c] <= 0;
+        if (capped) break;
         --reclaims_left_[c];
         actions_.push_back({.kind = ActionKind::kReclaim,
                             .reason = Reason::kReclaimSurplus,
@@ -77,6 +82,7 @@ void Cycle::Reclaim() {
                             .need = kNoId});
       }
     }
+    if (capped) ++reclaims_capped_;
     std::swap(surplus_[c].groups, found);
   }
 }

@@ -57,6 +57,7 @@ void Cycle::Begin(MonoTime now, bool explain) {
   ended_.clear();
   held_.clear();
   stats_ = {};
+  reclaims_capped_ = 0;
   reclaims_left_.resize(inventory_.clusters());
   for (ClusterId c = 0; c < reclaims_left_.size(); ++c) {
     reclaims_left_[c] = inventory_.cluster(c).state.reclaims_allowed;
