@@ -116,7 +116,7 @@ Status CheckCanListen(const Address& address) {
 }
 
 Status ExplainListenFailure(const Address& address) {
-  Status status = CheckCanListen(address);
+  const Status status = CheckCanListen(address);
   return status.ok() ? CannotListen(address, "the server did not start; try again") : status;
 }
 
