@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -268,12 +269,11 @@ class Cycle {
   std::vector<FastAction> actions_;
   std::vector<int64_t> reclaims_left_;  // by cluster
   uint64_t reclaims_capped_ = 0;
-  std::vector<Surplus> surplus_;                // by cluster
-  std::vector<GroupId> found_;                  // scratch
-  std::vector<GroupId> ended_;                  // pledged groups whose pledge ended in this cycle
-  std::unordered_map<MachineId, NeedId> held_;  // phase 2: pledged machines single needs count on; never iterated
-  std::vector<bool> taken_;                     // by machine: phase 2 took it
-  uint32_t taken_in_ = 0;                       // the cycle for which it holds
+  std::vector<Surplus> surplus_;  // by cluster
+  std::vector<GroupId> found_;    // scratch
+  std::vector<GroupId> ended_;    // pledged groups whose pledge ended in this cycle
+  std::vector<bool> taken_;       // by machine: phase 2 took it
+  uint32_t taken_in_ = 0;         // the cycle for which it holds
   struct Waiting {
     MonoTime until;  // the end of the hold it had when it came
     Inventory::Resting resting;
@@ -281,8 +281,8 @@ class Cycle {
   std::vector<Waiting> waiting_;         // Idle machines by the end of their hold, a heap
   std::vector<Inventory::Resting> due_;  // past their hold and still Idle
   std::vector<int32_t> age_before_;      // by need, with `explain`: how long it was short
-  std::vector<Offers> offers_;
-  std::unordered_map<uint64_t, uint32_t> offers_of_;  // by (fit, priority); never iterated
+  std::vector<Offers> offers_;           // and spare ones
+  uint32_t offers_used_ = 0;
 
   std::vector<NeedMemory> need_memory_;  // by key
   std::vector<KeyId> remembered_;        // keys whose memory says something
@@ -291,6 +291,9 @@ class Cycle {
   std::vector<std::unique_ptr<Planner>> planners_;  // the first one works in turn, all of them side by side
   std::vector<Plan> plans_;                         // one for each planner
   IdMerge merge_;
+  // Never iterated; from the first planner's scratch.
+  std::pmr::unordered_map<MachineId, NeedId> held_;        // phase 2: pledged machines single needs count on
+  std::pmr::unordered_map<uint64_t, uint32_t> offers_of_;  // by (fit, priority)
   std::vector<Offerer> offerers_;
   std::vector<Offered> offered_;
   std::vector<Offer> chosen_;

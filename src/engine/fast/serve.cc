@@ -13,7 +13,9 @@ Cycle::Cycle(Inventory& inventory, Demand& demand, const Policy& policy)
     : inventory_(inventory),
       demand_(demand),
       policy_(policy),
-      merge_(planners_.emplace_back(std::make_unique<Planner>(inventory, demand, policy, need_memory_))->sight()) {
+      merge_(planners_.emplace_back(std::make_unique<Planner>(inventory, demand, policy, need_memory_))->sight()),
+      held_(planners_[0]->scratch()),
+      offers_of_(planners_[0]->scratch()) {
   plans_.resize(1);
 }
 
