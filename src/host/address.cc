@@ -18,6 +18,10 @@ namespace {
 
 std::string ErrnoText(int error) { return std::generic_category().message(error); }
 
+Status CannotListen(const Address& address, std::string_view why) {
+  return {Code::kUnavailable, fmt::format("cannot listen on {}: {}", address.ToString(), why)};
+}
+
 bool IsLoopback(const std::string& host) {
   in_addr v4;
   in6_addr v6;
@@ -79,14 +83,6 @@ Result<Address> ParseListenAddress(std::string_view text, bool insecure, std::st
   }
   return *std::move(address);
 }
-
-namespace {
-
-Status CannotListen(const Address& address, std::string_view why) {
-  return {Code::kUnavailable, fmt::format("cannot listen on {}: {}", address.ToString(), why)};
-}
-
-}  // namespace
 
 Status CheckCanListen(const Address& address) {
   addrinfo hints = {};

@@ -282,7 +282,6 @@ class Cycle {
   std::vector<Inventory::Resting> due_;  // past their hold and still Idle
   std::vector<int32_t> age_before_;      // by need, with `explain`: how long it was short
   std::vector<Offers> offers_;           // and spare ones
-  uint32_t offers_used_ = 0;
 
   std::vector<NeedMemory> need_memory_;  // by key
   std::vector<KeyId> remembered_;        // keys whose memory says something

@@ -68,8 +68,8 @@ Amounts Cycle::Residual(NeedId n, SpreadCounts* counts) {
 
 uint32_t Cycle::OffersFor(NeedId n) {
   const auto priority = static_cast<uint32_t>(demand_.info(need(n).profile).profile.priority());
-  const auto [it, is_new] = offers_of_.emplace(uint64_t{need(n).fit} << 32 | priority, offers_used_);
-  if (is_new && offers_used_++ == offers_.size()) offers_.emplace_back();
+  const auto [it, is_new] = offers_of_.emplace(uint64_t{need(n).fit} << 32 | priority, offers_of_.size());
+  if (is_new && offers_of_.size() > offers_.size()) offers_.emplace_back();
   if (!offers_[it->second].valid) FillOffers(n, offers_[it->second]);
   return it->second;
 }
@@ -274,7 +274,6 @@ void Cycle::Commit(NeedId n, const Offers& offers) {
 
 void Cycle::Phase2() {
   for (Offers& offers : offers_) offers.valid = false;
-  offers_used_ = 0;
   offers_of_.clear();
   for (const NeedId n : short_) {
     Outcome& outcome = outcomes_[n];
