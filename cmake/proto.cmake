@@ -30,10 +30,10 @@ function(muster_proto name)
   target_compile_options(muster_proto_${name} PRIVATE -w)
 endfunction()
 
-# muster_descriptors(target FILES ...): the given files compiled to one descriptor set, whose path the target's code finds
+# muster_descriptors(target SOURCE file FILES ...): the given files compiled to one descriptor set, whose path that source finds
 # in MUSTER_DESCRIPTORS.
 function(muster_descriptors target)
-  cmake_parse_arguments(ARG "" "" "FILES" ${ARGN})
+  cmake_parse_arguments(ARG "" "SOURCE" "FILES" ${ARGN})
   set(root ${CMAKE_SOURCE_DIR}/proto)
   set(out ${CMAKE_BINARY_DIR}/proto/${target}.descriptors)
   set(inputs ${ARG_FILES})
@@ -45,5 +45,5 @@ function(muster_descriptors target)
     COMMENT "Compiling the descriptors for ${target}"
     VERBATIM)
   target_sources(${target} PRIVATE ${out})
-  target_compile_definitions(${target} PRIVATE MUSTER_DESCRIPTORS="${out}")
+  set_property(SOURCE ${ARG_SOURCE} APPEND PROPERTY COMPILE_DEFINITIONS MUSTER_DESCRIPTORS="${out}")
 endfunction()

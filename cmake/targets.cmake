@@ -1,4 +1,12 @@
-include(GoogleTest)
+# Where the sources are, for tests (base/source_dir_for_test.h).
+if(MUSTER_TESTS)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/source_dir.cc @ONLY CONTENT [[
+#include "base/source_dir_for_test.h"
+std::filesystem::path muster::SourceDir() { return "@CMAKE_SOURCE_DIR@"; }
+]])
+  add_library(muster_source_dir STATIC ${CMAKE_BINARY_DIR}/source_dir.cc)
+  target_include_directories(muster_source_dir PUBLIC ${CMAKE_SOURCE_DIR}/src)
+endif()
 
 # muster_library(folder DEPS ...): the library muster_<folder> from src/<folder>/*.cc and, when tests are built, the
 # program <folder>_test from its *_test.cc. Slashes in the folder become underscores.
@@ -29,8 +37,7 @@ endfunction()
 function(muster_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gtest_main rapidcheck)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} muster_source_dir GTest::gtest GTest::gtest_main rapidcheck)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
-  target_compile_definitions(${name} PRIVATE MUSTER_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   add_test(NAME ${name} COMMAND ${name})
 endfunction()

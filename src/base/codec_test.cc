@@ -19,8 +19,7 @@ struct Inner {
   std::string text;
 
   bool operator==(const Inner&) const = default;
-  static constexpr std::string_view kTypeName = "Inner";
-  static constexpr auto Fields() { return std::tuple{Field{"number", &Inner::number}, Field{"text", &Inner::text}}; }
+  MUSTER_FIELDS(Inner, number, text)
 };
 
 // One field of every kind the codec knows.
@@ -41,15 +40,7 @@ struct Everything {
   std::pair<std::string, uint32_t> pair;
 
   bool operator==(const Everything&) const = default;
-  static constexpr std::string_view kTypeName = "Everything";
-  static constexpr auto Fields() {
-    return std::tuple{
-        Field{"flag", &Everything::flag},     Field{"big", &Everything::big},     Field{"wide", &Everything::wide},
-        Field{"narrow", &Everything::narrow}, Field{"small", &Everything::small}, Field{"colour", &Everything::colour},
-        Field{"age", &Everything::age},       Field{"when", &Everything::when},   Field{"row", &Everything::row},
-        Field{"maybe", &Everything::maybe},   Field{"list", &Everything::list},   Field{"map", &Everything::map},
-        Field{"choice", &Everything::choice}, Field{"pair", &Everything::pair}};
-  }
+  MUSTER_FIELDS(Everything, flag, big, wide, narrow, small, colour, age, when, row, maybe, list, map, choice, pair)
 };
 
 // Lengths vary by whole orders, so that varints of one to ten bytes all occur.

@@ -10,7 +10,6 @@
 #include <expected>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "base/fields.h"
@@ -54,10 +53,7 @@ class [[nodiscard]] Status {
 
   bool operator==(const Status&) const = default;
 
-  static constexpr std::string_view kTypeName = "Status";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"code", &Status::code_}, Field{"message", &Status::message_}};
-  }
+  MUSTER_FIELDS(Status, code_, message_)
 
  private:
   Code code_ = Code::kOk;

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "base/fields.h"
 
@@ -34,8 +33,7 @@ struct Now {
   WallTime wall;
 
   bool operator==(const Now&) const = default;
-  static constexpr std::string_view kTypeName = "Now";
-  static constexpr auto Fields() { return std::tuple{Field{"mono", &Now::mono}, Field{"wall", &Now::wall}}; }
+  MUSTER_FIELDS(Now, mono, wall)
 };
 
 }  // namespace muster

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <variant>
 
 #include "base/fields.h"
@@ -33,19 +32,13 @@ struct Operation {
   std::string bootstrap_blob;  // Configure
   Duration grace{};            // Drain: it ends by then
 
-  static constexpr std::string_view kTypeName = "Operation";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"id", &Operation::id}, Field{"kind", &Operation::kind},
-                      Field{"machine", &Operation::machine}, Field{"bootstrap_blob", &Operation::bootstrap_blob},
-                      Field{"grace", &Operation::grace}};
-  }
+  MUSTER_FIELDS(Operation, id, kind, machine, bootstrap_blob, grace)
 };
 
 struct OperationDone {
   model::HostRef host;  // Create: the hardware that came to be; its ref is never used again
 
-  static constexpr std::string_view kTypeName = "OperationDone";
-  static constexpr auto Fields() { return std::tuple{Field{"host", &OperationDone::host}}; }
+  MUSTER_FIELDS(OperationDone, host)
 };
 
 // One machine a backend has or could have, as it is before anybody touched it.
@@ -53,10 +46,7 @@ struct Slot {
   model::Machine machine;
   bool deletable = true;  // Delete gives it back; what is owned cannot be
 
-  static constexpr std::string_view kTypeName = "Slot";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"machine", &Slot::machine}, Field{"deletable", &Slot::deletable}};
-  }
+  MUSTER_FIELDS(Slot, machine, deletable)
 };
 
 // Machines of one type, zone and capacity type share a price and a rate of interruption.
@@ -67,13 +57,7 @@ struct MarketMoved {
   model::Money price_per_hour;
   model::Probability interruption_probability;
 
-  static constexpr std::string_view kTypeName = "MarketMoved";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"instance_type", &MarketMoved::instance_type}, Field{"zone", &MarketMoved::zone},
-                      Field{"capacity_type", &MarketMoved::capacity_type},
-                      Field{"price_per_hour", &MarketMoved::price_per_hour},
-                      Field{"interruption_probability", &MarketMoved::interruption_probability}};
-  }
+  MUSTER_FIELDS(MarketMoved, instance_type, zone, capacity_type, price_per_hour, interruption_probability)
 };
 
 // Hardware will be taken away soon.
@@ -81,11 +65,7 @@ struct InterruptionNoticed {
   std::string machine_id;
   std::string host_ref;
 
-  static constexpr std::string_view kTypeName = "InterruptionNoticed";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"machine_id", &InterruptionNoticed::machine_id},
-                      Field{"host_ref", &InterruptionNoticed::host_ref}};
-  }
+  MUSTER_FIELDS(InterruptionNoticed, machine_id, host_ref)
 };
 
 // Hardware is gone though nobody asked for it.
@@ -94,11 +74,7 @@ struct MachineLost {
   std::string host_ref;
   std::string reason;
 
-  static constexpr std::string_view kTypeName = "MachineLost";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"machine_id", &MachineLost::machine_id}, Field{"host_ref", &MachineLost::host_ref},
-                      Field{"reason", &MachineLost::reason}};
-  }
+  MUSTER_FIELDS(MachineLost, machine_id, host_ref, reason)
 };
 
 using Observation = std::variant<MarketMoved, InterruptionNoticed, MachineLost>;

@@ -6,7 +6,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -30,14 +29,8 @@ struct ShardSummary {
   std::string provider_address;
 
   bool operator==(const ShardSummary&) const = default;
-  static constexpr std::string_view kTypeName = "ShardSummary";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"total_machines", &ShardSummary::total_machines},
-                      Field{"free_machines", &ShardSummary::free_machines},
-                      Field{"per_instance_type_counts", &ShardSummary::per_instance_type_counts},
-                      Field{"per_zone_counts", &ShardSummary::per_zone_counts},
-                      Field{"provider_address", &ShardSummary::provider_address}};
-  }
+  MUSTER_FIELDS(ShardSummary, total_machines, free_machines, per_instance_type_counts, per_zone_counts,
+                provider_address)
 };
 
 // Demand of one profile that the shard could not cover, over all clusters.
@@ -49,12 +42,7 @@ struct Shortfall {
   model::PenaltyBucket interruption = model::PenaltyBucket::kUnspecified;
 
   bool operator==(const Shortfall&) const = default;
-  static constexpr std::string_view kTypeName = "Shortfall";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"requirements", &Shortfall::requirements}, Field{"deficit", &Shortfall::deficit},
-                      Field{"priority", &Shortfall::priority}, Field{"age_cycles", &Shortfall::age_cycles},
-                      Field{"interruption", &Shortfall::interruption}};
-  }
+  MUSTER_FIELDS(Shortfall, requirements, deficit, priority, age_cycles, interruption)
 };
 
 // Numbers are the wire's.
@@ -72,11 +60,7 @@ struct InstructAck {
   std::string reason;
 
   bool operator==(const InstructAck&) const = default;
-  static constexpr std::string_view kTypeName = "InstructAck";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"instruction_id", &InstructAck::instruction_id}, Field{"outcome", &InstructAck::outcome},
-                      Field{"reason", &InstructAck::reason}};
-  }
+  MUSTER_FIELDS(InstructAck, instruction_id, outcome, reason)
 };
 
 struct ShardReport {
@@ -90,17 +74,8 @@ struct ShardReport {
   std::string shard_address;
 
   bool operator==(const ShardReport&) const = default;
-  static constexpr std::string_view kTypeName = "ShardReport";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"shard_id", &ShardReport::shard_id},
-                      Field{"cycle", &ShardReport::cycle},
-                      Field{"timestamp", &ShardReport::timestamp},
-                      Field{"shard_epoch", &ShardReport::shard_epoch},
-                      Field{"summary", &ShardReport::summary},
-                      Field{"shortfalls", &ShardReport::shortfalls},
-                      Field{"instruction_acks", &ShardReport::instruction_acks},
-                      Field{"shard_address", &ShardReport::shard_address}};
-  }
+  MUSTER_FIELDS(ShardReport, shard_id, cycle, timestamp, shard_epoch, summary, shortfalls, instruction_acks,
+                shard_address)
 };
 
 // The machines with this value of a topology key.
@@ -109,32 +84,28 @@ struct Domain {
   std::string value;
 
   auto operator<=>(const Domain&) const = default;
-  static constexpr std::string_view kTypeName = "Domain";
-  static constexpr auto Fields() { return std::tuple{Field{"key", &Domain::key}, Field{"value", &Domain::value}}; }
+  MUSTER_FIELDS(Domain, key, value)
 };
 
 struct AssignDomain {
   Domain domain;
 
   bool operator==(const AssignDomain&) const = default;
-  static constexpr std::string_view kTypeName = "AssignDomain";
-  static constexpr auto Fields() { return std::tuple{Field{"domain", &AssignDomain::domain}}; }
+  MUSTER_FIELDS(AssignDomain, domain)
 };
 
 struct UnassignDomain {
   Domain domain;
 
   bool operator==(const UnassignDomain&) const = default;
-  static constexpr std::string_view kTypeName = "UnassignDomain";
-  static constexpr auto Fields() { return std::tuple{Field{"domain", &UnassignDomain::domain}}; }
+  MUSTER_FIELDS(UnassignDomain, domain)
 };
 
 struct ReassignSpeculative {
   std::vector<std::string> machine_ids;
 
   bool operator==(const ReassignSpeculative&) const = default;
-  static constexpr std::string_view kTypeName = "ReassignSpeculative";
-  static constexpr auto Fields() { return std::tuple{Field{"machine_ids", &ReassignSpeculative::machine_ids}}; }
+  MUSTER_FIELDS(ReassignSpeculative, machine_ids)
 };
 
 struct CrossShardDrain {
@@ -142,11 +113,7 @@ struct CrossShardDrain {
   int32_t preemptor_priority = 0;
 
   bool operator==(const CrossShardDrain&) const = default;
-  static constexpr std::string_view kTypeName = "CrossShardDrain";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"machine_ids", &CrossShardDrain::machine_ids},
-                      Field{"preemptor_priority", &CrossShardDrain::preemptor_priority}};
-  }
+  MUSTER_FIELDS(CrossShardDrain, machine_ids, preemptor_priority)
 };
 
 struct TransferOwnership {
@@ -155,12 +122,7 @@ struct TransferOwnership {
   std::string to_shard_id;
 
   bool operator==(const TransferOwnership&) const = default;
-  static constexpr std::string_view kTypeName = "TransferOwnership";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"machine_ids", &TransferOwnership::machine_ids},
-                      Field{"from_shard_id", &TransferOwnership::from_shard_id},
-                      Field{"to_shard_id", &TransferOwnership::to_shard_id}};
-  }
+  MUSTER_FIELDS(TransferOwnership, machine_ids, from_shard_id, to_shard_id)
 };
 
 // Delivered at least once, until acknowledged in a report. The first alternative: a kind this build does not know.
@@ -172,13 +134,7 @@ struct CoordinatorInstruction {
       payload;
 
   bool operator==(const CoordinatorInstruction&) const = default;
-  static constexpr std::string_view kTypeName = "CoordinatorInstruction";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"coordinator_term", &CoordinatorInstruction::coordinator_term},
-                      Field{"sequence_number", &CoordinatorInstruction::sequence_number},
-                      Field{"instruction_id", &CoordinatorInstruction::instruction_id},
-                      Field{"payload", &CoordinatorInstruction::payload}};
-  }
+  MUSTER_FIELDS(CoordinatorInstruction, coordinator_term, sequence_number, instruction_id, payload)
 };
 
 struct ReportAck {
@@ -187,11 +143,7 @@ struct ReportAck {
   std::vector<CoordinatorInstruction> instructions;
 
   bool operator==(const ReportAck&) const = default;
-  static constexpr std::string_view kTypeName = "ReportAck";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"coordinator_term", &ReportAck::coordinator_term},
-                      Field{"acknowledged", &ReportAck::acknowledged}, Field{"instructions", &ReportAck::instructions}};
-  }
+  MUSTER_FIELDS(ReportAck, coordinator_term, acknowledged, instructions)
 };
 
 }  // namespace muster::contract

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "base/fields.h"
@@ -19,8 +18,7 @@ namespace muster::contract {
 
 // Event: a moment the core asked for with NextWake() has come.
 struct Wake {
-  static constexpr std::string_view kTypeName = "Wake";
-  static constexpr auto Fields() { return std::tuple{}; }
+  MUSTER_FIELDS(Wake)
 };
 
 // One row of a core's own durable state; no value means the row is removed.
@@ -28,16 +26,14 @@ struct Write {
   std::string key;
   std::optional<std::string> value;
 
-  static constexpr std::string_view kTypeName = "Write";
-  static constexpr auto Fields() { return std::tuple{Field{"key", &Write::key}, Field{"value", &Write::value}}; }
+  MUSTER_FIELDS(Write, key, value)
 };
 
 // Effect, and a barrier: what comes after it happens only once these writes are durable, all of them together.
 struct Persist {
   std::vector<Write> writes;
 
-  static constexpr std::string_view kTypeName = "Persist";
-  static constexpr auto Fields() { return std::tuple{Field{"writes", &Persist::writes}}; }
+  MUSTER_FIELDS(Persist, writes)
 };
 
 // What was durable when a core starts: every row it ever persisted and did not remove.
@@ -55,11 +51,7 @@ struct Call {
   Request request;
   Duration timeout{};
 
-  static constexpr std::string_view kTypeName = "Call";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"id", &Call::id}, Field{"to", &Call::to}, Field{"request", &Call::request},
-                      Field{"timeout", &Call::timeout}};
-  }
+  MUSTER_FIELDS(Call, id, to, request, timeout)
 };
 
 // Event: how a call ended. `reply` is there exactly when `status` is OK.
@@ -69,10 +61,7 @@ struct CallDone {
   Status status;
   std::optional<Reply> reply;
 
-  static constexpr std::string_view kTypeName = "CallDone";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"id", &CallDone::id}, Field{"status", &CallDone::status}, Field{"reply", &CallDone::reply}};
-  }
+  MUSTER_FIELDS(CallDone, id, status, reply)
 };
 
 // Names a request somebody made of this core and waits for; the host chose it. An Answer effect carries it back.

@@ -18,7 +18,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -46,11 +45,7 @@ struct FenceToken {
 
   bool given() const { return !shard_id.empty() || epoch != 0 || sequence != 0; }
   bool operator==(const FenceToken&) const = default;
-  static constexpr std::string_view kTypeName = "FenceToken";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"shard_id", &FenceToken::shard_id}, Field{"epoch", &FenceToken::epoch},
-                      Field{"sequence", &FenceToken::sequence}};
-  }
+  MUSTER_FIELDS(FenceToken, shard_id, epoch, sequence)
 };
 
 // Speculative -> Creating -> Idle.
@@ -59,10 +54,7 @@ struct CreateRequest {
   FenceToken fence;
 
   bool operator==(const CreateRequest&) const = default;
-  static constexpr std::string_view kTypeName = "CreateRequest";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"machine_id", &CreateRequest::machine_id}, Field{"fence", &CreateRequest::fence}};
-  }
+  MUSTER_FIELDS(CreateRequest, machine_id, fence)
 };
 
 // Idle -> Configuring -> Configured. The blob makes the machine a node of the cluster and is a secret. The metadata is
@@ -75,13 +67,7 @@ struct ConfigureRequest {
   std::map<std::string, std::string> shard_metadata;
 
   bool operator==(const ConfigureRequest&) const = default;
-  static constexpr std::string_view kTypeName = "ConfigureRequest";
-  static constexpr auto Fields() {
-    return std::tuple{
-        Field{"machine_id", &ConfigureRequest::machine_id}, Field{"cluster_id", &ConfigureRequest::cluster_id},
-        Field{"bootstrap_blob", &ConfigureRequest::bootstrap_blob}, Field{"fence", &ConfigureRequest::fence},
-        Field{"shard_metadata", &ConfigureRequest::shard_metadata}};
-  }
+  MUSTER_FIELDS(ConfigureRequest, machine_id, cluster_id, bootstrap_blob, fence, shard_metadata)
 };
 
 // Configured -> Draining -> Idle, at the latest when the grace is over.
@@ -91,12 +77,7 @@ struct DrainRequest {
   FenceToken fence;
 
   bool operator==(const DrainRequest&) const = default;
-  static constexpr std::string_view kTypeName = "DrainRequest";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"machine_id", &DrainRequest::machine_id},
-                      Field{"grace_period_seconds", &DrainRequest::grace_period_seconds},
-                      Field{"fence", &DrainRequest::fence}};
-  }
+  MUSTER_FIELDS(DrainRequest, machine_id, grace_period_seconds, fence)
 };
 
 // Idle (or, to repair it, Failed) -> Deleting -> Speculative.
@@ -105,18 +86,14 @@ struct DeleteRequest {
   FenceToken fence;
 
   bool operator==(const DeleteRequest&) const = default;
-  static constexpr std::string_view kTypeName = "DeleteRequest";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"machine_id", &DeleteRequest::machine_id}, Field{"fence", &DeleteRequest::fence}};
-  }
+  MUSTER_FIELDS(DeleteRequest, machine_id, fence)
 };
 
 struct GetRequest {
   std::string machine_id;
 
   bool operator==(const GetRequest&) const = default;
-  static constexpr std::string_view kTypeName = "GetRequest";
-  static constexpr auto Fields() { return std::tuple{Field{"machine_id", &GetRequest::machine_id}}; }
+  MUSTER_FIELDS(GetRequest, machine_id)
 };
 
 // `states` empty: all of them. `max_results` 0: no cap; a negative one counts as 0. `since_revision` is what a list
@@ -128,11 +105,7 @@ struct ListRequest {
   std::string since_revision;
 
   bool operator==(const ListRequest&) const = default;
-  static constexpr std::string_view kTypeName = "ListRequest";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"states", &ListRequest::states}, Field{"max_results", &ListRequest::max_results},
-                      Field{"since_revision", &ListRequest::since_revision}};
-  }
+  MUSTER_FIELDS(ListRequest, states, max_results, since_revision)
 };
 
 // A machine record that many may hold and nobody changes: a list of 100,000 copies pointers, and whoever encodes it
@@ -179,18 +152,14 @@ struct TransitionAck {
   MachineRecord machine;
 
   bool operator==(const TransitionAck&) const = default;
-  static constexpr std::string_view kTypeName = "TransitionAck";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"operation_id", &TransitionAck::operation_id}, Field{"machine", &TransitionAck::machine}};
-  }
+  MUSTER_FIELDS(TransitionAck, operation_id, machine)
 };
 
 struct GetReply {
   MachineRecord machine;
 
   bool operator==(const GetReply&) const = default;
-  static constexpr std::string_view kTypeName = "GetReply";
-  static constexpr auto Fields() { return std::tuple{Field{"machine", &GetReply::machine}}; }
+  MUSTER_FIELDS(GetReply, machine)
 };
 
 // A record of a list that is no machine: what the client read of it, and which field is wrong with what.
@@ -199,10 +168,7 @@ struct RejectedMachine {
   std::string reason;
 
   bool operator==(const RejectedMachine&) const = default;
-  static constexpr std::string_view kTypeName = "RejectedMachine";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"id", &RejectedMachine::id}, Field{"reason", &RejectedMachine::reason}};
-  }
+  MUSTER_FIELDS(RejectedMachine, id, reason)
 };
 
 // `revision` is any bytes: the cursor of the next call. `rejected` is filled by clients only.
@@ -212,11 +178,7 @@ struct ListReply {
   std::vector<RejectedMachine> rejected;
 
   bool operator==(const ListReply&) const = default;
-  static constexpr std::string_view kTypeName = "ListReply";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"machines", &ListReply::machines}, Field{"revision", &ListReply::revision},
-                      Field{"rejected", &ListReply::rejected}};
-  }
+  MUSTER_FIELDS(ListReply, machines, revision, rejected)
 };
 
 // The four transitions are answered with a TransitionAck.

@@ -13,7 +13,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -41,10 +40,7 @@ struct Hello {
   std::string protocol_version;
 
   bool operator==(const Hello&) const = default;
-  static constexpr std::string_view kTypeName = "Hello";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"cluster_id", &Hello::cluster_id}, Field{"protocol_version", &Hello::protocol_version}};
-  }
+  MUSTER_FIELDS(Hello, cluster_id, protocol_version)
 };
 
 // Rows of a roll-up that many may hold and nobody changes, with a digest of each: whoever decodes them makes it on its
@@ -96,11 +92,7 @@ struct Rollup {
   NeedRows rows;
 
   bool operator==(const Rollup&) const = default;
-  static constexpr std::string_view kTypeName = "Rollup";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"cluster_id", &Rollup::cluster_id}, Field{"timestamp", &Rollup::timestamp},
-                      Field{"rows", &Rollup::rows}};
-  }
+  MUSTER_FIELDS(Rollup, cluster_id, timestamp, rows)
 };
 
 // The blob makes a machine a node and is a secret. `ttl` zero: it stays good. `error` not empty: there is no blob, and
@@ -112,12 +104,7 @@ struct BootstrapResponse {
   std::string error;
 
   bool operator==(const BootstrapResponse&) const = default;
-  static constexpr std::string_view kTypeName = "BootstrapResponse";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"request_id", &BootstrapResponse::request_id},
-                      Field{"user_data", &BootstrapResponse::user_data}, Field{"ttl", &BootstrapResponse::ttl},
-                      Field{"error", &BootstrapResponse::error}};
-  }
+  MUSTER_FIELDS(BootstrapResponse, request_id, user_data, ttl, error)
 };
 
 // The nodes are cordoned; eviction goes on.
@@ -126,11 +113,7 @@ struct ReclaimAck {
   int32_t nodes_started = 0;
 
   bool operator==(const ReclaimAck&) const = default;
-  static constexpr std::string_view kTypeName = "ReclaimAck";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"instruction_id", &ReclaimAck::instruction_id},
-                      Field{"nodes_started", &ReclaimAck::nodes_started}};
-  }
+  MUSTER_FIELDS(ReclaimAck, instruction_id, nodes_started)
 };
 
 using OperatorMessage = std::variant<Hello, Rollup, BootstrapResponse, ReclaimAck>;
@@ -144,12 +127,7 @@ struct Acknowledgement {
   int64_t shard_epoch = 0;
 
   bool operator==(const Acknowledgement&) const = default;
-  static constexpr std::string_view kTypeName = "Acknowledgement";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"echo", &Acknowledgement::echo},
-                      Field{"coordinator_term", &Acknowledgement::coordinator_term},
-                      Field{"shard_epoch", &Acknowledgement::shard_epoch}};
-  }
+  MUSTER_FIELDS(Acknowledgement, echo, coordinator_term, shard_epoch)
 };
 
 struct BootstrapRequest {
@@ -158,12 +136,7 @@ struct BootstrapRequest {
   std::string cluster_id;
 
   bool operator==(const BootstrapRequest&) const = default;
-  static constexpr std::string_view kTypeName = "BootstrapRequest";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"request_id", &BootstrapRequest::request_id},
-                      Field{"requirements", &BootstrapRequest::requirements},
-                      Field{"cluster_id", &BootstrapRequest::cluster_id}};
-  }
+  MUSTER_FIELDS(BootstrapRequest, request_id, requirements, cluster_id)
 };
 
 // Cordon these nodes and evict what runs there within the grace. The same id again is the same instruction.
@@ -174,13 +147,7 @@ struct ReclaimInstruction {
   int32_t preemptor_priority = 0;  // 0: nobody preempts
 
   bool operator==(const ReclaimInstruction&) const = default;
-  static constexpr std::string_view kTypeName = "ReclaimInstruction";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"instruction_id", &ReclaimInstruction::instruction_id},
-                      Field{"nodes", &ReclaimInstruction::nodes},
-                      Field{"grace_period_seconds", &ReclaimInstruction::grace_period_seconds},
-                      Field{"preemptor_priority", &ReclaimInstruction::preemptor_priority}};
-  }
+  MUSTER_FIELDS(ReclaimInstruction, instruction_id, nodes, grace_period_seconds, preemptor_priority)
 };
 
 struct Taint {
@@ -189,10 +156,7 @@ struct Taint {
   std::string effect;
 
   bool operator==(const Taint&) const = default;
-  static constexpr std::string_view kTypeName = "Taint";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"key", &Taint::key}, Field{"value", &Taint::value}, Field{"effect", &Taint::effect}};
-  }
+  MUSTER_FIELDS(Taint, key, value, effect)
 };
 
 // An update with a supersedes_key makes an unsent earlier one of the same key void.
@@ -209,15 +173,8 @@ struct NodeStateUpdate {
   std::vector<Taint> taints;
 
   bool operator==(const NodeStateUpdate&) const = default;
-  static constexpr std::string_view kTypeName = "NodeStateUpdate";
-  static constexpr auto Fields() {
-    return std::tuple{
-        Field{"supersedes_key", &NodeStateUpdate::supersedes_key}, Field{"machine_id", &NodeStateUpdate::machine_id},
-        Field{"cluster_id", &NodeStateUpdate::cluster_id},         Field{"state", &NodeStateUpdate::state},
-        Field{"node_name", &NodeStateUpdate::node_name},           Field{"provider_id", &NodeStateUpdate::provider_id},
-        Field{"last_error", &NodeStateUpdate::last_error},         Field{"labels", &NodeStateUpdate::labels},
-        Field{"resources", &NodeStateUpdate::resources},           Field{"taints", &NodeStateUpdate::taints}};
-  }
+  MUSTER_FIELDS(NodeStateUpdate, supersedes_key, machine_id, cluster_id, state, node_name, provider_id, last_error,
+                labels, resources, taints)
 };
 
 // Numbers are the wire's. High: Idle machines are there. Medium: some could be bought. Low: all that match serve
@@ -234,15 +191,7 @@ struct AvailableCapacity {
   model::Money cost_per_hour;
 
   bool operator==(const AvailableCapacity&) const = default;
-  static constexpr std::string_view kTypeName = "AvailableCapacity";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"supersedes_key", &AvailableCapacity::supersedes_key},
-                      Field{"requirements", &AvailableCapacity::requirements},
-                      Field{"resources", &AvailableCapacity::resources},
-                      Field{"available_count", &AvailableCapacity::available_count},
-                      Field{"confidence", &AvailableCapacity::confidence},
-                      Field{"cost_per_hour", &AvailableCapacity::cost_per_hour}};
-  }
+  MUSTER_FIELDS(AvailableCapacity, supersedes_key, requirements, resources, available_count, confidence, cost_per_hour)
 };
 
 using ShardMessage =

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -30,10 +29,7 @@ struct InspectNeeds {
   std::string cluster_id;
   int32_t limit = 0;
 
-  static constexpr std::string_view kTypeName = "InspectNeeds";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"cluster_id", &InspectNeeds::cluster_id}, Field{"limit", &InspectNeeds::limit}};
-  }
+  MUSTER_FIELDS(InspectNeeds, cluster_id, limit)
 };
 
 // Machines in the order of their ids. No states: all. No cluster: every cluster's, and unbound ones.
@@ -41,10 +37,7 @@ struct ListMachines {
   std::vector<model::MachineState> states;
   std::string cluster_id;
 
-  static constexpr std::string_view kTypeName = "ListMachines";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"states", &ListMachines::states}, Field{"cluster_id", &ListMachines::cluster_id}};
-  }
+  MUSTER_FIELDS(ListMachines, states, cluster_id)
 };
 
 // The latest first. `limit` 0: as many as the shard keeps.
@@ -52,16 +45,12 @@ struct ListActions {
   std::string cluster_id;
   int32_t limit = 0;
 
-  static constexpr std::string_view kTypeName = "ListActions";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"cluster_id", &ListActions::cluster_id}, Field{"limit", &ListActions::limit}};
-  }
+  MUSTER_FIELDS(ListActions, cluster_id, limit)
 };
 
 // Clusters by id: sessions, roll-ups held or refused, pauses.
 struct ListClusters {
-  static constexpr std::string_view kTypeName = "ListClusters";
-  static constexpr auto Fields() { return std::tuple{}; }
+  MUSTER_FIELDS(ListClusters)
 };
 
 struct NeedRef {
@@ -70,19 +59,14 @@ struct NeedRef {
   std::string group;
 
   bool operator==(const NeedRef&) const = default;
-  static constexpr std::string_view kTypeName = "NeedRef";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"cluster_id", &NeedRef::cluster_id}, Field{"fingerprint", &NeedRef::fingerprint},
-                      Field{"group", &NeedRef::group}};
-  }
+  MUSTER_FIELDS(NeedRef, cluster_id, fingerprint, group)
 };
 
 // Why a machine (by id) or a need is where it is.
 struct Explain {
   std::variant<std::string, NeedRef> subject;
 
-  static constexpr std::string_view kTypeName = "Explain";
-  static constexpr auto Fields() { return std::tuple{Field{"subject", &Explain::subject}}; }
+  MUSTER_FIELDS(Explain, subject)
 };
 
 // --- orders
@@ -100,27 +84,21 @@ struct SetActuation {
   ActuationMode mode = ActuationMode::kUnspecified;
   std::string reason;
 
-  static constexpr std::string_view kTypeName = "SetActuation";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"cluster_id", &SetActuation::cluster_id}, Field{"mode", &SetActuation::mode},
-                      Field{"reason", &SetActuation::reason}};
-  }
+  MUSTER_FIELDS(SetActuation, cluster_id, mode, reason)
 };
 
 // Gives a Failed machine back and gets it again, without waiting for the policy.
 struct RepairMachine {
   std::string machine_id;
 
-  static constexpr std::string_view kTypeName = "RepairMachine";
-  static constexpr auto Fields() { return std::tuple{Field{"machine_id", &RepairMachine::machine_id}}; }
+  MUSTER_FIELDS(RepairMachine, machine_id)
 };
 
 // Drops a Failed machine from the inventory until the provider reports another state of it.
 struct ForgetMachine {
   std::string machine_id;
 
-  static constexpr std::string_view kTypeName = "ForgetMachine";
-  static constexpr auto Fields() { return std::tuple{Field{"machine_id", &ForgetMachine::machine_id}}; }
+  MUSTER_FIELDS(ForgetMachine, machine_id)
 };
 
 using ShardRequest = std::variant<InspectNeeds, ListMachines, ListActions, ListClusters, Explain, SetActuation,
@@ -134,11 +112,7 @@ struct MatchingSupply {  // machines that match the need and can host its smalle
   int64_t speculative = 0;
 
   bool operator==(const MatchingSupply&) const = default;
-  static constexpr std::string_view kTypeName = "MatchingSupply";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"idle", &MatchingSupply::idle}, Field{"configured", &MatchingSupply::configured},
-                      Field{"speculative", &MatchingSupply::speculative}};
-  }
+  MUSTER_FIELDS(MatchingSupply, idle, configured, speculative)
 };
 
 struct DomainCoverage {
@@ -147,12 +121,7 @@ struct DomainCoverage {
   bool satisfiable = false;
 
   bool operator==(const DomainCoverage&) const = default;
-  static constexpr std::string_view kTypeName = "DomainCoverage";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"domain", &DomainCoverage::domain},
-                      Field{"coverage_per_mille", &DomainCoverage::coverage_per_mille},
-                      Field{"satisfiable", &DomainCoverage::satisfiable}};
-  }
+  MUSTER_FIELDS(DomainCoverage, domain, coverage_per_mille, satisfiable)
 };
 
 // What became of one need in the cycle. The wire's need is `need`, its cluster, arrival and fingerprint included.
@@ -176,26 +145,9 @@ struct NeedView {
   bool has_session = true;
 
   bool operator==(const NeedView&) const = default;
-  static constexpr std::string_view kTypeName = "NeedView";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"need", &NeedView::need},
-                      Field{"satisfied", &NeedView::satisfied},
-                      Field{"residual", &NeedView::residual},
-                      Field{"claimed_machines", &NeedView::claimed_machines},
-                      Field{"bootstraps", &NeedView::bootstraps},
-                      Field{"provisions", &NeedView::provisions},
-                      Field{"same_domain", &NeedView::same_domain},
-                      Field{"same_satisfiable", &NeedView::same_satisfiable},
-                      Field{"parked", &NeedView::parked},
-                      Field{"parked_age_cycles", &NeedView::parked_age_cycles},
-                      Field{"age_cycles_unmet", &NeedView::age_cycles_unmet},
-                      Field{"reason", &NeedView::reason},
-                      Field{"supply", &NeedView::supply},
-                      Field{"victims", &NeedView::victims},
-                      Field{"capacity_freed", &NeedView::capacity_freed},
-                      Field{"same_candidates", &NeedView::same_candidates},
-                      Field{"has_session", &NeedView::has_session}};
-  }
+  MUSTER_FIELDS(NeedView, need, satisfied, residual, claimed_machines, bootstraps, provisions, same_domain,
+                same_satisfiable, parked, parked_age_cycles, age_cycles_unmet, reason, supply, victims, capacity_freed,
+                same_candidates, has_session)
 };
 
 // `total` counts after the filter and before the limit. Before the first cycle: cycle 0, no rows.
@@ -205,11 +157,7 @@ struct NeedsInspected {
   int32_t total = 0;
   std::vector<NeedView> needs;
 
-  static constexpr std::string_view kTypeName = "NeedsInspected";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"cycle", &NeedsInspected::cycle}, Field{"computed_at", &NeedsInspected::computed_at},
-                      Field{"total", &NeedsInspected::total}, Field{"needs", &NeedsInspected::needs}};
-  }
+  MUSTER_FIELDS(NeedsInspected, cycle, computed_at, total, needs)
 };
 
 struct MachineView {
@@ -219,19 +167,13 @@ struct MachineView {
   model::Reason reason = model::Reason::kNone;  // why it is where it is
 
   bool operator==(const MachineView&) const = default;
-  static constexpr std::string_view kTypeName = "MachineView";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"machine", &MachineView::machine},
-                      Field{"need_fingerprint", &MachineView::need_fingerprint},
-                      Field{"need_group", &MachineView::need_group}, Field{"reason", &MachineView::reason}};
-  }
+  MUSTER_FIELDS(MachineView, machine, need_fingerprint, need_group, reason)
 };
 
 struct MachinesListed {
   std::vector<MachineView> machines;
 
-  static constexpr std::string_view kTypeName = "MachinesListed";
-  static constexpr auto Fields() { return std::tuple{Field{"machines", &MachinesListed::machines}}; }
+  MUSTER_FIELDS(MachinesListed, machines)
 };
 
 // One decided action and what became of it. `outcome` is "pending" while it is under way, "suppressed" or "dryrun"
@@ -251,27 +193,14 @@ struct ActionView {
   std::string error;
 
   bool operator==(const ActionView&) const = default;
-  static constexpr std::string_view kTypeName = "ActionView";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"cycle", &ActionView::cycle},
-                      Field{"decided", &ActionView::decided},
-                      Field{"kind", &ActionView::kind},
-                      Field{"machine_id", &ActionView::machine_id},
-                      Field{"cluster_id", &ActionView::cluster_id},
-                      Field{"need_fingerprint", &ActionView::need_fingerprint},
-                      Field{"need_group", &ActionView::need_group},
-                      Field{"reason", &ActionView::reason},
-                      Field{"grace_seconds", &ActionView::grace_seconds},
-                      Field{"outcome", &ActionView::outcome},
-                      Field{"error", &ActionView::error}};
-  }
+  MUSTER_FIELDS(ActionView, cycle, decided, kind, machine_id, cluster_id, need_fingerprint, need_group, reason,
+                grace_seconds, outcome, error)
 };
 
 struct ActionsListed {
   std::vector<ActionView> actions;
 
-  static constexpr std::string_view kTypeName = "ActionsListed";
-  static constexpr auto Fields() { return std::tuple{Field{"actions", &ActionsListed::actions}}; }
+  MUSTER_FIELDS(ActionsListed, actions)
 };
 
 struct ClusterView {
@@ -286,48 +215,32 @@ struct ClusterView {
   int32_t reclaims_in_window = 0;  // of the budget
 
   bool operator==(const ClusterView&) const = default;
-  static constexpr std::string_view kTypeName = "ClusterView";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"cluster_id", &ClusterView::cluster_id},
-                      Field{"session", &ClusterView::session},
-                      Field{"gate_open", &ClusterView::gate_open},
-                      Field{"mode", &ClusterView::mode},
-                      Field{"needs", &ClusterView::needs},
-                      Field{"configured", &ClusterView::configured},
-                      Field{"held_rollups", &ClusterView::held_rollups},
-                      Field{"last_refusal", &ClusterView::last_refusal},
-                      Field{"reclaims_in_window", &ClusterView::reclaims_in_window}};
-  }
+  MUSTER_FIELDS(ClusterView, cluster_id, session, gate_open, mode, needs, configured, held_rollups, last_refusal,
+                reclaims_in_window)
 };
 
 struct ClustersListed {
   std::vector<ClusterView> clusters;
 
-  static constexpr std::string_view kTypeName = "ClustersListed";
-  static constexpr auto Fields() { return std::tuple{Field{"clusters", &ClustersListed::clusters}}; }
+  MUSTER_FIELDS(ClustersListed, clusters)
 };
 
 struct Explained {
   int64_t cycle = 0;
   std::vector<std::string> lines;
 
-  static constexpr std::string_view kTypeName = "Explained";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"cycle", &Explained::cycle}, Field{"lines", &Explained::lines}};
-  }
+  MUSTER_FIELDS(Explained, cycle, lines)
 };
 
 struct ActuationSet {
   ActuationMode previous = ActuationMode::kUnspecified;
 
-  static constexpr std::string_view kTypeName = "ActuationSet";
-  static constexpr auto Fields() { return std::tuple{Field{"previous", &ActuationSet::previous}}; }
+  MUSTER_FIELDS(ActuationSet, previous)
 };
 
 // The order to repair or forget was taken.
 struct OrderTaken {
-  static constexpr std::string_view kTypeName = "OrderTaken";
-  static constexpr auto Fields() { return std::tuple{}; }
+  MUSTER_FIELDS(OrderTaken)
 };
 
 using ShardReply =

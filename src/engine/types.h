@@ -29,11 +29,7 @@ struct NeedKey {
   std::string group;
 
   auto operator<=>(const NeedKey&) const = default;
-  static constexpr std::string_view kTypeName = "NeedKey";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"cluster", &NeedKey::cluster}, Field{"fingerprint", &NeedKey::fingerprint},
-                      Field{"group", &NeedKey::group}};
-  }
+  MUSTER_FIELDS(NeedKey, cluster, fingerprint, group)
 };
 NeedKey KeyOf(const model::Need& need);
 
@@ -55,12 +51,7 @@ struct VictimWeights {  // in millionths
   int64_t interruption = 100'000;
   int64_t reclamation = 100'000;
 
-  static constexpr std::string_view kTypeName = "VictimWeights";
-  static constexpr auto Fields() {
-    return std::tuple{
-        Field{"priority_gap", &VictimWeights::priority_gap}, Field{"drain_speed", &VictimWeights::drain_speed},
-        Field{"interruption", &VictimWeights::interruption}, Field{"reclamation", &VictimWeights::reclamation}};
-  }
+  MUSTER_FIELDS(VictimWeights, priority_gap, drain_speed, interruption, reclamation)
 };
 
 struct Policy {
@@ -71,15 +62,8 @@ struct Policy {
   int32_t park_after = 8;      // cycles without hope until a gang is parked
   int32_t reprobe_every = 32;  // a parked gang is tried in one cycle of so many
 
-  static constexpr std::string_view kTypeName = "Policy";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"surplus_hold", &Policy::surplus_hold},
-                      Field{"release_hold_on_demand", &Policy::release_hold_on_demand},
-                      Field{"release_hold_spot", &Policy::release_hold_spot},
-                      Field{"victim_weights", &Policy::victim_weights},
-                      Field{"park_after", &Policy::park_after},
-                      Field{"reprobe_every", &Policy::reprobe_every}};
-  }
+  MUSTER_FIELDS(Policy, surplus_hold, release_hold_on_demand, release_hold_spot, victim_weights, park_after,
+                reprobe_every)
 };
 
 struct MachineMemory {
@@ -90,13 +74,7 @@ struct MachineMemory {
   std::optional<MonoTime> draining_since;
 
   bool operator==(const MachineMemory&) const = default;
-  static constexpr std::string_view kTypeName = "MachineMemory";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"attribution", &MachineMemory::attribution}, Field{"pledge", &MachineMemory::pledge},
-                      Field{"unclaimed_since", &MachineMemory::unclaimed_since},
-                      Field{"idle_since", &MachineMemory::idle_since},
-                      Field{"draining_since", &MachineMemory::draining_since}};
-  }
+  MUSTER_FIELDS(MachineMemory, attribution, pledge, unclaimed_since, idle_since, draining_since)
 };
 
 struct NeedMemory {
@@ -105,11 +83,7 @@ struct NeedMemory {
   int64_t supply_seen = 0;  // gangs: matching supply when it was last tried
 
   bool operator==(const NeedMemory&) const = default;
-  static constexpr std::string_view kTypeName = "NeedMemory";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"age_unmet", &NeedMemory::age_unmet}, Field{"hopeless", &NeedMemory::hopeless},
-                      Field{"supply_seen", &NeedMemory::supply_seen}};
-  }
+  MUSTER_FIELDS(NeedMemory, age_unmet, hopeless, supply_seen)
 };
 
 struct DrainMean {
@@ -117,10 +91,7 @@ struct DrainMean {
   int64_t drains = 0;
 
   bool operator==(const DrainMean&) const = default;
-  static constexpr std::string_view kTypeName = "DrainMean";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"total_millis", &DrainMean::total_millis}, Field{"drains", &DrainMean::drains}};
-  }
+  MUSTER_FIELDS(DrainMean, total_millis, drains)
 };
 
 struct Memory {
@@ -129,11 +100,7 @@ struct Memory {
   std::map<std::string, DrainMean> drains;        // by instance type
 
   bool operator==(const Memory&) const = default;
-  static constexpr std::string_view kTypeName = "Memory";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"machines", &Memory::machines}, Field{"needs", &Memory::needs},
-                      Field{"drains", &Memory::drains}};
-  }
+  MUSTER_FIELDS(Memory, machines, needs, drains)
 };
 
 enum class ActionKind : uint8_t { kBootstrap, kProvision, kPreempt, kReclaim, kDelete };
@@ -148,12 +115,7 @@ struct Action {
   std::chrono::seconds grace{};  // Preempt and Reclaim
 
   bool operator==(const Action&) const = default;
-  static constexpr std::string_view kTypeName = "Action";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"kind", &Action::kind},       Field{"machine", &Action::machine},
-                      Field{"cluster", &Action::cluster}, Field{"need", &Action::need},
-                      Field{"reason", &Action::reason},   Field{"grace", &Action::grace}};
-  }
+  MUSTER_FIELDS(Action, kind, machine, cluster, need, reason, grace)
 };
 
 enum class ClaimKind : uint8_t { kCredit, kCreating, kBootstrap, kProvision };
@@ -165,10 +127,7 @@ struct Claim {
   ClaimKind kind = ClaimKind::kCredit;
 
   bool operator==(const Claim&) const = default;
-  static constexpr std::string_view kTypeName = "Claim";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"machine", &Claim::machine}, Field{"need", &Claim::need}, Field{"kind", &Claim::kind}};
-  }
+  MUSTER_FIELDS(Claim, machine, need, kind)
 };
 
 struct DomainScore {

@@ -30,27 +30,20 @@ struct Head {
   std::string core_name;
   std::string core_state;
 
-  static constexpr std::string_view kTypeName = "Head";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"core_name", &Head::core_name}, Field{"core_state", &Head::core_state}};
-  }
+  MUSTER_FIELDS(Head, core_name, core_state)
 };
 
 struct StepBegun {
   Now now;
   std::string event;
 
-  static constexpr std::string_view kTypeName = "StepBegun";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"now", &StepBegun::now}, Field{"event", &StepBegun::event}};
-  }
+  MUSTER_FIELDS(StepBegun, now, event)
 };
 
 struct StepEnded {
   uint64_t effects_digest = 0;
 
-  static constexpr std::string_view kTypeName = "StepEnded";
-  static constexpr auto Fields() { return std::tuple{Field{"effects_digest", &StepEnded::effects_digest}}; }
+  MUSTER_FIELDS(StepEnded, effects_digest)
 };
 
 using Record = std::variant<StepBegun, StepEnded>;

@@ -12,8 +12,7 @@ namespace {
 // A core that does what it is told: an event lists the effects it wants.
 struct Text {
   std::string text;
-  static constexpr std::string_view kTypeName = "Text";
-  static constexpr auto Fields() { return std::tuple{Field{"text", &Text::text}}; }
+  MUSTER_FIELDS(Text, text)
 };
 using contract::Persist;
 
@@ -26,10 +25,7 @@ class Puppet {
   struct Script {
     std::vector<Effect> effects;
     std::optional<MonoTime> wake;
-    static constexpr std::string_view kTypeName = "Script";
-    static constexpr auto Fields() {
-      return std::tuple{Field{"effects", &Script::effects}, Field{"wake", &Script::wake}};
-    }
+    MUSTER_FIELDS(Script, effects, wake)
   };
   using Event = std::variant<contract::Wake, Script, CallDone>;
   struct Snapshot {};

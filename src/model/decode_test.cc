@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/source_dir_for_test.h"
 #include "model/json_reader.h"
 #include "model/yaml_reader.h"
 
@@ -211,7 +212,7 @@ TEST(Decode, SaysWhatIsWrong) {
 
 // The YAML blocks of the page that documents the keys.
 std::vector<TextValue> DocumentedBlocks() {
-  std::ifstream file(MUSTER_SOURCE_DIR "/docs/model-files.md");
+  std::ifstream file(SourceDir() / "docs/model-files.md");
   std::vector<TextValue> blocks;
   std::string block;
   bool inside = false;

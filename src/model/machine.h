@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 
 #include "base/fields.h"
 #include "base/status.h"
@@ -51,10 +50,7 @@ struct HostRef {
 
   bool empty() const { return provider.empty() && ref.empty(); }
   bool operator==(const HostRef&) const = default;
-  static constexpr std::string_view kTypeName = "HostRef";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"provider", &HostRef::provider}, Field{"ref", &HostRef::ref}};
-  }
+  MUSTER_FIELDS(HostRef, provider, ref)
 };
 
 // Which need a machine was last claimed for: what makes it that need's own, and what a victim is worth.
@@ -66,12 +62,7 @@ struct Attribution {
   Penalty reclamation;
 
   bool operator==(const Attribution&) const = default;
-  static constexpr std::string_view kTypeName = "Attribution";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"fingerprint", &Attribution::fingerprint}, Field{"group", &Attribution::group},
-                      Field{"priority", &Attribution::priority}, Field{"interruption", &Attribution::interruption},
-                      Field{"reclamation", &Attribution::reclamation}};
-  }
+  MUSTER_FIELDS(Attribution, fingerprint, group, priority, interruption, reclamation)
 };
 
 struct Machine {
@@ -97,23 +88,8 @@ struct Machine {
   std::optional<std::string_view> Attribute(std::string_view key) const;
 
   bool operator==(const Machine&) const = default;
-  static constexpr std::string_view kTypeName = "Machine";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"id", &Machine::id},
-                      Field{"state", &Machine::state},
-                      Field{"host", &Machine::host},
-                      Field{"instance_type", &Machine::instance_type},
-                      Field{"zone", &Machine::zone},
-                      Field{"capacity_type", &Machine::capacity_type},
-                      Field{"price_per_hour", &Machine::price_per_hour},
-                      Field{"interruption_probability", &Machine::interruption_probability},
-                      Field{"resources", &Machine::resources},
-                      Field{"allocatable", &Machine::allocatable},
-                      Field{"labels", &Machine::labels},
-                      Field{"cluster", &Machine::cluster},
-                      Field{"shard_metadata", &Machine::shard_metadata},
-                      Field{"last_error", &Machine::last_error}};
-  }
+  MUSTER_FIELDS(Machine, id, state, host, instance_type, zone, capacity_type, price_per_hour, interruption_probability,
+                resources, allocatable, labels, cluster, shard_metadata, last_error)
 };
 
 // The structural invariants of one record. INVALID_ARGUMENT naming the machine and the field when one is broken:

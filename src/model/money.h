@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <tuple>
 
 #include "base/fields.h"
 #include "base/status.h"
@@ -18,8 +17,7 @@ struct Money {
   int64_t micros = 0;
 
   constexpr auto operator<=>(const Money&) const = default;
-  static constexpr std::string_view kTypeName = "Money";
-  static constexpr auto Fields() { return std::tuple{Field{"micros", &Money::micros}}; }
+  MUSTER_FIELDS(Money, micros)
 };
 
 // "12", "0.51", "$1.25". At most six decimals and 9,000,000,000,000 dollars; negative, NaN or anything else is refused.
@@ -35,8 +33,7 @@ struct Probability {
   int32_t millionths = 0;
 
   constexpr auto operator<=>(const Probability&) const = default;
-  static constexpr std::string_view kTypeName = "Probability";
-  static constexpr auto Fields() { return std::tuple{Field{"millionths", &Probability::millionths}}; }
+  MUSTER_FIELDS(Probability, millionths)
 };
 
 // Refuses NaN and everything outside [0, 1].

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "base/fields.h"
@@ -24,12 +23,7 @@ struct Need {
   WallTime arrival;     // when the shard first accepted it; zero: unknown
 
   bool operator==(const Need&) const = default;
-  static constexpr std::string_view kTypeName = "Need";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"cluster", &Need::cluster},     Field{"profile", &Need::profile},
-                      Field{"aggregate", &Need::aggregate}, Field{"min_unit", &Need::min_unit},
-                      Field{"group", &Need::group},         Field{"arrival", &Need::arrival}};
-  }
+  MUSTER_FIELDS(Need, cluster, profile, aggregate, min_unit, group, arrival)
 };
 
 // Everything a need says but its cluster, as one number: a row of a roll-up that did not change is told by it.

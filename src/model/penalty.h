@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <tuple>
 
 #include "base/fields.h"
 #include "base/status.h"
@@ -39,10 +38,7 @@ struct Penalty {
     return finite <=> other.finite;
   }
   constexpr bool operator==(const Penalty&) const = default;
-  static constexpr std::string_view kTypeName = "Penalty";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"finite", &Penalty::finite}, Field{"pinned", &Penalty::pinned}};
-  }
+  MUSTER_FIELDS(Penalty, finite, pinned)
 };
 
 // The smallest bucket whose upper bound is at least `dollars`: $0.51 -> $1, $8000 -> $8192, above $8,388,608 -> pinned.

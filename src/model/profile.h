@@ -17,7 +17,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "base/codec.h"
@@ -35,12 +34,7 @@ struct ProfileParts {
   PenaltyBucket reclamation = PenaltyBucket::kZero;
 
   bool operator==(const ProfileParts&) const = default;
-  static constexpr std::string_view kTypeName = "Profile";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"requirements", &ProfileParts::requirements}, Field{"spread", &ProfileParts::spread},
-                      Field{"priority", &ProfileParts::priority}, Field{"interruption", &ProfileParts::interruption},
-                      Field{"reclamation", &ProfileParts::reclamation}};
-  }
+  MUSTER_FIELDS(ProfileParts, requirements, spread, priority, interruption, reclamation)
 };
 
 class Profile {

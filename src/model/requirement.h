@@ -11,7 +11,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "base/fields.h"
@@ -42,11 +41,7 @@ struct Requirement {
   std::vector<std::string> values;
 
   auto operator<=>(const Requirement&) const = default;
-  static constexpr std::string_view kTypeName = "Requirement";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"key", &Requirement::key}, Field{"op", &Requirement::op},
-                      Field{"values", &Requirement::values}};
-  }
+  MUSTER_FIELDS(Requirement, key, op, values)
 };
 
 // Whether an attribute with this value (nothing = the machine lacks the key) passes.
@@ -69,11 +64,7 @@ struct Spread {
   WhenUnsatisfiable when = WhenUnsatisfiable::kDoNotSchedule;
 
   auto operator<=>(const Spread&) const = default;
-  static constexpr std::string_view kTypeName = "Spread";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"topology_key", &Spread::topology_key}, Field{"max_skew", &Spread::max_skew},
-                      Field{"when", &Spread::when}};
-  }
+  MUSTER_FIELDS(Spread, topology_key, max_skew, when)
 };
 // A key, and what to do when it cannot be kept. The message begins with the part, as it is written in files.
 Status Validate(const Spread& spread);

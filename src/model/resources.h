@@ -9,7 +9,6 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -47,8 +46,7 @@ class Resources {
   // "cpu=4 memory=16Gi"; "nothing" when empty.
   std::string ToString() const;
 
-  static constexpr std::string_view kTypeName = "Resources";
-  static constexpr auto Fields() { return std::tuple{Field{"entries", &Resources::entries_}}; }
+  MUSTER_FIELDS(Resources, entries_)
 
  private:
   CopyOnWrite<std::vector<Entry>> entries_;

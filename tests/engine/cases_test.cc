@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/source_dir_for_test.h"
 #include "engine/case_file.h"
 #include "engine/case_print.h"
 #include "engine/case_run.h"
@@ -21,7 +22,7 @@
 namespace muster::engine {
 namespace {
 
-const std::filesystem::path kFolder = std::filesystem::path(MUSTER_SOURCE_DIR) / "tests/cases/engine";
+const std::filesystem::path kFolder = SourceDir() / "tests/cases/engine";
 
 std::vector<std::string> CaseNames() {
   std::vector<std::string> names;

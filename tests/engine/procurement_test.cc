@@ -12,6 +12,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "base/source_dir_for_test.h"
 #include "engine/reference/decide.h"
 
 namespace muster::engine {
@@ -19,7 +20,7 @@ namespace {
 
 constexpr std::array kDraws{Draw::kAmple, Draw::kLimited, Draw::kSkewed};
 constexpr std::array<const char*, kDraws.size()> kDrawNames{"ample", "limited", "skewed"};
-constexpr const char* kDataFile = MUSTER_SOURCE_DIR "/tests/engine/data/procurement.csv";
+const std::filesystem::path kDataFile = SourceDir() / "tests/engine/data/procurement.csv";
 constexpr const char* kHeader = "instance,ample_micros,limited_micros,skewed_micros";
 using Optima = std::vector<std::array<int64_t, kDraws.size()>>;  // by instance, then draw
 

@@ -24,6 +24,7 @@
 #include <thread>
 
 #include "base/rng.h"
+#include "base/source_dir_for_test.h"
 #include "contract/provider.h"
 #include "host/temp_dir_for_test.h"
 #include "provider/life.h"
@@ -273,7 +274,7 @@ void ExpectAllDoneOnce(contract::ProviderPort& port, const Memory& memory, const
 std::set<std::string> CrashPoints() {
   std::set<std::string> names;
   for (const char* folder : {"host", "provider", "role/provider"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(std::string(MUSTER_SOURCE_DIR "/src/") + folder)) {
+    for (const auto& entry : std::filesystem::directory_iterator(SourceDir() / "src" / folder)) {
       std::ifstream file(entry.path());
       const std::string text{std::istreambuf_iterator<char>(file), {}};
       const std::regex form("CRASH_POINT\\(\"([a-z_.]+)\"\\)");

@@ -17,6 +17,7 @@
 #include <set>
 
 #include "base/rng.h"
+#include "base/source_dir_for_test.h"
 #include "shard/fleet.h"
 
 namespace muster::shard {
@@ -34,7 +35,7 @@ int Kills() {
 std::set<std::string> CrashPoints() {
   std::set<std::string> names;
   for (const char* folder : {"host", "role/shard"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(std::string(MUSTER_SOURCE_DIR "/src/") + folder)) {
+    for (const auto& entry : std::filesystem::directory_iterator(SourceDir() / "src" / folder)) {
       std::ifstream file(entry.path());
       const std::string text{std::istreambuf_iterator<char>(file), {}};
       const std::regex form("CRASH_POINT\\(\"([a-z_.]+)\"\\)");

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/source_dir_for_test.h"
 #include "engine/case_file.h"
 #include "sim/scenario_file.h"
 #include "sim/scenario_run.h"
@@ -18,7 +19,7 @@
 namespace muster::sim {
 namespace {
 
-const std::filesystem::path kFolder = std::filesystem::path(MUSTER_SOURCE_DIR) / "tests/scenarios";
+const std::filesystem::path kFolder = SourceDir() / "tests/scenarios";
 
 std::vector<std::string> Names() {
   std::vector<std::string> names;

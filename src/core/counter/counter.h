@@ -15,7 +15,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -31,11 +30,7 @@ struct Config {
   Duration call_timeout = 1s;
   Duration retry_after = 500ms;
 
-  static constexpr std::string_view kTypeName = "Config";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"peer", &Config::peer}, Field{"call_timeout", &Config::call_timeout},
-                      Field{"retry_after", &Config::retry_after}};
-  }
+  MUSTER_FIELDS(Config, peer, call_timeout, retry_after)
 };
 
 // Event: a client's request. `sequence` grows by one with each new request of a client, from 1.
@@ -45,11 +40,7 @@ struct Add {
   uint64_t sequence = 0;
   int64_t amount = 0;
 
-  static constexpr std::string_view kTypeName = "Add";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"request", &Add::request}, Field{"client", &Add::client}, Field{"sequence", &Add::sequence},
-                      Field{"amount", &Add::amount}};
-  }
+  MUSTER_FIELDS(Add, request, client, sequence, amount)
 };
 
 // What is asked of a peer. As an event it carries the RequestId to answer to.
@@ -57,19 +48,13 @@ struct MirrorValue {
   int64_t value = 0;
   uint64_t version = 0;  // number of changes made so far: a late or repeated call is recognised by it
 
-  static constexpr std::string_view kTypeName = "MirrorValue";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"value", &MirrorValue::value}, Field{"version", &MirrorValue::version}};
-  }
+  MUSTER_FIELDS(MirrorValue, value, version)
 };
 struct Mirror {
   contract::RequestId request = 0;
   MirrorValue mirror;
 
-  static constexpr std::string_view kTypeName = "Mirror";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"request", &Mirror::request}, Field{"mirror", &Mirror::mirror}};
-  }
+  MUSTER_FIELDS(Mirror, request, mirror)
 };
 
 // Effect: the answer to an Add (the value after it) or a Mirror (the version held).
@@ -79,17 +64,12 @@ struct Answer {
   int64_t value = 0;
   uint64_t version = 0;
 
-  static constexpr std::string_view kTypeName = "Answer";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"request", &Answer::request}, Field{"status", &Answer::status},
-                      Field{"value", &Answer::value}, Field{"version", &Answer::version}};
-  }
+  MUSTER_FIELDS(Answer, request, status, value, version)
 };
 struct MirrorReply {
   uint64_t version = 0;
 
-  static constexpr std::string_view kTypeName = "MirrorReply";
-  static constexpr auto Fields() { return std::tuple{Field{"version", &MirrorReply::version}}; }
+  MUSTER_FIELDS(MirrorReply, version)
 };
 
 struct Snapshot {
@@ -124,10 +104,7 @@ class Core {
     uint64_t sequence = 0;
     int64_t value = 0;
 
-    static constexpr std::string_view kTypeName = "Done";
-    static constexpr auto Fields() {
-      return std::tuple{Field{"sequence", &Done::sequence}, Field{"value", &Done::value}};
-    }
+    MUSTER_FIELDS(Done, sequence, value)
   };
   struct State {
     Config config;
@@ -142,14 +119,8 @@ class Core {
     std::optional<contract::CallId> open_call;
     std::optional<MonoTime> retry_at;
 
-    static constexpr std::string_view kTypeName = "State";
-    static constexpr auto Fields() {
-      return std::tuple{Field{"config", &State::config},       Field{"value", &State::value},
-                        Field{"version", &State::version},     Field{"held_for_peer", &State::held_for_peer},
-                        Field{"clients", &State::clients},     Field{"mirrored_version", &State::mirrored_version},
-                        Field{"last_call", &State::last_call}, Field{"open_call", &State::open_call},
-                        Field{"retry_at", &State::retry_at}};
-    }
+    MUSTER_FIELDS(State, config, value, version, held_for_peer, clients, mirrored_version, last_call, open_call,
+                  retry_at)
   };
 
   explicit Core(State state) : state_(std::move(state)) {}

@@ -16,7 +16,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "base/fields.h"
@@ -29,8 +28,7 @@ struct Range {
   uint64_t upto = 0;
 
   bool operator==(const Range&) const = default;
-  static constexpr std::string_view kTypeName = "Range";
-  static constexpr auto Fields() { return std::tuple{Field{"after", &Range::after}, Field{"upto", &Range::upto}}; }
+  MUSTER_FIELDS(Range, after, upto)
 };
 
 struct Cursor {
@@ -39,11 +37,7 @@ struct Cursor {
   uint64_t open_after = 0;    // then everything above this
 
   bool operator==(const Cursor&) const = default;
-  static constexpr std::string_view kTypeName = "Cursor";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"lineage", &Cursor::lineage}, Field{"ranges", &Cursor::ranges},
-                      Field{"open_after", &Cursor::open_after}};
-  }
+  MUSTER_FIELDS(Cursor, lineage, ranges, open_after)
 };
 
 std::string ToRevision(const Cursor& cursor);

@@ -71,10 +71,7 @@ class Core {
     MachineIndex machine = 0;
     uint64_t operation = 0;  // its number
 
-    static constexpr std::string_view kTypeName = "OpenCall";
-    static constexpr auto Fields() {
-      return std::tuple{Field{"machine", &OpenCall::machine}, Field{"operation", &OpenCall::operation}};
-    }
+    MUSTER_FIELDS(OpenCall, machine, operation)
   };
   struct Saved;  // the whole state, in the form of the journal
   // A transition that passed the fence and found its machine.

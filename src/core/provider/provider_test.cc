@@ -7,6 +7,7 @@
 
 #include "base/codec.h"
 #include "base/rng.h"
+#include "base/source_dir_for_test.h"
 
 namespace muster::provider {
 namespace {
@@ -384,7 +385,7 @@ std::string FromHex(const std::string& hex) {
 
 // The rows of a provider of format 1: m1 Draining, m2 Failed, m3 Speculative, a fence, a price that moved.
 TEST(ProviderCore, AnOlderStateOpens) {
-  std::ifstream file(MUSTER_SOURCE_DIR "/tests/provider/data/state-format-1.rows");
+  std::ifstream file(SourceDir() / "tests/provider/data/state-format-1.rows");
   contract::Recovered rows;
   for (std::string key, value; file >> key >> value;) rows[FromHex(key)] = FromHex(value);
   ASSERT_EQ(rows.size(), 7u);

@@ -53,15 +53,8 @@ struct Core::Saved {
   bool started = false;
   uint64_t fenced = 0;
 
-  static constexpr std::string_view kTypeName = "Saved";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"config", &Saved::config},       Field{"rows", &Saved::rows},
-                      Field{"marks", &Saved::marks},         Field{"markets", &Saved::markets},
-                      Field{"numbering", &Saved::numbering}, Field{"left_over", &Saved::left_over},
-                      Field{"rotation", &Saved::rotation},   Field{"open_calls", &Saved::open_calls},
-                      Field{"last_call", &Saved::last_call}, Field{"started", &Saved::started},
-                      Field{"fenced", &Saved::fenced}};
-  }
+  MUSTER_FIELDS(Saved, config, rows, marks, markets, numbering, left_over, rotation, open_calls, last_call, started,
+                fenced)
 };
 
 Result<Core> Core::Recover(Config config, std::vector<contract::Slot> slots, const contract::Recovered& recovered) {

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "base/fields.h"
@@ -29,15 +28,7 @@ struct Config {
   Duration drain_timeout = 10min;
   Duration delete_timeout = 30min;
 
-  static constexpr std::string_view kTypeName = "Config";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"name", &Config::name},
-                      Field{"new_lineage", &Config::new_lineage},
-                      Field{"create_timeout", &Config::create_timeout},
-                      Field{"configure_timeout", &Config::configure_timeout},
-                      Field{"drain_timeout", &Config::drain_timeout},
-                      Field{"delete_timeout", &Config::delete_timeout}};
-  }
+  MUSTER_FIELDS(Config, name, new_lineage, create_timeout, configure_timeout, drain_timeout, delete_timeout)
 };
 
 // Event: somebody asks. Answered once, by an Answer with the same number.
@@ -45,16 +36,14 @@ struct Asked {
   contract::RequestId request = 0;
   contract::ProviderRequest body;
 
-  static constexpr std::string_view kTypeName = "Asked";
-  static constexpr auto Fields() { return std::tuple{Field{"request", &Asked::request}, Field{"body", &Asked::body}}; }
+  MUSTER_FIELDS(Asked, request, body)
 };
 
 // Event: the backend saw something nobody asked for.
 struct Observed {
   contract::Observation body;
 
-  static constexpr std::string_view kTypeName = "Observed";
-  static constexpr auto Fields() { return std::tuple{Field{"body", &Observed::body}}; }
+  MUSTER_FIELDS(Observed, body)
 };
 
 // Effect. `reply` is there exactly when `status` is OK. Mutable, because whoever carries the effect out takes the reply
@@ -64,11 +53,7 @@ struct Answer {
   Status status;
   mutable std::optional<contract::ProviderReply> reply;
 
-  static constexpr std::string_view kTypeName = "Answer";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"request", &Answer::request}, Field{"status", &Answer::status},
-                      Field{"reply", &Answer::reply}};
-  }
+  MUSTER_FIELDS(Answer, request, status, reply)
 };
 
 struct Snapshot {
@@ -84,10 +69,7 @@ struct Mark {
   int64_t sequence = 0;
 
   auto operator<=>(const Mark&) const = default;
-  static constexpr std::string_view kTypeName = "Mark";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"epoch", &Mark::epoch}, Field{"sequence", &Mark::sequence}};
-  }
+  MUSTER_FIELDS(Mark, epoch, sequence)
 };
 
 // The newest operation of each kind, by the number of the change that accepted it; 0 for none. They are forgotten when
@@ -99,11 +81,7 @@ struct Operations {
   uint64_t remove = 0;
 
   bool operator==(const Operations&) const = default;
-  static constexpr std::string_view kTypeName = "Operations";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"create", &Operations::create}, Field{"configure", &Operations::configure},
-                      Field{"drain", &Operations::drain}, Field{"remove", &Operations::remove}};
-  }
+  MUSTER_FIELDS(Operations, create, configure, drain, remove)
 };
 
 // What is under way on a machine, with all that is needed to ask for it again.
@@ -114,11 +92,7 @@ struct InFlight {
   WallTime started;
 
   bool operator==(const InFlight&) const = default;
-  static constexpr std::string_view kTypeName = "InFlight";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"kind", &InFlight::kind}, Field{"bootstrap_blob", &InFlight::bootstrap_blob},
-                      Field{"grace", &InFlight::grace}, Field{"started", &InFlight::started}};
-  }
+  MUSTER_FIELDS(InFlight, kind, bootstrap_blob, grace, started)
 };
 
 // Where numbers come from. A machine without a row has the number of its place among the backend's slots, from
@@ -129,11 +103,7 @@ struct Numbering {
   uint64_t slots = 0;
   uint64_t first = 1;
 
-  static constexpr std::string_view kTypeName = "Numbering";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"lineage", &Numbering::lineage}, Field{"slots_digest", &Numbering::slots_digest},
-                      Field{"slots", &Numbering::slots}, Field{"first", &Numbering::first}};
-  }
+  MUSTER_FIELDS(Numbering, lineage, slots_digest, slots, first)
 };
 
 // Keys of the rows.
@@ -153,12 +123,7 @@ struct MachineRow {
   Operations operations;
   std::optional<InFlight> in_flight;
 
-  static constexpr std::string_view kTypeName = "MachineRow";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"machine", &MachineRow::machine},         Field{"deletable", &MachineRow::deletable},
-                      Field{"interrupted", &MachineRow::interrupted}, Field{"changed", &MachineRow::changed},
-                      Field{"operations", &MachineRow::operations},   Field{"in_flight", &MachineRow::in_flight}};
-  }
+  MUSTER_FIELDS(MachineRow, machine, deletable, interrupted, changed, operations, in_flight)
 };
 
 }  // namespace muster::provider

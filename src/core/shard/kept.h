@@ -7,7 +7,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -105,75 +104,14 @@ struct Kept {
   std::map<std::string, engine::DrainMean> drains_on_disk_;
   engine::Memory restored_;  // what the engine was told to remember; empty once it has decided
 
-  static constexpr std::string_view kTypeName = "Kept";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"config", &Kept::config_},
-                      Field{"epoch", &Kept::epoch_},
-                      Field{"cycle", &Kept::cycle_},
-                      Field{"mode", &Kept::mode_},
-                      Field{"managed", &Kept::managed_},
-                      Field{"domains", &Kept::domains_},
-                      Field{"forgotten", &Kept::forgotten_},
-                      Field{"repairs", &Kept::repairs_},
-                      Field{"epoch_before", &Kept::epoch_before_},
-                      Field{"machine_rows", &Kept::machine_rows_},
-                      Field{"short_rows", &Kept::short_rows_},
-                      Field{"drain_rows", &Kept::drain_rows_},
-                      Field{"awaited", &Kept::awaited_},
-                      Field{"machines", &Kept::machines_},
-                      Field{"clusters", &Kept::clusters_},
-                      Field{"sessions", &Kept::sessions_},
-                      Field{"operations", &Kept::operations_},
-                      Field{"retries", &Kept::retries_},
-                      Field{"unanswered", &Kept::unanswered_},
-                      Field{"latest_arrival", &Kept::latest_arrival_},
-                      Field{"moment", &Kept::moment_},
-                      Field{"cursor", &Kept::cursor_},
-                      Field{"sweep_cursor", &Kept::sweep_cursor_},
-                      Field{"sweep", &Kept::sweep_},
-                      Field{"swept", &Kept::swept_},
-                      Field{"last_page", &Kept::last_page_},
-                      Field{"stale_page", &Kept::stale_page_},
-                      Field{"page", &Kept::page_},
-                      Field{"gone", &Kept::gone_},
-                      Field{"sweeping", &Kept::sweeping_},
-                      Field{"list_open", &Kept::list_open_},
-                      Field{"list_failures", &Kept::list_failures_},
-                      Field{"next_list", &Kept::next_list_},
-                      Field{"next_sweep", &Kept::next_sweep_},
-                      Field{"next_look", &Kept::next_look_},
-                      Field{"to_look", &Kept::to_look_},
-                      Field{"looking", &Kept::looking_},
-                      Field{"queue", &Kept::queue_},
-                      Field{"calling", &Kept::calling_},
-                      Field{"sequence", &Kept::sequence_},
-                      Field{"tokens", &Kept::tokens_},
-                      Field{"token_of", &Kept::token_of_},
-                      Field{"open_calls", &Kept::open_calls_},
-                      Field{"last_call", &Kept::last_call_},
-                      Field{"started", &Kept::started_},
-                      Field{"ready", &Kept::ready_},
-                      Field{"decided", &Kept::decided_},
-                      Field{"cycle_due", &Kept::cycle_due_},
-                      Field{"starved", &Kept::starved_},
-                      Field{"last_cycle", &Kept::last_cycle_},
-                      Field{"warm_until", &Kept::warm_until_},
-                      Field{"suppressed", &Kept::suppressed_},
-                      Field{"waiting", &Kept::waiting_},
-                      Field{"stopped", &Kept::stopped_},
-                      Field{"next_hints", &Kept::next_hints_},
-                      Field{"hinted", &Kept::hinted_},
-                      Field{"next_report", &Kept::next_report_},
-                      Field{"report_open", &Kept::report_open_},
-                      Field{"term", &Kept::term_},
-                      Field{"obeyed", &Kept::obeyed_},
-                      Field{"actions", &Kept::actions_},
-                      Field{"logged", &Kept::logged_},
-                      Field{"short", &Kept::short_},
-                      Field{"on_disk", &Kept::on_disk_},
-                      Field{"drains_on_disk", &Kept::drains_on_disk_},
-                      Field{"restored", &Kept::restored_}};
-  }
+  MUSTER_FIELDS(Kept, config_, epoch_, cycle_, mode_, managed_, domains_, forgotten_, repairs_, epoch_before_,
+                machine_rows_, short_rows_, drain_rows_, awaited_, machines_, clusters_, sessions_, operations_,
+                retries_, unanswered_, latest_arrival_, moment_, cursor_, sweep_cursor_, sweep_, swept_, last_page_,
+                stale_page_, page_, gone_, sweeping_, list_open_, list_failures_, next_list_, next_sweep_, next_look_,
+                to_look_, looking_, queue_, calling_, sequence_, tokens_, token_of_, open_calls_, last_call_, started_,
+                ready_, decided_, cycle_due_, starved_, last_cycle_, warm_until_, suppressed_, waiting_, stopped_,
+                next_hints_, hinted_, next_report_, report_open_, term_, obeyed_, actions_, logged_, short_, on_disk_,
+                drains_on_disk_, restored_)
 };
 
 }  // namespace muster::shard

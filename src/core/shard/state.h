@@ -8,7 +8,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -38,15 +37,7 @@ struct Tracked {
   MonoTime moving_since;           // when its transition was first seen; zero: not moving, or adopted so
   bool missed = false;             // something was shown while a transition was in the provider's hands
 
-  static constexpr std::string_view kTypeName = "Tracked";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"record", &Tracked::record},
-                      Field{"not_before", &Tracked::not_before},
-                      Field{"shown", &Tracked::shown},
-                      Field{"sweep", &Tracked::sweep},
-                      Field{"moving_since", &Tracked::moving_since},
-                      Field{"missed", &Tracked::missed}};
-  }
+  MUSTER_FIELDS(Tracked, record, not_before, shown, sweep, moving_since, missed)
 };
 
 // A page of a sweep, and when it was asked for.
@@ -54,8 +45,7 @@ struct Page {
   contract::ListReply list;
   Moment begun = 0;
 
-  static constexpr std::string_view kTypeName = "Page";
-  static constexpr auto Fields() { return std::tuple{Field{"list", &Page::list}, Field{"begun", &Page::begun}}; }
+  MUSTER_FIELDS(Page, list, begun)
 };
 
 // --- operations
@@ -97,24 +87,8 @@ struct Operation {
   contract::CallId call = 0;           // kCalling
   uint64_t line = 0;                   // its number in the list of actions
 
-  static constexpr std::string_view kTypeName = "Operation";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"kind", &Operation::kind},
-                      Field{"stage", &Operation::stage},
-                      Field{"cluster", &Operation::cluster},
-                      Field{"need", &Operation::need},
-                      Field{"profile", &Operation::profile},
-                      Field{"reason", &Operation::reason},
-                      Field{"grace_seconds", &Operation::grace_seconds},
-                      Field{"cycle", &Operation::cycle},
-                      Field{"decided", &Operation::decided},
-                      Field{"token", &Operation::token},
-                      Field{"blob", &Operation::blob},
-                      Field{"blob_until", &Operation::blob_until},
-                      Field{"deadline", &Operation::deadline},
-                      Field{"call", &Operation::call},
-                      Field{"line", &Operation::line}};
-  }
+  MUSTER_FIELDS(Operation, kind, stage, cluster, need, profile, reason, grace_seconds, cycle, decided, token, blob,
+                blob_until, deadline, call, line)
 };
 
 // Where an operation starts, and what the machine is while it is under way.
@@ -131,10 +105,7 @@ struct Retry {
   int32_t failures = 0;
   MonoTime until;
 
-  static constexpr std::string_view kTypeName = "Retry";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"failures", &Retry::failures}, Field{"until", &Retry::until}};
-  }
+  MUSTER_FIELDS(Retry, failures, until)
 };
 
 struct OpenCall {
@@ -143,11 +114,7 @@ struct OpenCall {
   std::string machine;
   Moment begun = 0;
 
-  static constexpr std::string_view kTypeName = "OpenCall";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"kind", &OpenCall::kind}, Field{"machine", &OpenCall::machine},
-                      Field{"begun", &OpenCall::begun}};
-  }
+  MUSTER_FIELDS(OpenCall, kind, machine, begun)
 };
 
 // An instruction that the cluster has not acknowledged.
@@ -155,10 +122,7 @@ struct Unanswered {
   std::string cluster;
   contract::ReclaimInstruction instruction;
 
-  static constexpr std::string_view kTypeName = "Unanswered";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"cluster", &Unanswered::cluster}, Field{"instruction", &Unanswered::instruction}};
-  }
+  MUSTER_FIELDS(Unanswered, cluster, instruction)
 };
 
 // --- clusters
@@ -169,10 +133,7 @@ struct Baseline {
   std::map<std::string, int64_t> totals;  // by dimension
 
   bool operator==(const Baseline&) const = default;
-  static constexpr std::string_view kTypeName = "Baseline";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"rows", &Baseline::rows}, Field{"totals", &Baseline::totals}};
-  }
+  MUSTER_FIELDS(Baseline, rows, totals)
 };
 
 struct Cluster {
@@ -195,23 +156,8 @@ struct Cluster {
   std::set<std::string> bound;
   int64_t configured = 0;  // as the engine is shown
 
-  static constexpr std::string_view kTypeName = "Cluster";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"session", &Cluster::session},
-                      Field{"accepted", &Cluster::accepted},
-                      Field{"gate_open", &Cluster::gate_open},
-                      Field{"mode", &Cluster::mode},
-                      Field{"baseline", &Cluster::baseline},
-                      Field{"held", &Cluster::held},
-                      Field{"last_refusal", &Cluster::last_refusal},
-                      Field{"rows", &Cluster::rows},
-                      Field{"came", &Cluster::came},
-                      Field{"digests", &Cluster::digests},
-                      Field{"arrivals", &Cluster::arrivals},
-                      Field{"reclaims", &Cluster::reclaims},
-                      Field{"reclaims_stored", &Cluster::reclaims_stored},
-                      Field{"hints", &Cluster::hints}};
-  }
+  MUSTER_SOME_FIELDS(Cluster, session, accepted, gate_open, mode, baseline, held, last_refusal, rows, came, digests,
+                     arrivals, reclaims, reclaims_stored, hints)
 };
 
 // --- the failed and the short
@@ -221,11 +167,7 @@ struct Repair {
   std::optional<MonoTime> due;  // of the next attempt; none: under way, or given up
   bool recreate = false;        // owned hardware: once it is given back it is made again
 
-  static constexpr std::string_view kTypeName = "Repair";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"attempts", &Repair::attempts}, Field{"due", &Repair::due},
-                      Field{"recreate", &Repair::recreate}};
-  }
+  MUSTER_FIELDS(Repair, attempts, due, recreate)
 };
 
 // A need that is short, in the form that stays the same from cycle to cycle: it is written when it begins.
@@ -237,12 +179,7 @@ struct ShortSince {
   int32_t priority = 0;
 
   bool operator==(const ShortSince&) const = default;
-  static constexpr std::string_view kTypeName = "ShortSince";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"since", &ShortSince::since}, Field{"cycle", &ShortSince::cycle},
-                      Field{"hopeless", &ShortSince::hopeless}, Field{"supply_seen", &ShortSince::supply_seen},
-                      Field{"priority", &ShortSince::priority}};
-  }
+  MUSTER_FIELDS(ShortSince, since, cycle, hopeless, supply_seen, priority)
 };
 
 // --- durable rows. Times on disk are wall times; an age read back from them is never negative.
@@ -254,12 +191,7 @@ struct MachineRow {
   std::optional<WallTime> draining_since;
 
   bool operator==(const MachineRow&) const = default;
-  static constexpr std::string_view kTypeName = "MachineRow";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"attribution", &MachineRow::attribution}, Field{"pledge", &MachineRow::pledge},
-                      Field{"unclaimed_since", &MachineRow::unclaimed_since},
-                      Field{"draining_since", &MachineRow::draining_since}};
-  }
+  MUSTER_FIELDS(MachineRow, attribution, pledge, unclaimed_since, draining_since)
 };
 
 struct ShortRow {
@@ -268,21 +200,14 @@ struct ShortRow {
   int64_t hopeless = 0;
   int64_t supply_seen = 0;
 
-  static constexpr std::string_view kTypeName = "ShortRow";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"since", &ShortRow::since}, Field{"cycle", &ShortRow::cycle},
-                      Field{"hopeless", &ShortRow::hopeless}, Field{"supply_seen", &ShortRow::supply_seen}};
-  }
+  MUSTER_FIELDS(ShortRow, since, cycle, hopeless, supply_seen)
 };
 
 struct RepairRow {
   int32_t attempts = 0;
   bool recreate = false;
 
-  static constexpr std::string_view kTypeName = "RepairRow";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"attempts", &RepairRow::attempts}, Field{"recreate", &RepairRow::recreate}};
-  }
+  MUSTER_FIELDS(RepairRow, attempts, recreate)
 };
 
 // Keys of the rows; those that end in a slash go on with a name.

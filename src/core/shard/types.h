@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -76,43 +75,12 @@ struct Config {
 
   bool verify_decisions = false;  // for tests: check every decision against the engine's invariants
 
-  static constexpr std::string_view kTypeName = "Config";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"id", &Config::id},
-                      Field{"policy", &Config::policy},
-                      Field{"own", &Config::own},
-                      Field{"epoch_at_least", &Config::epoch_at_least},
-                      Field{"cycle_interval", &Config::cycle_interval},
-                      Field{"cycle_gap", &Config::cycle_gap},
-                      Field{"restart_grace", &Config::restart_grace},
-                      Field{"incremental_reconcile", &Config::incremental_reconcile},
-                      Field{"sweep_interval", &Config::sweep_interval},
-                      Field{"list_page", &Config::list_page},
-                      Field{"list_timeout", &Config::list_timeout},
-                      Field{"call_timeout", &Config::call_timeout},
-                      Field{"max_actions_per_cycle", &Config::max_actions_per_cycle},
-                      Field{"reclaim_cap", &Config::reclaim_cap},
-                      Field{"reclaim_budget", &Config::reclaim_budget},
-                      Field{"reclaim_window", &Config::reclaim_window},
-                      Field{"empty_rollup_guard", &Config::empty_rollup_guard},
-                      Field{"mode", &Config::mode},
-                      Field{"execute_concurrency", &Config::execute_concurrency},
-                      Field{"execute_queue", &Config::execute_queue},
-                      Field{"blob_timeout", &Config::blob_timeout},
-                      Field{"ack_timeout", &Config::ack_timeout},
-                      Field{"give_up", &Config::give_up},
-                      Field{"retry_first", &Config::retry_first},
-                      Field{"retry_longest", &Config::retry_longest},
-                      Field{"failed_policy", &Config::failed_policy},
-                      Field{"repair_first", &Config::repair_first},
-                      Field{"repair_longest", &Config::repair_longest},
-                      Field{"hints_interval", &Config::hints_interval},
-                      Field{"coordinator", &Config::coordinator},
-                      Field{"report_interval", &Config::report_interval},
-                      Field{"address", &Config::address},
-                      Field{"provider_address", &Config::provider_address},
-                      Field{"verify_decisions", &Config::verify_decisions}};
-  }
+  MUSTER_FIELDS(Config, id, policy, own, epoch_at_least, cycle_interval, cycle_gap, restart_grace,
+                incremental_reconcile, sweep_interval, list_page, list_timeout, call_timeout, max_actions_per_cycle,
+                reclaim_cap, reclaim_budget, reclaim_window, empty_rollup_guard, mode, execute_concurrency,
+                execute_queue, blob_timeout, ack_timeout, give_up, retry_first, retry_longest, failed_policy,
+                repair_first, repair_longest, hints_interval, coordinator, report_interval, address, provider_address,
+                verify_decisions)
 };
 
 // --- events
@@ -122,27 +90,20 @@ struct SessionOpened {
   contract::SessionId session = 0;
   contract::Hello hello;
 
-  static constexpr std::string_view kTypeName = "SessionOpened";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"session", &SessionOpened::session}, Field{"hello", &SessionOpened::hello}};
-  }
+  MUSTER_FIELDS(SessionOpened, session, hello)
 };
 
 struct SessionClosed {
   contract::SessionId session = 0;
 
-  static constexpr std::string_view kTypeName = "SessionClosed";
-  static constexpr auto Fields() { return std::tuple{Field{"session", &SessionClosed::session}}; }
+  MUSTER_FIELDS(SessionClosed, session)
 };
 
 struct Received {
   contract::SessionId session = 0;
   contract::OperatorMessage message;
 
-  static constexpr std::string_view kTypeName = "Received";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"session", &Received::session}, Field{"message", &Received::message}};
-  }
+  MUSTER_FIELDS(Received, session, message)
 };
 
 // A roll-up came that cannot be read.
@@ -150,10 +111,7 @@ struct RollupUnreadable {
   contract::SessionId session = 0;
   Status why;
 
-  static constexpr std::string_view kTypeName = "RollupUnreadable";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"session", &RollupUnreadable::session}, Field{"why", &RollupUnreadable::why}};
-  }
+  MUSTER_FIELDS(RollupUnreadable, session, why)
 };
 
 // Somebody asks. Answered once, by an Answer with the same number.
@@ -161,8 +119,7 @@ struct Asked {
   contract::RequestId request = 0;
   contract::ShardRequest body;
 
-  static constexpr std::string_view kTypeName = "Asked";
-  static constexpr auto Fields() { return std::tuple{Field{"request", &Asked::request}, Field{"body", &Asked::body}}; }
+  MUSTER_FIELDS(Asked, request, body)
 };
 
 // --- effects
@@ -171,20 +128,14 @@ struct Send {
   contract::SessionId session = 0;
   contract::ShardMessage message;
 
-  static constexpr std::string_view kTypeName = "Send";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"session", &Send::session}, Field{"message", &Send::message}};
-  }
+  MUSTER_FIELDS(Send, session, message)
 };
 
 struct CloseSession {
   contract::SessionId session = 0;
   Status status;
 
-  static constexpr std::string_view kTypeName = "CloseSession";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"session", &CloseSession::session}, Field{"status", &CloseSession::status}};
-  }
+  MUSTER_FIELDS(CloseSession, session, status)
 };
 
 // `reply` is there exactly when `status` is OK. Mutable, because whoever carries the effect out takes the reply out of
@@ -194,11 +145,7 @@ struct Answer {
   Status status;
   mutable std::optional<contract::ShardReply> reply;
 
-  static constexpr std::string_view kTypeName = "Answer";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"request", &Answer::request}, Field{"status", &Answer::status},
-                      Field{"reply", &Answer::reply}};
-  }
+  MUSTER_FIELDS(Answer, request, status, reply)
 };
 
 // A line of the audit log: an action that was decided, or how one ended.
@@ -206,8 +153,7 @@ struct Audit {
   contract::ActionView action;
   Duration took{};  // from the decision to this line
 
-  static constexpr std::string_view kTypeName = "Audit";
-  static constexpr auto Fields() { return std::tuple{Field{"action", &Audit::action}, Field{"took", &Audit::took}}; }
+  MUSTER_FIELDS(Audit, action, took)
 };
 
 // Something an operator may want to know: what, of whom, and the details. The shell logs it.
@@ -216,11 +162,7 @@ struct Notice {
   std::string subject;  // a machine or a cluster
   std::string detail;
 
-  static constexpr std::string_view kTypeName = "Notice";
-  static constexpr auto Fields() {
-    return std::tuple{Field{"reason", &Notice::reason}, Field{"subject", &Notice::subject},
-                      Field{"detail", &Notice::detail}};
-  }
+  MUSTER_FIELDS(Notice, reason, subject, detail)
 };
 
 // How long a machine needed for a part of its way: for statistics.
@@ -234,24 +176,21 @@ struct Lasted {
   Leg leg = Leg::kBlob;
   Duration took{};
 
-  static constexpr std::string_view kTypeName = "Lasted";
-  static constexpr auto Fields() { return std::tuple{Field{"leg", &Lasted::leg}, Field{"took", &Lasted::took}}; }
+  MUSTER_FIELDS(Lasted, leg, took)
 };
 
 // A cycle has ended: what it wrote into the audit log is to be made durable.
 struct CycleEnded {
   int64_t cycle = 0;
 
-  static constexpr std::string_view kTypeName = "CycleEnded";
-  static constexpr auto Fields() { return std::tuple{Field{"cycle", &CycleEnded::cycle}}; }
+  MUSTER_FIELDS(CycleEnded, cycle)
 };
 
 // The shard must not go on: another one has taken its place, or it has no right to its epoch. It does nothing more.
 struct Stop {
   Status why;
 
-  static constexpr std::string_view kTypeName = "Stop";
-  static constexpr auto Fields() { return std::tuple{Field{"why", &Stop::why}}; }
+  MUSTER_FIELDS(Stop, why)
 };
 
 using PartnerRequest =
