@@ -15,20 +15,21 @@
 #include <array>
 #include <cstddef>
 #include <string_view>
-#include <tuple>
 #include <type_traits>
+#include <utility>
 
-// The names a struct goes by in text: that of a private member is given without its last underscore.
-#define MUSTER_SOME_FIELDS(Type, ...)                                                           \
-  static constexpr std::string_view kTypeName = #Type;                                          \
-  static constexpr bool kSomeFields = true;                                                     \
-  static constexpr auto Fields() {                                                              \
-    return std::tuple{__VA_OPT__(MUSTER_FIELDS_EXPAND(MUSTER_FIELDS_EACH(Type, __VA_ARGS__)))}; \
-  }
-#define MUSTER_FIELDS(Type, ...)                                                                \
-  static constexpr std::string_view kTypeName = #Type;                                          \
-  static constexpr auto Fields() {                                                              \
-    return std::tuple{__VA_OPT__(MUSTER_FIELDS_EXPAND(MUSTER_FIELDS_EACH(Type, __VA_ARGS__)))}; \
+// The names a struct goes by in text: that of a private member is given without its last underscore. Fields(take) calls
+// take with one Field per name. It is a template of its own struct, so that a file that includes the struct and encodes
+// nothing pays for none of this.
+#define MUSTER_SOME_FIELDS(Type, ...) MUSTER_FIELDS_OF(Type, false, __VA_ARGS__)
+#define MUSTER_FIELDS(Type, ...) MUSTER_FIELDS_OF(Type, true, __VA_ARGS__)
+
+#define MUSTER_FIELDS_OF(Type, every, ...)                                                \
+  static constexpr std::string_view kTypeName = #Type;                                    \
+  static constexpr bool kEveryField = every;                                              \
+  template <class Self = Type, class Take>                                                \
+  static constexpr auto Fields(Take&& take) {                                             \
+    return take(__VA_OPT__(MUSTER_FIELDS_EXPAND(MUSTER_FIELDS_EACH(Self, __VA_ARGS__)))); \
   }
 
 // Every rescan takes one more name: 85 names at the most.
@@ -53,8 +54,8 @@ struct Field {
 
 template <class T>
 concept HasFields = requires {
-  T::Fields();
   T::kTypeName;
+  T::kEveryField;
 };
 
 namespace internal {
@@ -64,34 +65,30 @@ struct AnyMember {
   operator T() const;  // NOLINT(google-explicit-constructor): stands for a value of any type; never defined
 };
 
-// How many members an aggregate has.
-template <class T, class... Members>
-constexpr size_t CountMembers() {
-  if constexpr (requires { T{Members{}..., AnyMember{}}; }) {
-    return CountMembers<T, Members..., AnyMember>();
-  } else {
-    return sizeof...(Members);
-  }
+template <class T, size_t... I>
+constexpr bool TakesMembers(std::index_sequence<I...>) {
+  return requires { T{(static_cast<void>(I), AnyMember{})...}; };
 }
 
 template <HasFields T>
 constexpr bool NamedOnce() {
-  return std::apply(
-      [](const auto&... field) {
-        std::array<std::string_view, sizeof...(field)> names{field.name...};
-        std::ranges::sort(names);
-        return std::ranges::adjacent_find(names) == names.end();
-      },
-      T::Fields());
+  return T::Fields([](const auto&... field) {
+    std::array<std::string_view, sizeof...(field)> names{field.name...};
+    std::ranges::sort(names);
+    return std::ranges::adjacent_find(names) == names.end();
+  });
 }
 
-// Classes with private members list what they are made of without this check.
+// As many names as the aggregate has members: it can be made from that many values and not from one more. Classes with
+// private members list what they are made of without this check.
 template <HasFields T>
 constexpr bool NamesEveryMember() {
-  if constexpr (requires { T::kSomeFields; } || !std::is_aggregate_v<T>) {
+  if constexpr (!T::kEveryField || !std::is_aggregate_v<T>) {
     return true;
   } else {
-    return CountMembers<T>() == std::tuple_size_v<decltype(T::Fields())>;
+    constexpr size_t kNames = T::Fields([](const auto&... field) { return sizeof...(field); });
+    return TakesMembers<T>(std::make_index_sequence<kNames>()) &&
+           !TakesMembers<T>(std::make_index_sequence<kNames + 1>());
   }
 }
 
@@ -102,7 +99,7 @@ template <HasFields T, class Value, class Fn>
 void ForEachField(Value& value, Fn&& fn) {
   static_assert(internal::NamedOnce<T>(), "MUSTER_FIELDS names a member twice");
   static_assert(internal::NamesEveryMember<T>(), "MUSTER_FIELDS leaves out a member");
-  std::apply([&](const auto&... field) { (fn(field.name, value.*(field.member)), ...); }, T::Fields());
+  T::Fields([&](const auto&... field) { (fn(field.name, value.*(field.member)), ...); });
 }
 
 }  // namespace muster
