@@ -6,7 +6,6 @@
 #include <functional>
 
 #include "bigfleet/v1alpha1/shard.pb.h"
-#include "rpc/rollup_conversion.h"
 #include "rpc/wire_for_test.h"
 
 namespace muster::rpc {
@@ -47,20 +46,7 @@ std::vector<contract::ShardMessage> FullShardMessages() {
                                       .cost_per_hour = {.micros = 123'457}}};
 }
 
-// As the shard reads it, whatever it is.
-Result<contract::OperatorMessage> Take(pb::OperatorMessage& wire) {
-  switch (wire.payload_case()) {
-    case pb::OperatorMessage::kHello: return TakeHello(*wire.mutable_hello());
-    case pb::OperatorMessage::kRollup: {
-      ProfileTable profiles;
-      return ReadRollup(wire.rollup(), profiles);
-    }
-    case pb::OperatorMessage::kBootstrapResponse: return TakeBootstrapResponse(*wire.mutable_bootstrap_response());
-    case pb::OperatorMessage::kReclaimAck: return TakeReclaimAck(*wire.mutable_reclaim_ack());
-    case pb::OperatorMessage::PAYLOAD_NOT_SET: break;
-  }
-  return InvalidArgument("nothing");
-}
+Result<contract::OperatorMessage> Take(pb::OperatorMessage& wire) { return TakeOperatorMessage(wire); }
 Result<contract::ShardMessage> Take(pb::ShardMessage& wire) { return TakeShardMessage(wire); }
 
 template <class Wire, class Message>

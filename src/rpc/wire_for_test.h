@@ -1,4 +1,4 @@
-// What tests of conversions share: a trip over the wire, and a look for fields that nobody wrote.
+// What tests of conversions share: a trip over the wire, and a search for fields that are not written.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -7,7 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
+#include "bigfleet/v1alpha1/shard.pb.h"
+#include "contract/session.h"
 #include "model/need.h"
+#include "rpc/rollup_conversion.h"
+#include "rpc/session_conversion.h"
 
 namespace muster::rpc {
 
@@ -45,6 +50,22 @@ inline std::vector<std::string> UnsetFields(const google::protobuf::Message& mes
   std::vector<std::string> unset;
   AddUnset(message, "", unset);
   return unset;
+}
+
+// As a shard reads it, of any kind.
+inline Result<contract::OperatorMessage> TakeOperatorMessage(bigfleet::v1alpha1::OperatorMessage& wire) {
+  using Wire = bigfleet::v1alpha1::OperatorMessage;
+  switch (wire.payload_case()) {
+    case Wire::kHello: return TakeHello(*wire.mutable_hello());
+    case Wire::kRollup: {
+      ProfileTable profiles;
+      return ReadRollup(wire.rollup(), profiles);
+    }
+    case Wire::kBootstrapResponse: return TakeBootstrapResponse(*wire.mutable_bootstrap_response());
+    case Wire::kReclaimAck: return TakeReclaimAck(*wire.mutable_reclaim_ack());
+    case Wire::PAYLOAD_NOT_SET: break;
+  }
+  return InvalidArgument("nothing");
 }
 
 // A need that says something in every field.
