@@ -111,9 +111,16 @@ std::vector<Pair> Pairs() {
        "available_capacity { requirements { operator: OPERATOR_IN } resources {} }"},
       [](pb::ShardMessage& wire) { return TakeShardMessage(wire); }));
 
+  pairs.push_back(Request<pb::ShardReport>(
+      "summary {} shortfalls { requirements { operator: OPERATOR_IN } deficit {} } instruction_acks {}"));
+  pairs.push_back(
+      MakePair<pb::ReportAck>({"instructions { assign_domain {} }", "instructions { unassign_domain {} }",
+                               "instructions { reassign_speculative {} }", "instructions { cross_shard_drain {} }",
+                               "instructions { transfer_ownership {} }"},
+                              [](pb::ReportAck& wire) { return TakeReply(wire); }));
+
   pairs.push_back(Request<pb::InspectNeedsRequest>(""));
-  pairs.push_back(MakePair<pb::InspectNeedsHeader>(
-      {""}, [](pb::InspectNeedsHeader& wire) { return Result<contract::NeedsInspected>(HeaderFromWire(wire)); }));
+  pairs.push_back(Request<pb::InspectNeedsHeader>(""));
   pairs.push_back(View<pb::NeedView>(kNeedView));
   pairs.push_back(View<v1::NeedView>("view {" + kNeedView + R"(} reason: "phase2.exhausted")"));
   pairs.push_back(Request<v1::ListMachinesRequest>(""));
@@ -147,11 +154,6 @@ const std::map<std::string, std::set<std::string>> kNotCarried = {
 const std::map<std::string, std::set<std::string>> kNotConverted = {
     {"a frame of a stream: the service and the client read it, its two parts are converted",
      {"bigfleet.v1alpha1.InspectNeedsResponse", "muster.v1.InspectNeedsResponse"}},
-    {"a shard writes the one and reads the other",
-     {"bigfleet.v1alpha1.ShardReport", "bigfleet.v1alpha1.ShardSummary", "bigfleet.v1alpha1.Shortfall",
-      "bigfleet.v1alpha1.InstructAck", "bigfleet.v1alpha1.ReportAck", "bigfleet.v1alpha1.CoordinatorInstruction",
-      "bigfleet.v1alpha1.AssignDomain", "bigfleet.v1alpha1.UnassignDomain", "bigfleet.v1alpha1.ReassignSpeculative",
-      "bigfleet.v1alpha1.CrossShardDrain", "bigfleet.v1alpha1.TransferOwnership"}},
     {"no role of this build calls or serves these methods of Coordinator",
      {"bigfleet.v1alpha1.AssignDomainRequest", "bigfleet.v1alpha1.AssignDomainResponse",
       "bigfleet.v1alpha1.DomainAssignment", "bigfleet.v1alpha1.JoinRaftClusterRequest",

@@ -17,17 +17,15 @@ namespace pb = bigfleet::v1alpha1;
 class GrpcCoordinatorClient final : public CoordinatorClient {
  public:
   GrpcCoordinatorClient(const std::string& target, const std::shared_ptr<grpc::Channel>& channel)
-      : stub_(pb::Coordinator::NewStub(channel)), calls_("coordinator " + target) {}
+      : stub_(pb::Coordinator::NewStub(channel)), calls_("coordinator " + target, "record") {}
 
   void Report(const contract::ShardReport& report, Duration timeout,
               std::function<void(Result<contract::ReportAck>)> done) override {
     pb::ShardReport wire;
     ToWire(report, wire);
-    calls_.Unary<pb::ReportAck>(
-        std::move(wire), timeout, [this](auto&... args) { stub_->async()->ReportShard(args...); },
-        [done = std::move(done)](const Status& status, pb::ReportAck& ack) {
-          done(status.ok() ? Result<contract::ReportAck>(TakeReply(ack)) : std::unexpected(status));
-        });
+    calls_.Unary(
+        stub_->async(), &pb::Coordinator::StubInterface::async_interface::ReportShard, std::move(wire), timeout,
+        [](pb::ReportAck& ack) { return TakeReply(ack); }, std::move(done));
   }
 
  private:

@@ -1,104 +1,48 @@
 #include "rpc/coordinator_conversion.h"
 
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "bigfleet/v1alpha1/coordinator.pb.h"
-#include "rpc/wire_parts.h"
+#include "rpc/wire_oneof.h"
+#include "rpc/wire_table.h"
 
 namespace muster::rpc {
-namespace {
 
 namespace pb = bigfleet::v1alpha1;
-using WireStrings = google::protobuf::RepeatedPtrField<std::string>;
 
-void Write(const contract::ShardSummary& summary, pb::ShardSummary& wire) {
-  wire.set_total_machines(summary.total_machines);
-  wire.set_free_machines(summary.free_machines);
-  for (const auto& [type, count] : summary.per_instance_type_counts) {
-    (*wire.mutable_per_instance_type_counts())[type] = count;
-  }
-  for (const auto& [zone, count] : summary.per_zone_counts) (*wire.mutable_per_zone_counts())[zone] = count;
-  wire.set_provider_address(summary.provider_address);
-}
+namespace {
 
-void Write(const contract::Shortfall& shortfall, pb::Shortfall& wire) {
-  WriteRequirements(shortfall.requirements, *wire.mutable_requirements());
-  WriteResources(shortfall.deficit, *wire.mutable_deficit());
-  wire.set_priority(shortfall.priority);
-  wire.set_age_cycles(shortfall.age_cycles);
-  wire.set_interruption_penalty_bucket(static_cast<pb::PenaltyBucket>(shortfall.interruption));
-}
-
-void Write(const contract::InstructAck& ack, pb::InstructAck& wire) {
-  wire.set_instruction_id(ack.instruction_id);
-  wire.set_outcome(static_cast<pb::InstructAck::Outcome>(ack.outcome));
-  wire.set_reason(Readable(ack.reason));
-}
-
-template <class Wire>
-contract::Domain TakeDomain(Wire& wire) {
-  return {.key = std::move(*wire.mutable_topology_key()), .value = std::move(*wire.mutable_topology_value())};
-}
-
-std::vector<std::string> TakeStrings(WireStrings& wire) {
-  return {std::make_move_iterator(wire.begin()), std::make_move_iterator(wire.end())};
-}
-
-contract::CoordinatorInstruction Take(pb::CoordinatorInstruction& wire) {
-  contract::CoordinatorInstruction instruction{.coordinator_term = wire.coordinator_term(),
-                                               .sequence_number = wire.sequence_number(),
-                                               .instruction_id = std::move(*wire.mutable_instruction_id()),
-                                               .payload = {}};
-  switch (wire.payload_case()) {
-    case pb::CoordinatorInstruction::kAssignDomain:
-      instruction.payload = contract::AssignDomain{.domain = TakeDomain(*wire.mutable_assign_domain())};
-      break;
-    case pb::CoordinatorInstruction::kUnassignDomain:
-      instruction.payload = contract::UnassignDomain{.domain = TakeDomain(*wire.mutable_unassign_domain())};
-      break;
-    case pb::CoordinatorInstruction::kReassignSpeculative:
-      instruction.payload = contract::ReassignSpeculative{
-          .machine_ids = TakeStrings(*wire.mutable_reassign_speculative()->mutable_machine_ids())};
-      break;
-    case pb::CoordinatorInstruction::kCrossShardDrain:
-      instruction.payload = contract::CrossShardDrain{
-          .machine_ids = TakeStrings(*wire.mutable_cross_shard_drain()->mutable_machine_ids()),
-          .preemptor_priority = wire.cross_shard_drain().preemptor_priority()};
-      break;
-    case pb::CoordinatorInstruction::kTransferOwnership: {
-      pb::TransferOwnership& transfer = *wire.mutable_transfer_ownership();
-      instruction.payload = contract::TransferOwnership{.machine_ids = TakeStrings(*transfer.mutable_machine_ids()),
-                                                        .from_shard_id = std::move(*transfer.mutable_from_shard_id()),
-                                                        .to_shard_id = std::move(*transfer.mutable_to_shard_id())};
-      break;
-    }
-    case pb::CoordinatorInstruction::PAYLOAD_NOT_SET: break;
-  }
-  return instruction;
-}
+constexpr Numbers kBucket{.least = 0, .most = 27, .what = "a penalty bucket; use 0 to 27"};
+constexpr Numbers kOutcome{.least = 0, .most = 4, .what = "an outcome; use 1 (accepted) to 4 (failed)"};
 
 }  // namespace
 
-void ToWire(const contract::ShardReport& report, pb::ShardReport& wire) {
-  wire.set_shard_id(report.shard_id);
-  wire.set_cycle(report.cycle);
-  wire.set_timestamp_unix_nanos(TimeToWire(report.timestamp));
-  wire.set_shard_epoch(report.shard_epoch);
-  Write(report.summary, *wire.mutable_summary());
-  for (const contract::Shortfall& shortfall : report.shortfalls) Write(shortfall, *wire.add_shortfalls());
-  for (const contract::InstructAck& ack : report.instruction_acks) Write(ack, *wire.add_instruction_acks());
-  wire.set_shard_address(report.shard_address);
-}
+MUSTER_WIRE_PART(contract::ShardSummary, pb::ShardSummary, MUSTER_WIRE(total_machines), MUSTER_WIRE(free_machines),
+                 MUSTER_WIRE(per_instance_type_counts), MUSTER_WIRE(per_zone_counts), MUSTER_WIRE(provider_address));
+MUSTER_WIRE_PART(contract::Shortfall, pb::Shortfall, MUSTER_WIRE(requirements), MUSTER_WIRE(deficit),
+                 MUSTER_WIRE(priority), MUSTER_WIRE(age_cycles),
+                 MUSTER_WIRE_AS(interruption, interruption_penalty_bucket, kBucket));
+MUSTER_WIRE_PART(contract::InstructAck, pb::InstructAck, MUSTER_WIRE(instruction_id), MUSTER_WIRE(outcome, kOutcome),
+                 MUSTER_WIRE(reason, AnyBytes()));
+MUSTER_WIRE_REQUEST(contract::ShardReport, pb::ShardReport, MUSTER_WIRE(shard_id), MUSTER_WIRE(cycle),
+                    MUSTER_WIRE_AS(timestamp, timestamp_unix_nanos), MUSTER_WIRE(shard_epoch), MUSTER_WIRE(summary),
+                    MUSTER_WIRE(shortfalls), MUSTER_WIRE(instruction_acks), MUSTER_WIRE(shard_address));
 
-contract::ReportAck TakeReply(pb::ReportAck& wire) {
-  contract::ReportAck ack{
-      .coordinator_term = wire.coordinator_term(), .acknowledged = wire.acknowledged(), .instructions = {}};
-  for (pb::CoordinatorInstruction& instruction : *wire.mutable_instructions()) {
-    ack.instructions.push_back(Take(instruction));
-  }
-  return ack;
-}
+MUSTER_WIRE_PART(contract::AssignDomain, pb::AssignDomain, MUSTER_WIRE_AS(domain.key, topology_key),
+                 MUSTER_WIRE_AS(domain.value, topology_value));
+MUSTER_WIRE_PART(contract::UnassignDomain, pb::UnassignDomain, MUSTER_WIRE_AS(domain.key, topology_key),
+                 MUSTER_WIRE_AS(domain.value, topology_value));
+MUSTER_WIRE_PART(contract::ReassignSpeculative, pb::ReassignSpeculative, MUSTER_WIRE(machine_ids));
+MUSTER_WIRE_PART(contract::CrossShardDrain, pb::CrossShardDrain, MUSTER_WIRE(machine_ids),
+                 MUSTER_WIRE(preemptor_priority));
+MUSTER_WIRE_PART(contract::TransferOwnership, pb::TransferOwnership, MUSTER_WIRE(machine_ids),
+                 MUSTER_WIRE(from_shard_id), MUSTER_WIRE(to_shard_id));
+MUSTER_WIRE_PART(contract::CoordinatorInstruction, pb::CoordinatorInstruction, MUSTER_WIRE(coordinator_term),
+                 MUSTER_WIRE(sequence_number), MUSTER_WIRE(instruction_id),
+                 MUSTER_WIRE_ONEOF(payload, MUSTER_WIRE_CASE(contract::AssignDomain, assign_domain),
+                                   MUSTER_WIRE_CASE(contract::UnassignDomain, unassign_domain),
+                                   MUSTER_WIRE_CASE(contract::ReassignSpeculative, reassign_speculative),
+                                   MUSTER_WIRE_CASE(contract::CrossShardDrain, cross_shard_drain),
+                                   MUSTER_WIRE_CASE(contract::TransferOwnership, transfer_ownership)));
+MUSTER_WIRE_REPLY(contract::ReportAck, pb::ReportAck, MUSTER_WIRE(coordinator_term), MUSTER_WIRE(acknowledged),
+                  MUSTER_WIRE(instructions));
 
 }  // namespace muster::rpc

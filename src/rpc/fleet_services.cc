@@ -74,7 +74,6 @@ class FleetService final : public v1::Fleet::CallbackService {
 
  private:
   using Context = grpc::CallbackServerContext;
-  using Reactor = grpc::ServerUnaryReactor;
 
   grpc::ServerWriteReactor<v1::InspectNeedsResponse>* InspectNeeds(Context* /*context*/,
                                                                    const pb::InspectNeedsRequest* request) override {
@@ -91,46 +90,18 @@ class FleetService final : public v1::Fleet::CallbackService {
           };
         });
   }
-  Reactor* ListActions(Context* context, const v1::ListActionsRequest* request,
-                       v1::ListActionsResponse* reply) override {
-    return Serve<contract::ActionsListed>(*context, *request, *reply);
-  }
-  Reactor* ListClusters(Context* context, const v1::ListClustersRequest* request,
-                        v1::ListClustersResponse* reply) override {
-    return Serve<contract::ClustersListed>(*context, *request, *reply);
-  }
-  Reactor* Explain(Context* context, const v1::ExplainRequest* request, v1::ExplainResponse* reply) override {
-    return Serve<contract::Explained>(*context, *request, *reply);
-  }
-  Reactor* SetActuation(Context* context, const v1::SetActuationRequest* request,
-                        v1::SetActuationResponse* reply) override {
-    return Serve<contract::ActuationSet>(*context, *request, *reply);
-  }
-  Reactor* RepairMachine(Context* context, const v1::RepairMachineRequest* request,
-                         v1::RepairMachineResponse* reply) override {
-    return Serve<contract::OrderTaken>(*context, *request, *reply);
-  }
-  Reactor* ForgetMachine(Context* context, const v1::ForgetMachineRequest* request,
-                         v1::ForgetMachineResponse* reply) override {
-    return Serve<contract::OrderTaken>(*context, *request, *reply);
-  }
+  MUSTER_UNARY_METHOD(ListActions, v1::ListActionsRequest, v1::ListActionsResponse, contract::ActionsListed);
+  MUSTER_UNARY_METHOD(ListClusters, v1::ListClustersRequest, v1::ListClustersResponse, contract::ClustersListed);
+  MUSTER_UNARY_METHOD(Explain, v1::ExplainRequest, v1::ExplainResponse, contract::Explained);
+  MUSTER_UNARY_METHOD(SetActuation, v1::SetActuationRequest, v1::SetActuationResponse, contract::ActuationSet);
+  MUSTER_UNARY_METHOD(RepairMachine, v1::RepairMachineRequest, v1::RepairMachineResponse, contract::OrderTaken);
+  MUSTER_UNARY_METHOD(ForgetMachine, v1::ForgetMachineRequest, v1::ForgetMachineResponse, contract::OrderTaken);
 
-  // gRPC keeps the context and the reply until Finish, which happens in the port's answer.
   template <class Reply, class WireRequest, class WireReply>
-  Reactor* Serve(Context& context, const WireRequest& wire, WireReply& wire_reply) {
-    Reactor* reactor = context.DefaultReactor();
-    auto request = FromWire(wire);
-    if (!request) {
-      reactor->Finish(ToGrpc(request.error()));
-      return reactor;
-    }
-    shard_.Ask(*std::move(request), [this, reactor, &wire_reply](Result<contract::ShardReply> answer) {
-      if (!answer) return reactor->Finish(ToGrpc(answer.error()));
-      auto& reply = Expect<Reply>(*answer);
-      const size_t rows = RowsOf(reply);
-      FinishWith(reactor, encoders_, rows, [reply = std::move(reply), &wire_reply] { ToWire(reply, wire_reply); });
-    });
-    return reactor;
+  grpc::ServerUnaryReactor* Serve(Context& context, const WireRequest& wire, WireReply& wire_reply) {
+    return AnswerCall<Reply>(
+        context, FromWire(wire), wire_reply, encoders_, [](const Reply& from, WireReply& to) { ToWire(from, to); },
+        [this](auto request, contract::ShardPort::Answer done) { shard_.Ask(std::move(request), std::move(done)); });
   }
 
   contract::ShardPort& shard_;

@@ -14,6 +14,8 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "base/status.h"
@@ -22,10 +24,15 @@
 
 namespace muster::rpc {
 
+// A method with one answer, as the async_interface of a stub has it.
+template <class Stub, class WireRequest, class WireReply>
+using UnaryMethod = void (Stub::*)(grpc::ClientContext*, const WireRequest*, WireReply*,
+                                   std::function<void(grpc::Status)>);
+
 class OpenCalls {
  public:
-  // `server` names it in messages: "provider 127.0.0.1:9100".
-  explicit OpenCalls(std::string server) : server_(std::move(server)) {}
+  // `server` names it in messages: "provider 127.0.0.1:9100"; `part` what its answers consist of.
+  OpenCalls(std::string server, std::string_view part) : server_(std::move(server)), part_(part) {}
   ~OpenCalls() {
     std::unique_lock lock(mu_);
     closing_ = true;
@@ -37,30 +44,27 @@ class OpenCalls {
 
   const std::string& server() const { return server_; }
 
-  // A call with one answer. `call(context, request, reply, finished)` starts it; `done` gets the status, explained, and
-  // the reply, which is the caller's to take.
-  template <class WireReply, class WireRequest, class Call>
-  void Unary(WireRequest request, Duration timeout, const Call& call, std::function<void(Status, WireReply&)> done) {
+  // A call with one answer: `method` is that of the stub's async_interface. `take` makes a Result of the reply, whose
+  // parts it may move out. `done` gets it, or the status, explained; a reply that `take` refuses is INTERNAL.
+  template <class Stub, class WireRequest, class WireReply, class Take, class Done>
+  void Unary(std::type_identity_t<Stub>* stub, UnaryMethod<Stub, WireRequest, WireReply> method, WireRequest request,
+             Duration timeout, Take take, Done done) {
     struct Open {
       grpc::ClientContext context;
       WireRequest request;
       // The parts of an answer of thousands of rows lie together, and go at once.
       google::protobuf::Arena arena;
       WireReply* const reply = google::protobuf::Arena::CreateMessage<WireReply>(&arena);
-      std::function<void(Status, WireReply&)> done;
+      Take take;
+      Done done;
     };
-    auto* open = new Open;  // until Finished
-    open->request = std::move(request);
-    open->done = std::move(done);
+    auto* open =
+        new Open{.request = std::move(request), .take = std::move(take), .done = std::move(done)};  // until End
     Begin(open->context, timeout);
-    grpc::ClientContext* context = &open->context;
-    const WireRequest* wire_request = &open->request;
-    WireReply* wire_reply = open->reply;
-    const std::function<void(grpc::Status)> finished = [this, open](const grpc::Status& status) {
-      open->done(Explain(status), *open->reply);
+    (stub->*method)(&open->context, &open->request, open->reply, [this, open](const grpc::Status& status) {
+      Answer(status, *open->reply, open->take, open->done);
       End(std::unique_ptr<Open>(open));
-    };
-    call(context, wire_request, wire_reply, finished);
+    });
   }
 
   // For calls of another shape. `Open` has a `context`, owns all that the call needs, and is freed by End, after the
@@ -93,9 +97,22 @@ class OpenCalls {
     if (!silent) return status;
     return {status.code(), fmt::format("{} does not answer: {}", server_, status.message())};
   }
+  // An answer that cannot be read.
+  Status BadAnswer(const Status& wrong) const {
+    return {Code::kInternal, fmt::format("{} answers with a bad {}: {}", server_, part_, wrong.message())};
+  }
 
  private:
+  template <class WireReply, class Take, class Done>
+  void Answer(const grpc::Status& status, WireReply& reply, const Take& take, const Done& done) const {
+    if (!status.ok()) return done(std::unexpected(Explain(status)));
+    auto taken = take(reply);
+    if (!taken) return done(std::unexpected(BadAnswer(taken.error())));
+    done(*std::move(taken));
+  }
+
   const std::string server_;
+  const std::string part_;
   std::mutex mu_;
   std::condition_variable closed_;
   bool closing_ = false;                 // guarded by mu_

@@ -1,6 +1,5 @@
 #include "rpc/provider_client.h"
 
-#include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
 #include <utility>
@@ -20,56 +19,32 @@ namespace pb = bigfleet::v1alpha1;
 class ProviderClient final : public contract::ProviderPort {
  public:
   ProviderClient(const std::string& target, const std::shared_ptr<grpc::Channel>& channel)
-      : stub_(pb::CapacityProvider::NewStub(channel)), calls_("provider " + target) {}
+      : stub_(pb::CapacityProvider::NewStub(channel)), calls_("provider " + target, "record") {}
 
   void Ask(contract::ProviderRequest request, Duration timeout, Done done) override {
     std::visit([&](const auto& typed) { Send(typed, timeout, std::move(done)); }, request);
   }
 
  private:
-  void Send(const contract::CreateRequest& request, Duration timeout, Done done) {
-    Start<pb::CreateRequest, pb::TransitionAck>(request, timeout, std::move(done),
-                                                [this](auto&... args) { stub_->async()->Create(args...); });
-  }
-  void Send(const contract::ConfigureRequest& request, Duration timeout, Done done) {
-    Start<pb::ConfigureRequest, pb::TransitionAck>(request, timeout, std::move(done),
-                                                   [this](auto&... args) { stub_->async()->Configure(args...); });
-  }
-  void Send(const contract::DrainRequest& request, Duration timeout, Done done) {
-    Start<pb::DrainRequest, pb::TransitionAck>(request, timeout, std::move(done),
-                                               [this](auto&... args) { stub_->async()->Drain(args...); });
-  }
-  void Send(const contract::DeleteRequest& request, Duration timeout, Done done) {
-    Start<pb::DeleteRequest, pb::TransitionAck>(request, timeout, std::move(done),
-                                                [this](auto&... args) { stub_->async()->Delete(args...); });
-  }
-  void Send(const contract::GetRequest& request, Duration timeout, Done done) {
-    Start<pb::MachineRef, pb::Machine>(request, timeout, std::move(done),
-                                       [this](auto&... args) { stub_->async()->Get(args...); });
-  }
-  void Send(const contract::ListRequest& request, Duration timeout, Done done) {
-    Start<pb::ListFilter, pb::MachineList>(request, timeout, std::move(done),
-                                           [this](auto&... args) { stub_->async()->List(args...); });
-  }
+  using Provider = pb::CapacityProvider::StubInterface::async_interface;
 
-  template <class WireRequest, class WireReply, class Request, class Call>
-  void Start(const Request& request, Duration timeout, Done done, const Call& call) {
+  void Send(const contract::CreateRequest& r, Duration t, Done d) { Start(r, &Provider::Create, t, std::move(d)); }
+  void Send(const contract::ConfigureRequest& r, Duration t, Done d) {
+    Start(r, &Provider::Configure, t, std::move(d));
+  }
+  void Send(const contract::DrainRequest& r, Duration t, Done d) { Start(r, &Provider::Drain, t, std::move(d)); }
+  void Send(const contract::DeleteRequest& r, Duration t, Done d) { Start(r, &Provider::Delete, t, std::move(d)); }
+  void Send(const contract::GetRequest& r, Duration t, Done d) { Start(r, &Provider::Get, t, std::move(d)); }
+  void Send(const contract::ListRequest& r, Duration t, Done d) { Start(r, &Provider::List, t, std::move(d)); }
+
+  template <class Request, class WireRequest, class WireReply>
+  void Start(const Request& request, UnaryMethod<Provider, WireRequest, WireReply> method, Duration timeout,
+             Done done) {
     WireRequest wire;
     ToWire(request, wire);
-    calls_.Unary<WireReply>(std::move(wire), timeout, call,
-                            [this, done = std::move(done)](const Status& status, WireReply& reply) {
-                              done(status.ok() ? Read(reply) : std::unexpected(status));
-                            });
-  }
-
-  template <class WireReply>
-  Result<contract::ProviderReply> Read(WireReply& wire) {
-    auto reply = TakeReply(wire, texts_);
-    if (!reply) {
-      return Error(Code::kInternal,
-                   fmt::format("{} answers with a bad record: {}", calls_.server(), reply.error().message()));
-    }
-    return *std::move(reply);
+    calls_.Unary(
+        stub_->async(), method, std::move(wire), timeout, [this](WireReply& reply) { return TakeReply(reply, texts_); },
+        std::move(done));
   }
 
   const std::unique_ptr<pb::CapacityProvider::Stub> stub_;

@@ -41,51 +41,27 @@ class ProviderService final : public pb::CapacityProvider::CallbackService {
   }
 
  private:
-  using Context = grpc::CallbackServerContext;
-  using Reactor = grpc::ServerUnaryReactor;
   using Ack = contract::TransitionAck;
 
-  Reactor* Create(Context* context, const pb::CreateRequest* request, pb::TransitionAck* reply) override {
-    return Serve<Ack>(*context, *request, *reply);
-  }
-  Reactor* Configure(Context* context, const pb::ConfigureRequest* request, pb::TransitionAck* reply) override {
-    return Serve<Ack>(*context, *request, *reply);
-  }
-  Reactor* Drain(Context* context, const pb::DrainRequest* request, pb::TransitionAck* reply) override {
-    return Serve<Ack>(*context, *request, *reply);
-  }
-  Reactor* Delete(Context* context, const pb::DeleteRequest* request, pb::TransitionAck* reply) override {
-    return Serve<Ack>(*context, *request, *reply);
-  }
-  Reactor* Get(Context* context, const pb::MachineRef* request, pb::Machine* reply) override {
-    return Serve<contract::GetReply>(*context, *request, *reply);
-  }
-  Reactor* List(Context* context, const pb::ListFilter* request, pb::MachineList* reply) override {
-    return Serve<contract::ListReply>(*context, *request, *reply);
-  }
+  MUSTER_UNARY_METHOD(Create, pb::CreateRequest, pb::TransitionAck, Ack);
+  MUSTER_UNARY_METHOD(Configure, pb::ConfigureRequest, pb::TransitionAck, Ack);
+  MUSTER_UNARY_METHOD(Drain, pb::DrainRequest, pb::TransitionAck, Ack);
+  MUSTER_UNARY_METHOD(Delete, pb::DeleteRequest, pb::TransitionAck, Ack);
+  MUSTER_UNARY_METHOD(Get, pb::MachineRef, pb::Machine, contract::GetReply);
+  MUSTER_UNARY_METHOD(List, pb::ListFilter, pb::MachineList, contract::ListReply);
 
-  // gRPC keeps the context and the reply until Finish, which happens in the port's answer.
   template <class Reply, class WireRequest, class WireReply>
-  Reactor* Serve(Context& context, const WireRequest& wire, WireReply& wire_reply) {
-    Reactor* reactor = context.DefaultReactor();
-    auto request = FromWire(wire);
-    const Status refused = [&]() -> Status {
-      if (!request) return request.error();
-      if constexpr (requires { request->fence; }) return CheckShard(context, request->fence);
-      return {};
-    }();
-    if (!refused.ok()) {
-      reactor->Finish(ToGrpc(refused));
-      return reactor;
-    }
-    provider_.Ask(
-        *std::move(request), kTimeout<Reply>, [this, reactor, &wire_reply](Result<contract::ProviderReply> answer) {
-          if (!answer) return reactor->Finish(ToGrpc(answer.error()));
-          auto& reply = Expect<Reply>(*answer);
-          const size_t rows = RowsOf(reply);
-          FinishWith(reactor, encoders_, rows, [reply = std::move(reply), &wire_reply] { ToWire(reply, wire_reply); });
+  grpc::ServerUnaryReactor* Serve(grpc::CallbackServerContext& context, const WireRequest& wire,
+                                  WireReply& wire_reply) {
+    return AnswerCall<Reply>(
+        context, FromWire(wire), wire_reply, encoders_, [](const Reply& from, WireReply& to) { ToWire(from, to); },
+        [&](auto request, contract::ProviderPort::Done done) {
+          if constexpr (requires { request.fence; }) {
+            const Status allowed = CheckShard(context, request.fence);
+            if (!allowed.ok()) return done(std::unexpected(allowed));
+          }
+          provider_.Ask(std::move(request), kTimeout<Reply>, std::move(done));
         });
-    return reactor;
   }
 
   contract::ProviderPort& provider_;

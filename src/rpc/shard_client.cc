@@ -21,10 +21,6 @@ using Answer = contract::ShardPort::Answer;
 constexpr Duration kCallTimeout = 10s;
 constexpr Duration kListTimeout = 1min;
 
-Status BadAnswer(const OpenCalls& calls, const Status& wrong) {
-  return {Code::kInternal, fmt::format("{} answers with a bad row: {}", calls.server(), wrong.message())};
-}
-
 // What a stream of rows adds up to. Add says what is wrong with a row; after that, no more come.
 class NeedsRead {
  public:
@@ -36,7 +32,9 @@ class NeedsRead {
       return {Code::kInvalidArgument, "frame: there must be one header, then needs"};
     }
     if (first) {
-      reply_ = HeaderFromWire(frame.header());
+      auto header = FromWire(frame.header());
+      if (!header) return header.error();
+      reply_ = *std::move(header);
       return {};
     }
     auto view = TakeView(*frame.mutable_need(), fmt::format("needs[{}]", reply_.needs.size()), profiles_);
@@ -102,10 +100,10 @@ class RowsCall final : public grpc::ClientReadReactor<Row> {
     calls_.End(std::unique_ptr<RowsCall>(this));
   }
   Result<contract::ShardReply> Reply(const grpc::Status& status) {
-    if (!wrong_.ok()) return std::unexpected(BadAnswer(calls_, wrong_));
+    if (!wrong_.ok()) return std::unexpected(calls_.BadAnswer(wrong_));
     if (!status.ok()) return std::unexpected(calls_.Explain(status));
     auto reply = rows_.Take();
-    if (!reply) return std::unexpected(BadAnswer(calls_, reply.error()));
+    if (!reply) return std::unexpected(calls_.BadAnswer(reply.error()));
     return reply;
   }
 
@@ -120,13 +118,15 @@ class RowsCall final : public grpc::ClientReadReactor<Row> {
 class ShardClient final : public contract::ShardPort {
  public:
   ShardClient(const std::string& target, const std::shared_ptr<grpc::Channel>& channel)
-      : read_(pb::ShardRead::NewStub(channel)), fleet_(v1::Fleet::NewStub(channel)), calls_("shard " + target) {}
+      : read_(pb::ShardRead::NewStub(channel)), fleet_(v1::Fleet::NewStub(channel)), calls_("shard " + target, "row") {}
 
   void Ask(contract::ShardRequest request, Answer done) override {
     std::visit([&](const auto& typed) { Send(typed, std::move(done)); }, request);
   }
 
  private:
+  using Fleet = v1::Fleet::StubInterface::async_interface;
+
   // From Fleet, which says more, and from a shard of another make what every one says.
   void Send(const contract::InspectNeeds& request, Answer done) {
     pb::InspectNeedsRequest wire;
@@ -146,42 +146,20 @@ class ShardClient final : public contract::ShardPort {
         calls_, std::move(wire), [this](auto... args) { fleet_->async()->ListMachines(args...); },
         Explained(std::move(done)));
   }
-  void Send(const contract::ListActions& request, Answer done) {
-    Start<v1::ListActionsRequest, v1::ListActionsResponse>(
-        request, kListTimeout, std::move(done), [this](auto&... args) { fleet_->async()->ListActions(args...); });
-  }
-  void Send(const contract::ListClusters& request, Answer done) {
-    Start<v1::ListClustersRequest, v1::ListClustersResponse>(
-        request, kListTimeout, std::move(done), [this](auto&... args) { fleet_->async()->ListClusters(args...); });
-  }
-  void Send(const contract::Explain& request, Answer done) {
-    Start<v1::ExplainRequest, v1::ExplainResponse>(request, kCallTimeout, std::move(done),
-                                                   [this](auto&... args) { fleet_->async()->Explain(args...); });
-  }
-  void Send(const contract::SetActuation& request, Answer done) {
-    Start<v1::SetActuationRequest, v1::SetActuationResponse>(
-        request, kCallTimeout, std::move(done), [this](auto&... args) { fleet_->async()->SetActuation(args...); });
-  }
-  void Send(const contract::RepairMachine& request, Answer done) {
-    Start<v1::RepairMachineRequest, v1::RepairMachineResponse>(
-        request, kCallTimeout, std::move(done), [this](auto&... args) { fleet_->async()->RepairMachine(args...); });
-  }
-  void Send(const contract::ForgetMachine& request, Answer done) {
-    Start<v1::ForgetMachineRequest, v1::ForgetMachineResponse>(
-        request, kCallTimeout, std::move(done), [this](auto&... args) { fleet_->async()->ForgetMachine(args...); });
-  }
+  void Send(const contract::ListActions& r, Answer d) { Start(r, &Fleet::ListActions, kListTimeout, std::move(d)); }
+  void Send(const contract::ListClusters& r, Answer d) { Start(r, &Fleet::ListClusters, kListTimeout, std::move(d)); }
+  void Send(const contract::Explain& r, Answer d) { Start(r, &Fleet::Explain, kCallTimeout, std::move(d)); }
+  void Send(const contract::SetActuation& r, Answer d) { Start(r, &Fleet::SetActuation, kCallTimeout, std::move(d)); }
+  void Send(const contract::RepairMachine& r, Answer d) { Start(r, &Fleet::RepairMachine, kCallTimeout, std::move(d)); }
+  void Send(const contract::ForgetMachine& r, Answer d) { Start(r, &Fleet::ForgetMachine, kCallTimeout, std::move(d)); }
 
-  template <class WireRequest, class WireReply, class Request, class Call>
-  void Start(const Request& request, Duration timeout, Answer done, const Call& call) {
+  template <class Request, class WireRequest, class WireReply>
+  void Start(const Request& request, UnaryMethod<Fleet, WireRequest, WireReply> method, Duration timeout, Answer done) {
     WireRequest wire;
     ToWire(request, wire);
-    calls_.Unary<WireReply>(std::move(wire), timeout, call,
-                            [this, done = Explained(std::move(done))](const Status& status, WireReply& reply) {
-                              if (!status.ok()) return done(std::unexpected(status));
-                              auto taken = TakeReply(reply);
-                              if (!taken) return done(std::unexpected(BadAnswer(calls_, taken.error())));
-                              done(*std::move(taken));
-                            });
+    calls_.Unary(
+        fleet_->async(), method, std::move(wire), timeout, [](WireReply& reply) { return TakeReply(reply); },
+        Explained(std::move(done)));
   }
 
   // The answer, with a word about shards that cannot give it.

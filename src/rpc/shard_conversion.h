@@ -70,7 +70,7 @@ void ToWire(const contract::NeedView& view, v1::NeedView& wire);
 void ToWire(const contract::MachineView& view, v1::MachineView& wire);
 
 // All of the answer but its rows.
-contract::NeedsInspected HeaderFromWire(const bigfleet::v1alpha1::InspectNeedsHeader& wire);
+Result<contract::NeedsInspected> FromWire(const bigfleet::v1alpha1::InspectNeedsHeader& wire);
 void ToWire(const contract::NeedsInspected& reply, bigfleet::v1alpha1::InspectNeedsHeader& wire);
 
 // Answers in one message, as a client reads them.

@@ -306,7 +306,7 @@ TEST(ShardConversion, RepliesComeThroughUnchanged) {
   pb::InspectNeedsHeader wire;
   ToWire(header, wire);
   EXPECT_EQ(UnsetFields(wire), std::vector<std::string>());
-  EXPECT_EQ(codec::ToBytes(HeaderFromWire(OverTheWire(wire))), codec::ToBytes(header));
+  EXPECT_EQ(codec::ToBytes(FromWire(OverTheWire(wire)).value()), codec::ToBytes(header));
 }
 
 TEST(ShardConversion, AModeThatDoesNotExistIsRefused) {

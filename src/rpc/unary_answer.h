@@ -1,5 +1,5 @@
-// What services with one answer to a call share: the reply that belongs to the request, and its encoding, of a long one
-// on a thread that has time for it.
+// What services with one answer to a call share: the way from the request to the port and back, and the encoding of the
+// reply, of a long one on a thread that has time for it.
 //
 // Thread-safety: functions without state.
 #pragma once
@@ -11,6 +11,8 @@
 #include <variant>
 
 #include "base/check.h"
+#include "base/status.h"
+#include "rpc/channel.h"
 #include "rpc/worker.h"
 
 namespace muster::rpc {
@@ -45,4 +47,32 @@ void FinishWith(grpc::ServerUnaryReactor* reactor, Worker& encoders, size_t rows
   encoders.Post(std::move(finish));
 }
 
+// Serves one call. `request` is what was read of it; `ask(request, done)` puts it to the port, or refuses it through
+// `done`, and `encode(reply, wire_reply)` writes the answer. gRPC keeps the context and the reply until Finish, which
+// happens in the port's answer.
+template <class Reply, class Request, class WireReply, class Encode, class Ask>
+grpc::ServerUnaryReactor* AnswerCall(grpc::CallbackServerContext& context, Result<Request> request,
+                                     WireReply& wire_reply, Worker& encoders, Encode encode, const Ask& ask) {
+  grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
+  if (!request) {
+    reactor->Finish(ToGrpc(request.error()));
+    return reactor;
+  }
+  ask(*std::move(request), [reactor, &wire_reply, &encoders, encode](auto answer) {
+    if (!answer) return reactor->Finish(ToGrpc(answer.error()));
+    auto& reply = Expect<Reply>(*answer);
+    const size_t rows = RowsOf(reply);
+    FinishWith(reactor, encoders, rows, [reply = std::move(reply), &wire_reply, encode] { encode(reply, wire_reply); });
+  });
+  return reactor;
+}
+
 }  // namespace muster::rpc
+
+// A unary method of a service whose Serve<Reply>(context, request, reply) calls AnswerCall.
+#define MUSTER_UNARY_METHOD(Method, WireRequest, WireReply, Reply)                                                     \
+  grpc::ServerUnaryReactor* Method(grpc::CallbackServerContext* context, const WireRequest* request, WireReply* reply) \
+      override {                                                                                                       \
+    return Serve<Reply>(*context, *request, *reply);                                                                   \
+  }                                                                                                                    \
+  static_assert(true)

@@ -1,0 +1,150 @@
+// Values of single fields, between the wire and the contract: the conversions by type, and the rules, that the rows of
+// a table (wire_table.h) have.
+//
+// A pair of types that is not here does not compile: add it to ReadValue, and to FieldOf (fields with a setter) or
+// FillField (maps, repeated fields and messages).
+//
+// Thread-safety: functions without state.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "model/machine.h"
+#include "model/money.h"
+#include "model/reason.h"
+#include "model/requirement.h"
+#include "model/resources.h"
+#include "model/text_map.h"
+#include "rpc/wire_parts.h"
+
+namespace muster::rpc {
+
+using WireTexts = google::protobuf::RepeatedPtrField<std::string>;
+using CountMap = std::map<std::string, int32_t>;
+
+// --- rules
+
+struct AnyValue {};
+
+// A text that must be given.
+struct Required {
+  const char* hint;  // "name the machine"
+  std::string Problem(const std::string& text) const { return text.empty() ? fmt::format("missing; {}", hint) : ""; }
+};
+
+// A count or a duration.
+struct Count {
+  std::string Problem(int64_t number) const {
+    return number < 0 ? fmt::format("{} is negative; use zero or more", number) : "";
+  }
+};
+
+// The numbers of an enum, which every row of one has: a newer or careless peer may send a number that is none of ours.
+struct Numbers {
+  int least;
+  int most;
+  const char* what;  // "a mode; use 1 (active), ..."
+  std::string Problem(int number) const {
+    return number < least || number > most ? fmt::format("{} is not {}", number, what) : "";
+  }
+};
+
+// A text from outside that may be any bytes: written as UTF-8.
+struct AnyBytes {
+  std::string Written(const std::string& text) const { return Readable(text); }
+};
+
+// --- conversions
+
+template <class Value, class Into>
+Status ReadResult(Result<Value> value, Into& into) {
+  if (!value) return std::move(value).error();
+  into = *std::move(value);
+  return {};
+}
+
+// Takes the value out of the field unless that is const. An error is INVALID_ARGUMENT and names the field.
+template <class From, class Into>
+Status ReadValue(From& from, Into& into, std::string_view field) {
+  using Field = std::remove_const_t<From>;
+  if constexpr (std::is_same_v<Field, Into>) {
+    into = std::move(from);
+  } else if constexpr (std::is_enum_v<Field> && std::is_enum_v<Into>) {
+    into = static_cast<Into>(from);
+  } else if constexpr (std::is_same_v<Into, WallTime>) {
+    into = TimeFromWire(from);
+  } else if constexpr (std::is_same_v<Into, std::chrono::seconds>) {
+    into = std::chrono::seconds(from);
+  } else if constexpr (std::is_same_v<Into, model::Reason>) {
+    into = ReasonFromWire(from);
+  } else if constexpr (std::is_same_v<Into, model::Money>) {
+    const Result<model::Money> money = model::MoneyFromDollars(from);
+    if (!money) return Refuse("", field, money.error().message()).error();
+    into = *money;
+  } else if constexpr (std::is_same_v<Into, model::Resources>) {
+    return ReadResult(ResourcesFromWire(from.resources(), "", field), into);
+  } else if constexpr (std::is_same_v<Into, std::vector<model::Requirement>>) {
+    return ReadResult(RequirementsFromWire(from, ""), into);
+  } else if constexpr (std::is_same_v<Into, std::vector<model::MachineState>>) {
+    return ReadResult(StatesFromWire(from), into);
+  } else if constexpr (std::is_same_v<Into, std::vector<std::string>>) {
+    into.assign(std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  } else if constexpr (std::is_same_v<Into, model::TextMap>) {
+    into = TakeMap(from);
+  } else {
+    static_assert(std::is_same_v<Into, CountMap>, "ReadValue does not convert these types");
+    into = CountMap(from.begin(), from.end());
+  }
+  return {};
+}
+
+// The value that a field with a setter is set to.
+template <class Field, class Value>
+decltype(auto) FieldOf(const Value& from) {
+  if constexpr (std::is_same_v<Field, Value>) {
+    return (from);
+  } else if constexpr (std::is_enum_v<Field> && std::is_enum_v<Value>) {
+    return static_cast<Field>(from);
+  } else if constexpr (std::is_same_v<Value, WallTime>) {
+    return TimeToWire(from);
+  } else if constexpr (std::is_same_v<Value, std::chrono::seconds>) {
+    return from.count();
+  } else if constexpr (std::is_same_v<Value, model::Money>) {
+    return model::ToDollars(from);
+  } else {
+    static_assert(std::is_same_v<Value, model::Reason>, "FieldOf does not convert these types");
+    return std::string(model::ReasonName(from));
+  }
+}
+
+// Fills an empty map, repeated field or message.
+template <class Value, class Field>
+void FillField(const Value& from, Field& into) {
+  if constexpr (std::is_same_v<Value, model::Resources>) {
+    WriteResources(from, into);
+  } else if constexpr (std::is_same_v<Value, std::vector<model::Requirement>>) {
+    WriteRequirements(from, into);
+  } else if constexpr (std::is_same_v<Value, std::vector<model::MachineState>>) {
+    for (const model::MachineState state : from) into.Add(static_cast<int>(state));
+  } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+    into.Add(from.begin(), from.end());
+  } else {
+    static_assert(std::is_same_v<Value, model::TextMap> || std::is_same_v<Value, CountMap>,
+                  "FillField does not convert these types");
+    for (const auto& [key, value] : from) into[key] = value;
+  }
+}
+
+}  // namespace muster::rpc
