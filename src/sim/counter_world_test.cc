@@ -8,8 +8,10 @@
 
 #include "base/probe.h"
 #include "core/counter/counter.h"
+#include "host/fault_table_for_test.h"
 #include "host/replay.h"
 #include "host/temp_dir_for_test.h"
+#include "sim/planted_bug_for_test.h"
 
 namespace muster::sim {
 namespace {
@@ -28,22 +30,15 @@ TEST(CounterWorld, HoldsOverManySeedsAndReachesItsProbes) {
   for (const SeedFailure& failure : report.failures) ADD_FAILURE() << "seed " << failure.seed << ": " << failure.what;
   EXPECT_EQ(report.total.log_hash, kHashOfFirst200Seeds) << fmt::format("{:#018x}", report.total.log_hash);
   EXPECT_GT(report.total.crashes, 200u);
-  const auto hits = faults::ProbeHits();
-  for (const char* name : {"counter.repeated_add", "counter.stale_add", "counter.old_mirror", "counter.mirror_failed",
-                           "host.late_reply", "sim.crash_kept_batch", "sim.crash_lost_batch", "sim.message_lost",
-                           "sim.message_doubled", "sim.message_cut_off", "sim.reply_to_the_dead"}) {
-    EXPECT_TRUE(hits.contains(name) && hits.at(name) > 0) << name << " was never reached";
+  for (const char* area : {"counter", "host", "sim"}) {
+    faults::ExpectReached("CounterWorld.HoldsOverManySeedsAndReachesItsProbes", area);
   }
 }
 
-TEST(CounterWorld, FindsPlantedBugs) {
-  for (const char* name : {"counter.skip_persist", "counter.mirror_goes_back"}) {
-    const faults::ScopedMutant mutant(name);
-    InlineParallel parallel;
-    const auto report = RunCampaign(World(), {.seeds = 200, .repeats = 1, .stop_at_failure = true}, parallel);
-    EXPECT_FALSE(report.failures.empty()) << name << " survived " << report.seeds_run << " seeds";
-  }
-}
+class CounterBug : public testing::TestWithParam<faults::Row> {};
+TEST_P(CounterBug, IsFound) { ExpectFound(GetParam(), World()); }
+INSTANTIATE_TEST_SUITE_P(CounterWorld, CounterBug,
+                         testing::ValuesIn(faults::RowsOf("CounterBug.IsFound", "counter", "bug")), faults::TestNameOf);
 
 TEST(CounterWorld, AReportDoesNotDependOnTheOrderOfWork) {
   InlineParallel in_order;

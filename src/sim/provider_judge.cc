@@ -58,10 +58,11 @@ ProviderJudge::Delivered ProviderJudge::Deliver(const contract::ProviderRequest&
 
 void ProviderJudge::Answered(const Delivered& delivered, const provider::Answer& answer,
                              const contract::Recovered& durable) {
+  const auto* ack = answer.reply ? std::get_if<contract::TransitionAck>(&*answer.reply) : nullptr;
+  if (ack != nullptr) CheckAck(delivered.request, *ack, durable);
   CheckFence(delivered, answer, durable);
   if (!answer.reply) return;
-  if (const auto* ack = std::get_if<contract::TransitionAck>(&*answer.reply)) {
-    CheckAck(delivered.request, *ack, durable);
+  if (ack != nullptr) {
     CheckRecord(*ack->machine, delivered.number);
   } else if (const auto* got = std::get_if<contract::GetReply>(&*answer.reply)) {
     CheckRecord(*got->machine, delivered.number);

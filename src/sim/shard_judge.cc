@@ -116,8 +116,9 @@ void ShardJudge::AfterCycle(const Who& who, const shard::Core& core,
   for (const auto& [name, cluster] : core.clusters()) {
     const auto known = clusters.find(name);
     if (!cluster.accepted || known == clusters.end()) continue;
-    Check(known->second->Meant(cluster.came),
-          [&] { return fmt::format("a demand is in force that {} never meant", name); });
+    Check(known->second->Meant(cluster.came), [&] {
+      return fmt::format("a demand is in force that {} never meant{}", name, known->second->WhyNotMeant(cluster.came));
+    });
   }
 }
 

@@ -22,6 +22,7 @@ bool IsLimited(const contract::ActionView& action) {
 
 ShardLife::ShardLife(shard::Config config, const contract::Recovered& rows, Modes modes, MonoTime now, Check check)
     : config_(std::move(config)), began_(now), check_(std::move(check)), modes_(std::move(modes)) {
+  for (const auto& [cluster, mode] : modes_) inherited_.insert(cluster);
   for (const auto& [key, bytes] : rows) {
     if (!key.starts_with(shard::kArrivalKey)) continue;
     const auto need = codec::FromBytes<engine::NeedKey>(key.substr(shard::kArrivalKey.size()));
@@ -121,7 +122,9 @@ void ShardLife::Hear(const shard::Core::Event& event, MonoTime now) {
     HearMessage(received->session, received->message, now);
   } else if (const auto* asked = std::get_if<shard::Asked>(&event)) {
     const auto* order = std::get_if<contract::SetActuation>(&asked->body);
-    if (order != nullptr) modes_[order->cluster_id] = order->mode;
+    if (order == nullptr) return;
+    modes_[order->cluster_id] = order->mode;
+    inherited_.erase(order->cluster_id);
   }
 }
 
@@ -184,8 +187,9 @@ void ShardLife::MayAct(const std::string& machine, const std::string& cluster) {
   for (const std::string& name : {std::string(), cluster}) {
     const auto mode = modes_.find(name);
     check_(mode == modes_.end() || mode->second == ActuationMode::kActive, [&] {
-      return fmt::format("{} moves {} though {} is {}", config_.id, machine, name.empty() ? "it" : name,
-                         contract::ActuationModeName(mode->second));
+      return fmt::format("{} moves {} though {} is {}{}", config_.id, machine, name.empty() ? "it" : name,
+                         contract::ActuationModeName(mode->second),
+                         inherited_.contains(name) ? " since an earlier life" : "");
     });
   }
 }

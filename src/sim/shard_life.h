@@ -71,6 +71,7 @@ class ShardLife {
   const Check check_;
   std::set<std::string> awaited_;  // clusters it knew, which have said nothing yet
   Modes modes_;
+  std::set<std::string> inherited_;  // of them those that no order of this life has changed
   std::map<contract::SessionId, std::string> sessions_;
   std::map<std::string, std::optional<MonoTime>> blobs_;  // by their bytes: good until
   std::map<std::string, Told> told_;                      // by machine: the newest instruction

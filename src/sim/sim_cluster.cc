@@ -65,6 +65,11 @@ contract::NeedRows SimCluster::Rows(const std::vector<Row>& rows) const {
 
 bool SimCluster::Meant(std::span<const uint64_t> digests) const { return meant_.contains(DigestOf(digests)); }
 
+std::string SimCluster::WhyNotMeant(std::span<const uint64_t> digests) const {
+  const auto known = not_meant_.find(DigestOf(digests));
+  return known == not_meant_.end() ? "" : known->second;
+}
+
 void SimCluster::Tick() {
   if (faults_ && rng_.Chance(1, 6)) MoveDemand();
   SayRollup();
@@ -84,7 +89,9 @@ void SimCluster::SayRollup() {
       case 2: rollup.rows = {}; break;
       default: rollup.rows = Rows({{.cpu = std::max<int64_t>(wanted() / 20, 1)}}); break;
     }
-    if (rollup.cluster_id == "another") rollup.rows = Rows({{.cpu = 1'000'001}});
+    const bool as_another = rollup.cluster_id == "another";
+    if (as_another) rollup.rows = Rows({{.cpu = 1'000'001}});
+    not_meant_[DigestOf(rollup.rows.digests())] = as_another ? ": it was another cluster's" : ": it fell all at once";
   }
   world_.say(std::move(rollup));
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -50,6 +51,8 @@ class SimCluster {
   // --- for the judge
   // Whether it ever said this, and meant it: digests of the rows.
   bool Meant(std::span<const uint64_t> digests) const;
+  // Of one that it said and did not mean: ": ..." with what was wrong with it.
+  std::string WhyNotMeant(std::span<const uint64_t> digests) const;
   bool Gave(const std::string& blob) const { return blobs_.contains(blob); }
 
  private:
@@ -68,6 +71,7 @@ class SimCluster {
   int32_t steady_ = 0;  // roll-ups in a row that said the same, and were meant
   std::vector<Row> demand_;
   std::set<uint64_t> meant_;
+  std::map<uint64_t, std::string> not_meant_;  // digest -> what was wrong with it
   std::set<std::string> blobs_;
   uint64_t last_blob_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <set>
@@ -13,6 +14,7 @@
 #include "engine/flavours.h"
 #include "engine/reference/decide.h"
 #include "engine/search.h"
+#include "host/fault_table_for_test.h"
 
 namespace muster::engine {
 namespace {
@@ -53,34 +55,7 @@ TEST(ReferenceEngine, KeepsTheInvariantsThroughHistoriesAndReachesEveryRule) {
     const Scene scene = RandomScene(choices, kFlavours[seed % kFlavours.size()]);
     ASSERT_EQ(RunHistory(choices, scene, 20, Reference), std::nullopt) << "seed " << seed;
   }
-  const auto hits = faults::ProbeHits();
-  for (const char* name : {"reference.fold",
-                           "reference.gang_assembled",
-                           "reference.gang_not_whole",
-                           "reference.gang_settled",
-                           "reference.gang_cannot_complete",
-                           "reference.domain_by_pledge",
-                           "reference.unparked_by_supply",
-                           "reference.park_probe",
-                           "reference.pledge_kept",
-                           "reference.pledge_refolded",
-                           "reference.offer_pruned",
-                           "reference.pledge_ends",
-                           "reference.pledge_ends_gone",
-                           "reference.reserved",
-
-                           "reference.pinned_last",
-                           "reference.pruned",
-                           "reference.spread_prune_checked",
-                           "reference.reclaim_limited",
-                           "reference.drain_learnt",
-                           "reference.tie.keep_order",
-                           "reference.tie.cover",
-                           "reference.tie.victim",
-                           "reference.tie.domain",
-                           "reference.tie.equal_rows"}) {
-    EXPECT_TRUE(hits.contains(name) && hits.at(name) > 0) << name << " was never reached";
-  }
+  faults::ExpectReached("ReferenceEngine.KeepsTheInvariantsThroughHistoriesAndReachesEveryRule", "engine");
 }
 
 bool HasEqualRows(const Scene& scene) {
@@ -173,16 +148,22 @@ const std::vector<RuleCase> kRuleCases = {
     {"rule.surplus_first", [](uint64_t seed) { return SwayingTrouble(seed, Family::kSurplus); }, 1'000},
 };
 
-TEST(ReferenceEngine, WithoutARuleTheSearchFindsTrouble) {
-  for (const RuleCase& c : kRuleCases) {
-    const faults::ScopedMutant off(c.rule);
-    std::string trouble;
-    uint64_t worlds = 0;
-    for (; worlds < c.worlds && trouble.empty(); ++worlds) trouble = c.trouble(worlds);
-    EXPECT_FALSE(trouble.empty()) << c.rule << " is not missed in " << worlds << " worlds";
-    fmt::print("without {}: {} after {} worlds\n", c.rule, trouble, worlds);
-  }
+class MissingRule : public testing::TestWithParam<faults::Row> {};
+
+TEST_P(MissingRule, IsFound) {
+  const faults::Row& row = GetParam();
+  const auto c = std::ranges::find(kRuleCases, row.name, &RuleCase::rule);
+  ASSERT_NE(c, kRuleCases.end());
+  const faults::ScopedMutant off(row.name);
+  std::string trouble;
+  uint64_t world = row.from;
+  for (; world < c->worlds && trouble.empty(); ++world) trouble = c->trouble(world);
+  EXPECT_EQ(trouble, row.says);
+  fmt::print("without {}: {} in world {}\n", row.name, trouble, world - 1);
 }
+
+INSTANTIATE_TEST_SUITE_P(ReferenceEngine, MissingRule,
+                         testing::ValuesIn(faults::RowsOf("MissingRule.IsFound", "engine", "bug")), faults::TestNameOf);
 
 TEST(ReferenceEngine, WithTheRulesTheSameSearchFindsNone) {
   for (const RuleCase& c : kRuleCases) {

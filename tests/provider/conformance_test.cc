@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 
 #include "base/probe.h"
+#include "host/fault_table_for_test.h"
 #include "host/system_clock.h"
 #include "host/temp_dir_for_test.h"
 #include "provider/broken_provider.h"
@@ -312,12 +314,14 @@ std::vector<Case> LifeCases() {
 
 TEST_F(Conformance, EachBrokenRuleFailsItsCheckAndNoOther) {
   std::set<std::string> covered;
+  std::map<std::string, std::string> found_by;
   for (const auto& cases : {FenceCases(), ListCases(), LifeCases()}) {
     for (const Case& c : cases) {
       covered.insert(c.check);
       BrokenProvider broken(*provider_, c.rule);
       std::optional<faults::ScopedMutant> mutant;
       if (!c.mutant.empty()) mutant.emplace(c.mutant);
+      found_by[c.mutant] = c.check;
       const std::set<std::string> found = BrokenChecks(broken);
       EXPECT_EQ(found.size(), 1u) << c.check << " broken, found: " << fmt::format("{}", fmt::join(found, "; "));
       if (found.empty()) continue;
@@ -325,6 +329,10 @@ TEST_F(Conformance, EachBrokenRuleFailsItsCheckAndNoOther) {
     }
   }
   for (const auto& [name, rule] : ConformanceChecks()) EXPECT_TRUE(covered.contains(std::string(name))) << name;
+  for (const faults::Row& bug :
+       faults::RowsOf("Conformance.EachBrokenRuleFailsItsCheckAndNoOther", "provider", "bug")) {
+    EXPECT_EQ(found_by[bug.name], bug.says) << bug.name;
+  }
 }
 
 }  // namespace

@@ -12,20 +12,18 @@
 #include <condition_variable>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <mutex>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <thread>
 
 #include "base/rng.h"
-#include "base/source_dir_for_test.h"
 #include "contract/provider.h"
+#include "host/fault_table_for_test.h"
 #include "host/temp_dir_for_test.h"
 #include "provider/life.h"
 
@@ -270,16 +268,11 @@ void ExpectAllDoneOnce(contract::ProviderPort& port, const Memory& memory, const
   for (const auto& [id, machine] : machines) ExpectIs(machine, last.contains(id) ? last[id] : nullptr);
 }
 
-// Names in the sources that the provider is made of: whoever adds a crash point has it tried here.
+// Those of the loop and of its own shell.
 std::set<std::string> CrashPoints() {
   std::set<std::string> names;
-  for (const char* folder : {"host", "provider", "role/provider"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(SourceDir() / "src" / folder)) {
-      std::ifstream file(entry.path());
-      const std::string text{std::istreambuf_iterator<char>(file), {}};
-      const std::regex form("CRASH_POINT\\(\"([a-z_.]+)\"\\)");
-      for (std::sregex_iterator it(text.begin(), text.end(), form), end; it != end; ++it) names.insert((*it)[1]);
-    }
+  for (const char* area : {"host", "provider"}) {
+    for (const faults::Row& row : faults::RowsOf("Killed.AtEveryCrashPoint", area, "crash")) names.insert(row.name);
   }
   return names;
 }

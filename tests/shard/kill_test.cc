@@ -10,14 +10,12 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <regex>
 #include <set>
 
 #include "base/rng.h"
-#include "base/source_dir_for_test.h"
+#include "host/fault_table_for_test.h"
 #include "shard/fleet.h"
 
 namespace muster::shard {
@@ -31,16 +29,11 @@ int Kills() {
   return asked != nullptr ? std::stoi(asked) : 10;
 }
 
-// Names in the sources that the shell of a shard is made of: whoever adds a crash point has it tried here.
+// Those of the loop and of its own shell.
 std::set<std::string> CrashPoints() {
   std::set<std::string> names;
-  for (const char* folder : {"host", "role/shard"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(SourceDir() / "src" / folder)) {
-      std::ifstream file(entry.path());
-      const std::string text{std::istreambuf_iterator<char>(file), {}};
-      const std::regex form("CRASH_POINT\\(\"([a-z_.]+)\"\\)");
-      for (std::sregex_iterator it(text.begin(), text.end(), form), end; it != end; ++it) names.insert((*it)[1]);
-    }
+  for (const char* area : {"host", "shard"}) {
+    for (const faults::Row& row : faults::RowsOf("Killed.AtEveryCrashPoint", area, "crash")) names.insert(row.name);
   }
   return names;
 }

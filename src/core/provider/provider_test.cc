@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/codec.h"
+#include "base/probe.h"
 #include "base/rng.h"
 #include "base/source_dir_for_test.h"
 
@@ -199,6 +200,7 @@ TEST(ProviderCore, RepetitionsGetTheSameOperation) {
 }
 
 TEST(ProviderCore, FailedStaysFailedUntilDeleted) {
+  faults::ResetProbes();
   Bench bench({SlotOf("m1"), SlotOf("m2", MachineState::kIdle)});
   bench.Accepted(CreateRequest{.machine_id = "m1"});
   bench.End(Status(Code::kResourceExhausted, "no stock"));
@@ -213,6 +215,7 @@ TEST(ProviderCore, FailedStaysFailedUntilDeleted) {
   bench.Accepted(ConfigureRequest{.machine_id = "m2", .cluster_id = "c"});
   bench.Step(Observed{contract::MachineLost{.machine_id = "m2", .host_ref = "another", .reason = "gone"}});
   EXPECT_EQ(bench.Get("m2").state, MachineState::kConfiguring) << "an earlier host of the machine";
+  EXPECT_EQ(faults::ProbeHits()["provider.observed_another_life"], 1u);
   bench.Step(Observed{contract::MachineLost{.machine_id = "m2", .host_ref = "owned-m2", .reason = "gone"}});
   EXPECT_EQ(bench.Get("m2").state, MachineState::kFailed);
   bench.End();
@@ -257,6 +260,7 @@ TEST(ProviderCore, ADeltaHoldsWhatChanged) {
 }
 
 TEST(ProviderCore, ADamagedCursorGivesEverything) {
+  faults::ResetProbes();
   Bench bench({SlotOf("m1"), SlotOf("m2")});
   const std::string good = bench.List().revision;
   for (size_t i = 0; i < good.size(); ++i) {
@@ -267,6 +271,7 @@ TEST(ProviderCore, ADamagedCursorGivesEverything) {
   }
   EXPECT_EQ(bench.List({.since_revision = ToRevision({.lineage = 8})}).machines.size(), 2u) << "of another state";
   EXPECT_EQ(bench.List({.since_revision = ToRevision({.lineage = 7, .open_after = 99})}).machines.size(), 2u);
+  EXPECT_EQ(faults::ProbeHits()["provider.unknown_cursor"], 2 * good.size() + 1) << "but for the cut at 0";
   EXPECT_EQ(bench.List({.since_revision = good}).machines.size(), 0u);
 }
 
@@ -321,6 +326,7 @@ TEST(ProviderCore, PricesMoveAndNoticesStick) {
 }
 
 TEST(ProviderCore, AnotherCatalogueShowsAsChanges) {
+  faults::ResetProbes();
   Bench bench({SlotOf("m1"), SlotOf("m2"), SlotOf("m3")});
   bench.Configured("m1", "c");
   const std::string before = bench.List().revision;
@@ -329,6 +335,7 @@ TEST(ProviderCore, AnotherCatalogueShowsAsChanges) {
   bench.SetSlots({m1, SlotOf("m2"), SlotOf("m4")});
   bench.Restart();
   EXPECT_EQ(Ids(bench.List({.since_revision = before})), (std::vector<std::string>{"m1", "m2", "m4"}));
+  EXPECT_EQ(faults::ProbeHits()["provider.slot_vanished"], 1u) << "m3";
   EXPECT_EQ(bench.Get("m1").labels.at("rack"), "7");
   EXPECT_EQ(bench.Get("m1").state, MachineState::kConfigured);
   bench.SetSlots({SlotOf("m2")});

@@ -192,6 +192,7 @@ TEST(ShardExecute, NoMoreCallsThanTheLimitAreInTheProvidersHands) {
 }
 
 TEST(ShardExecute, AFullQueueLeavesTheRestToALaterCycle) {
+  faults::ResetProbes();
   Lab lab({.execute_queue = 5});
   lab.Add("m", 12, kIdle);
   lab.Start();
@@ -200,6 +201,7 @@ TEST(ShardExecute, AFullQueueLeavesTheRestToALaterCycle) {
   lab.Run(10ms);
   EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 5);
   EXPECT_EQ(lab.core().View()->counters.dropped, 7u);
+  EXPECT_EQ(faults::ProbeHits()["shard.queue_full"], 7u);
   lab.Run(1s);
   EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 12);
 }

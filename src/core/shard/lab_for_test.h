@@ -45,6 +45,7 @@ class Lab {
   bool acknowledges = true;
   std::chrono::seconds ttl{};
   contract::ReportAck report_ack{.acknowledged = true};
+  Status report_refusal;                            // of reports, if not OK
   std::vector<contract::RejectedMachine> rejected;  // in every list
 
   // --- what the test may look at
@@ -316,7 +317,8 @@ class Lab {
       }
     } else if (const auto* report = std::get_if<contract::ShardReport>(&call.request)) {
       reports.push_back(*report);
-      done.reply = report_ack;
+      done.status = report_refusal;
+      if (done.status.ok()) done.reply = report_ack;
     } else {
       done = Transition(call);
     }

@@ -1,6 +1,7 @@
 // The rails: how fast, and whether at all, decisions are carried out; which roll-ups count.
 #include <gtest/gtest.h>
 
+#include "base/probe.h"
 #include "core/shard/lab_for_test.h"
 
 namespace muster::shard {
@@ -80,17 +81,23 @@ TEST(ShardRails, FivePercentACycleAloneEmptiesAClusterAndTheBudgetDoesNot) {
   EXPECT_EQ(left_after_six_minutes({50'000}), 652 - 32);
 }
 
-TEST(ShardRails, ARestartDoesNotWidenTheBudget) {
+int DrainsThroughARestart() {
   Lab lab({.empty_rollup_guard = false});
   Settle(lab, 100);
   lab.Rollup("a", 0);
   lab.Run(5s);
-  ASSERT_EQ(lab.Count<contract::DrainRequest>(), 5);
-  lab.now.wall += 1h;  // nor does a clock that was set
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 5);
+  lab.now.wall += 1h;
   lab.Restart();
   lab.ConnectWith("a", 1);
   lab.Run(5min);
-  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 5);
+  return lab.Count<contract::DrainRequest>();
+}
+
+TEST(ShardRails, ARestartDoesNotWidenTheBudget) {
+  EXPECT_EQ(DrainsThroughARestart(), 5) << "nor does a clock that was set";
+  const faults::ScopedMutant on("shard.budget_forgotten");
+  EXPECT_EQ(DrainsThroughARestart(), 9) << "five percent of what was left";
 }
 
 TEST(ShardRails, SurplusIsHeldForAWhile) {
@@ -117,12 +124,18 @@ TEST(ShardRails, MaxActionsDefersTheRestToAFollowUp) {
   EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 8);
 }
 
-TEST(ShardRails, PreemptIsNeverLimited) {
-  Lab lab({.max_actions_per_cycle = 1, .reclaim_cap = {1}, .reclaim_budget = {1}});
+int PreemptsOfOneCycle() {
+  Lab lab({.cycle_interval = 1h, .max_actions_per_cycle = 1, .reclaim_cap = {1}, .reclaim_budget = {1}});
   Settle(lab, 20);
   lab.ConnectWith("b", 20, 1000);
-  lab.Run(500ms);
-  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 20);
+  lab.Run(10ms);
+  return lab.Count<contract::DrainRequest>();
+}
+
+TEST(ShardRails, PreemptIsNeverLimited) {
+  EXPECT_EQ(PreemptsOfOneCycle(), 20);
+  const faults::ScopedMutant on("shard.preempt_limited");
+  EXPECT_EQ(PreemptsOfOneCycle(), 1);
 }
 
 TEST(ShardRails, PauseAndDryRunHoldForTheShardAndStickOverRestarts) {

@@ -1,6 +1,7 @@
 // What clusters are told of free capacity, the coordinator of the shard, and operators of both.
 #include <gtest/gtest.h>
 
+#include "base/probe.h"
 #include "core/shard/lab_for_test.h"
 
 namespace muster::shard {
@@ -65,6 +66,7 @@ TEST(ShardReport, TopShortfallsSummaryAndAcknowledgements) {
 }
 
 TEST(ShardReport, DomainsAreAssignedByTheCoordinatorAndStick) {
+  faults::ResetProbes();
   Lab lab({.coordinator = "c"});
   for (const char* zone : {"a", "b"}) {
     model::Machine machine = Lab::MakeMachine(std::string("m-") + zone, kIdle);
@@ -94,6 +96,7 @@ TEST(ShardReport, DomainsAreAssignedByTheCoordinatorAndStick) {
   EXPECT_EQ(acks[0].outcome, InstructOutcome::kAccepted);
   EXPECT_EQ(acks[1].outcome, InstructOutcome::kFailed) << "nothing is accepted that is not done";
   EXPECT_EQ(acks[2].outcome, InstructOutcome::kRejectedStale);
+  EXPECT_EQ(faults::ProbeHits()["shard.instruction_repeated"], 3u) << "once for each";
   lab.Restart();
   EXPECT_EQ(lab.core().machines().size(), 1u);
   lab.report_ack = {.coordinator_term = 4,
@@ -104,6 +107,55 @@ TEST(ShardReport, DomainsAreAssignedByTheCoordinatorAndStick) {
                                       .payload = contract::UnassignDomain{zone_a}}}};
   lab.Run(25s);
   EXPECT_TRUE(lab.core().machines().empty()) << "with the last domain gone it owns nothing, not everything";
+}
+
+contract::ReportAck Assigns(int64_t term, const std::string& zone) {
+  return {.coordinator_term = term,
+          .acknowledged = true,
+          .instructions = {{.coordinator_term = term,
+                            .sequence_number = 1,
+                            .instruction_id = fmt::format("i{}", term),
+                            .payload = contract::AssignDomain{{.key = "topology.kubernetes.io/zone", .value = zone}}}}};
+}
+
+TEST(ShardReport, OfAFailedReportAndAnOldCoordinatorNothingCounts) {
+  faults::ResetProbes();
+  Lab lab({.coordinator = "c"});
+  lab.Add("m", 1, kIdle);
+  lab.Start();
+  lab.report_ack = Assigns(3, "a");
+  lab.Run(15s);
+  lab.report_refusal = Status(Code::kUnavailable, "no coordinator");
+  lab.report_ack = Assigns(4, "b");
+  lab.Run(10s);
+  EXPECT_EQ(faults::ProbeHits()["shard.report_failed"], 1u);
+  lab.report_refusal = {};
+  lab.report_ack = Assigns(2, "b");
+  lab.Run(10s);
+  EXPECT_EQ(faults::ProbeHits()["shard.old_coordinator"], 1u);
+  EXPECT_EQ(lab.core().machines().size(), 1u) << "it owns zone a and no other";
+  ASSERT_EQ(lab.reports.back().instruction_acks.size(), 1u);
+  EXPECT_EQ(lab.reports.back().instruction_acks[0].instruction_id, "i3");
+}
+
+TEST(ShardReport, AMachineGivenAwayDuringItsTransitionIsForgotten) {
+  faults::ResetProbes();
+  Lab lab({.coordinator = "c"});
+  lab.Add("m", 1, kIdle);
+  lab.Start();
+  lab.ConnectWith("a", 0);
+  lab.silent = true;
+  lab.Run(15s);  // a report waits for its answer
+  lab.Rollup("a", 1);
+  lab.Run(1s);  // and, behind it, the transition
+  ASSERT_EQ(lab.core().View()->calls, 1u);
+  lab.report_ack = Assigns(1, "b");
+  lab.silent = false;
+  lab.Run(1s);
+  EXPECT_EQ(faults::ProbeHits()["shard.late_transition"], 1u);
+  EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 1);
+  EXPECT_TRUE(lab.core().machines().empty());
+  EXPECT_EQ(lab.core().View()->calls, 0u);
 }
 
 TEST(ShardInspect, NeedsMachinesAndReasons) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/probe.h"
 #include "host/temp_dir_for_test.h"
 #include "role/shard/audit_line.h"
 
@@ -62,6 +63,17 @@ TEST_F(AuditLogTest, WhatIsTooMuchIsCounted) {
     for (int i = 0; i < 5; ++i) log->Append("x");
   }
   EXPECT_EQ(Read(path_), "x\nx\n{\"lost\":3}\n");
+}
+
+// A device that takes nothing and cannot be cut.
+TEST_F(AuditLogTest, ALineThatCannotBeUndoneIsCounted) {
+  faults::ResetProbes();
+  {
+    const auto log = AuditLog::Open({.path = "/dev/full"});
+    ASSERT_TRUE(log) << log.error().ToString();
+    (*log)->Append("x");
+  }
+  EXPECT_EQ(faults::ProbeHits()["audit.partial_line"], 1u);
 }
 
 TEST_F(AuditLogTest, AFileThatCannotBeOpenedIsAnError) {
