@@ -151,6 +151,31 @@ TEST(FastMutants, StalePoolDomainsAreFound) {
   EXPECT_TRUE(WhenADomainComes().starts_with("cycle 3, long-lived: ")) << WhenADomainComes();
 }
 
+// Elsewhere a group shrinks below what its need took of it, and the engine dies. Here a machine that the need does not
+// use becomes cheaper than one that it uses, and nothing else changes.
+std::string WhenAMachineBecomesCheaper() {
+  Comparison comparison;
+  Memory memory;
+  World world{.clusters = {{"mine", {}}}};
+  world.machines = {OneCpu("a1", "a", "mine"), OneCpu("b1", "a", "mine"), OneCpu("b2", "a", "mine")};
+  for (const size_t dear : {1, 2}) world.machines[dear].price_per_hour = {1'000'000};
+  world.needs.push_back({.cluster = "mine", .profile = {}, .aggregate = {{"cpu", 3000}}, .min_unit = {{"cpu", 1000}}});
+  comparison.Decide(world, memory, MonoTime(1h), {});
+  world.needs[0].aggregate = {{"cpu", 2000}};
+  for (int i = 1; i < 4; ++i) comparison.Decide(world, memory, MonoTime(1h + i * 1s), {});
+  world.machines[2].price_per_hour = {};
+  const Decision last = comparison.Decide(world, memory, MonoTime(1h + 4s), {});
+  EXPECT_EQ(last.claims.back().machine, "b2");
+  return comparison.difference();
+}
+
+TEST(FastMutants, WhatIsSettledAnewIsFound) {
+  EXPECT_EQ(WhenAMachineBecomesCheaper(), "");
+  const faults::ScopedMutant on("fast.settled_stale");
+  const std::string found = WhenAMachineBecomesCheaper();
+  EXPECT_TRUE(found.starts_with("cycle 5, without verdicts: claim 1\n")) << found;
+}
+
 TEST(FastMutants, NothingIsFoundWithoutThem) { EXPECT_EQ(Search(0), ""); }
 
 }  // namespace

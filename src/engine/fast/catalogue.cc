@@ -270,7 +270,9 @@ const Fit& Catalogue::fit(FitId id) {
 const Fit& Catalogue::FitWithDomains(FitId id) {
   fit(id);
   Fit& fit = fits_[id];
-  if (fit.domains_for != fit.classes.size() && !(MUTANT("fast.stale_domains") && fit.domains_for != kNoId)) {
+  if (fit.domains_for != kNoId && MUTANT("fast.stale_domains")) {
+    fit.domain_of.resize(fit.classes.size());
+  } else if (fit.domains_for != fit.classes.size()) {
     fit.domains_for = fit.classes.size();
     NameDomains(fit);
     fit.lives_version = 0;
