@@ -24,7 +24,6 @@ Decision Reference(const World& world, Memory& memory, MonoTime now, const Polic
 }
 
 TEST(ReferenceEngine, KeepsTheInvariantsInRandomWorldsAndReachesEverything) {
-  faults::ResetProbes();
   std::map<model::Reason, uint64_t> reasons;
   std::map<ActionKind, uint64_t> actions;
   std::map<ClaimKind, uint64_t> claims;
@@ -50,6 +49,7 @@ TEST(ReferenceEngine, KeepsTheInvariantsInRandomWorldsAndReachesEverything) {
 }
 
 TEST(ReferenceEngine, KeepsTheInvariantsThroughHistoriesAndReachesEveryRule) {
+  faults::ResetProbes();
   for (uint64_t seed = 0; seed < 1'000 * SearchScale(); ++seed) {
     Choices choices = ChoicesFor(1'000'000 + seed);
     const Scene scene = RandomScene(choices, kFlavours[seed % kFlavours.size()]);
