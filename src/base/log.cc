@@ -50,7 +50,7 @@ void SetSink(Sink sink, Level lowest) {
   current.lowest = lowest;
 }
 
-void Write(Level level, Message message, std::initializer_list<KeyValue> fields) {
+void Write(Level level, Message message, std::span<const KeyValue> fields) {
   Current& current = Get();
   std::shared_ptr<const Sink> sink;
   {
@@ -58,7 +58,7 @@ void Write(Level level, Message message, std::initializer_list<KeyValue> fields)
     if (level < current.lowest) return;
     sink = current.sink;
   }
-  (*sink)(level, message.text, std::span(fields.begin(), fields.size()));
+  (*sink)(level, message.text, fields);
 }
 
 }  // namespace muster::log

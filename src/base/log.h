@@ -52,7 +52,10 @@ using Sink = std::function<void(Level, std::string_view message, std::span<const
 
 // Replaces the sink and the lowest level that reaches it. An empty sink restores the default one.
 void SetSink(Sink sink, Level lowest = Level::kInfo);
-void Write(Level level, Message message, std::initializer_list<KeyValue> fields);
+void Write(Level level, Message message, std::span<const KeyValue> fields);
+inline void Write(Level level, Message message, std::initializer_list<KeyValue> fields) {
+  Write(level, message, std::span(fields.begin(), fields.size()));
+}
 
 inline void Debug(Message message, std::initializer_list<KeyValue> fields = {}) {
   Write(Level::kDebug, message, fields);

@@ -8,7 +8,7 @@ namespace muster::cli {
 
 void AddOrderFlags(Verb& verb, ShardFlags& flags) {
   verb.Option("--shard", flags.shard, "HOST:PORT of the shard");
-  AddClientTlsFlags(verb, flags.tls);
+  AddTlsFlags(verb, flags.tls);
 }
 
 void AddShardFlags(Verb& verb, ShardFlags& flags) {

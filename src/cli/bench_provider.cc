@@ -236,16 +236,13 @@ void Report(const Flags& flags, std::vector<Samples>& rows, const Numbers& numbe
 
 // A role and a client in this process. First, so that the memory is theirs.
 Status OverGrpc(const Flags& flags, std::vector<Samples>& rows, Numbers& numbers) {
-  provider::ProviderRole role({.listen = {"127.0.0.1", 0},
-                               .metrics_addr = {"127.0.0.1", 0},
-                               .tls = {},
-                               .data_dir = std::filesystem::path(flags.data_dir) / "role",
-                               .journal = {},
+  provider::ProviderRole role({.server = {.listen = {"127.0.0.1", 0},
+                                          .metrics_addr = {"127.0.0.1", 0},
+                                          .data_dir = std::filesystem::path(flags.data_dir) / "role"},
                                .name = "bench",
                                .catalogue = provider::DefaultCatalogue(),
                                .machines = flags.machines,
-                               .seed = 1,
-                               .build = {}});
+                               .seed = 1});
   MUSTER_RETURN_IF_ERROR(role.Start({}));
   numbers.emplace_back("peak RSS of the server, MB", PeakMegabytes());
   const auto client = rpc::MakeProviderClient(role.listen_address().ToString());

@@ -87,9 +87,9 @@ int RunShard(const Flags& flags, std::FILE* in, std::FILE* out) {
   host::InstallLogBackend(log::Level::kError);
   std::mutex mu;
   std::vector<double> samples;
-  shard::RoleOptions options{.listen = {"127.0.0.1", 0},
-                             .metrics_addr = {"127.0.0.1", 0},
-                             .data_dir = std::filesystem::path(flags.data_dir) / "shard",
+  shard::RoleOptions options{.server = {.listen = {"127.0.0.1", 0},
+                                        .metrics_addr = {"127.0.0.1", 0},
+                                        .data_dir = std::filesystem::path(flags.data_dir) / "shard"},
                              .provider_addr = provider,
                              .workers = flags.workers};
   options.audit.path = std::filesystem::path(flags.data_dir) / "audit.log";

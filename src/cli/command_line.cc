@@ -24,6 +24,8 @@ class VerbApp final : public CLI::App {
  public:
   using CLI::App::App;
   std::function<Result<int>()> action;
+  bool instead = false;
+  std::function<int()> instead_action;
   bool configurable = false;
   std::string config_file;
 };
@@ -175,6 +177,7 @@ int RunChosen(const CLI::App& root) {
     std::fputs(root.help().c_str(), stderr);
     return kUsage;
   }
+  if (verb.instead) return verb.instead_action();
   const Result<int> result = verb.action();
   if (result) return *result;
   return Fail(result.error().code() == Code::kInvalidArgument ? kUsage : kFailed, result.error().message());
@@ -239,6 +242,11 @@ Verb Verb::AddVerb(const std::string& name, std::string summary) {
   const auto app = MakeApp(std::move(summary), name);
   app_->add_subcommand(app);
   return Verb(*app);
+}
+Verb& Verb::Instead(std::string name, std::string help, std::function<int()> action) {
+  auto* app = static_cast<VerbApp*>(app_);
+  app->instead_action = std::move(action);
+  return Flag(std::move(name), app->instead, std::move(help));
 }
 Verb& Verb::Configurable() {
   auto* app = static_cast<VerbApp*>(app_);

@@ -96,7 +96,7 @@ void AddConformance(CommandLine& app) {
               "Call as this shard only, as a provider with TLS demands; never a real one's id, whose calls would be "
               "fenced then")
       .Choice("-o,--output", flags->output, {"text", "json"}, "Form of the report; json is one line per rule");
-  AddClientTlsFlags(verb, flags->tls);
+  AddTlsFlags(verb, flags->tls);
   verb.Example("muster conformance provider 127.0.0.1:9100")
       .Example(
           "muster conformance provider provider.example:9100 --shard-id conformance --tls-cert c --tls-key k --tls-ca "

@@ -289,7 +289,7 @@ void AddRollup(CommandLine& app) {
       .Path("-f,--file", flags->file, "YAML file with a list of needs; - is standard input")
       .Flag("--follow", flags->follow, "Stay connected, send the file again when it changes; until Ctrl-C")
       .Option("--every", flags->every, "With --follow: send the needs again so often");
-  AddClientTlsFlags(verb, flags->tls);
+  AddTlsFlags(verb, flags->tls);
   verb.Example("muster rollup --cluster blue -f needs.yaml")
       .Example("muster rollup --shard 127.0.0.1:7780 --cluster blue -f needs.yaml --follow")
       .Run([flags] { return Run(*flags); });

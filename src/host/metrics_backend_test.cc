@@ -78,5 +78,29 @@ TEST(PrometheusRegistryDeathTest, MisuseEndsTheProgram) {
   EXPECT_DEATH(registry.AddCounter("a_total", "A.", {}).Add(-1), "a counter never falls");
 }
 
+TEST(Declarations, GiveSeriesAndRows) {
+  PrometheusRegistry registry;
+  metrics::Declarations declared(registry);
+  const metrics::Counters<2> calls(declared, "calls_total", "Calls, by method and code.", {"method", "code"});
+  const metrics::Gauges<0> open(declared, "open", "Calls that are open.");
+  const metrics::Histograms<1> seconds(declared, "seconds", "How long.", {"method"}, metrics::DoublingBounds(0.5, 3));
+  EXPECT_TRUE(registry.Expose().contains("open 0\n")) << "without labels there is a series from the start";
+  EXPECT_FALSE(registry.Expose().contains("calls_total"));
+  calls.With("Get", "OK").Add();
+  calls.With("Get", "OK").RaiseTo(5);
+  calls.With("Get", "OK").RaiseTo(3);
+  seconds.With("Get").Observe(1.5);
+  const std::string text = registry.Expose();
+  EXPECT_TRUE(text.contains("calls_total{code=\"OK\",method=\"Get\"} 5\n")) << text;
+  EXPECT_TRUE(text.contains("seconds_bucket{method=\"Get\",le=\"1\"} 0\n")) << text;
+  EXPECT_TRUE(text.contains("seconds_bucket{method=\"Get\",le=\"2\"} 1\n")) << text;
+  EXPECT_EQ(declared.DocsTable(),
+            "| metric | kind | |\n"
+            "|---|---|---|\n"
+            "| `calls_total{method,code}` | counter | Calls, by method and code. |\n"
+            "| `open` | gauge | Calls that are open. |\n"
+            "| `seconds{method}` | histogram | How long. |\n");
+}
+
 }  // namespace
 }  // namespace muster::host

@@ -86,5 +86,25 @@ TEST_F(RunRoleTest, AStopEndsAStartThatWaits) {
   EXPECT_EQ(story_, (std::vector<std::string>{"stopping: no patience", "stopped"}));
 }
 
+TEST_F(RunRoleTest, ARoleThatCannotGoOnEndsWithItsFailure) {
+  class FailingRole final : public Role {
+   public:
+    Status Start(std::stop_token) override {
+      part_ = std::thread([this] { Fail("a part is gone", Status(Code::kDataLoss, "no state")); });
+      return {};
+    }
+    void Stop() override {
+      if (part_.joinable()) part_.join();
+    }
+
+   private:
+    std::thread part_;
+  };
+  Signals signals;
+  FailingRole role;
+  EXPECT_EQ(RunRole(role, signals), Status(Code::kDataLoss, "no state"));
+  EXPECT_EQ(story_, (std::vector<std::string>{"ready", "stopping: a part is gone", "stopped"}));
+}
+
 }  // namespace
 }  // namespace muster::host

@@ -92,7 +92,7 @@ void ProviderJudge::CheckFence(const Delivered& delivered, const provider::Answe
     return fmt::format("{} passed after ({}, {}) had", name(), newest->second.first, newest->second.second);
   });
   newest->second = std::max(newest->second, token);
-  const auto mark = DurableRow<provider::Mark>(durable, std::string(provider::kMarkKey) + codec::ToBytes(whose));
+  const auto mark = DurableRow<provider::Mark>(durable, provider::kMarks.RowKey(whose));
   Check(mark && Token{mark->epoch, mark->sequence} >= token,
         [&] { return name() + " was answered before its mark was durable"; });
 }
@@ -103,7 +103,7 @@ void ProviderJudge::CheckAck(const contract::ProviderRequest& request, const con
   const std::pair what{transition->machine, transition->kind};
   const auto [known, first] = operations_.emplace(ack.operation_id, what);
   Check(known->second == what, [&] { return fmt::format("operation {} has two meanings", ack.operation_id); });
-  const auto row = DurableRow<provider::MachineRow>(durable, std::string(provider::kMachineKey) + transition->machine);
+  const auto row = DurableRow<provider::MachineRow>(durable, provider::kMachines.RowKey(transition->machine));
   Check(row.has_value() && row->operations != provider::Operations{},
         [&] { return fmt::format("operation {} was answered before it was durable", ack.operation_id); });
   const model::Machine& machine = *ack.machine;

@@ -184,9 +184,10 @@ TEST_F(Program, WrongCommandLinesAreRefusedByFlag) {
     EXPECT_FALSE(std::filesystem::exists(dir_.File("refused"))) << fmt::format("{}", fmt::join(more, " "));
     return ended.err;
   };
-  EXPECT_TRUE(refusal({"--machines", "0"}).contains("--machines must be from 1"));
-  EXPECT_TRUE(refusal({"--machines", "-1"}).contains("--machines: -1 is below 0"));
-  EXPECT_TRUE(refusal({"--seed", "-7"}).contains("--seed: -7 is below 0"));
+  EXPECT_TRUE(refusal({"--machines", "0"}).contains("--machines must be a whole number from 1 to 1000000, not \"0\""));
+  EXPECT_TRUE(
+      refusal({"--machines", "-1"}).contains("--machines must be a whole number from 1 to 1000000, not \"-1\""));
+  EXPECT_TRUE(refusal({"--seed", "-7"}).contains("--seed must be a whole number of 0 or more, not \"-7\""));
   EXPECT_TRUE(refusal({"--name", "Nobody's"}).contains("--name must be"));
   EXPECT_TRUE(refusal({"--seeed", "1"}).contains("did you mean --seed"));
   EXPECT_TRUE(refusal({"--tls-ca", "x"}).contains("--tls-cert is missing"));

@@ -246,15 +246,18 @@ TEST_F(Program, BadFlagsAndFilesAreRefusedByName) {
     return Muster(more);
   };
   for (const auto& [flags, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
-           {{"--cycle-interval", "5"}, "--cycle-interval: "},
-           {{"--reclaim-budget", "5/10m"}, "--reclaim-budget: \"5/10m\" is not written like 5%/10m"},
+           {{"--cycle-interval", "5"}, "--cycle-interval: duration \"5\": the unit is missing"},
+           {{"--cycle-interval", "0s"}, "--cycle-interval must be a duration greater than zero"},
+           {{"--reclaim-budget", "5/10m"},
+            "--reclaim-budget must be a percentage and a duration greater than zero, such as 5%/10m, not \"5/10m\""},
            {{"--release-hold", "reserved=1m"}, "owned hardware stays"},
-           {{"--victim-weights", "1,2"}, "--victim-weights: give four numbers"},
-           {{"--own", "zone"}, "--own: "},
+           {{"--victim-weights", "1,2"}, "--victim-weights must be four numbers"},
+           {{"--own", "zone"}, "--own must be labels"},
            {{"--id", "a/b"}, "--id must be"},
-           {{"--execute-concurrency", "0"}, "--execute-concurrency: must be from 1"},
+           {{"--execute-concurrency", "0"},
+            "--execute-concurrency must be a whole number from 1 to 1000000, not \"0\""},
            {{"--actuation-paused", "--dry-run"}, "--dry-run: leave it out"},
-           {{"--audit-rotate", "1"}, "--audit-rotate: "},
+           {{"--audit-rotate", "1"}, "--audit-rotate must be a size of 4KiB or more"},
            {{"--provider-adr", "x"}, "did you mean --provider-addr?"}}) {
     const Ran ran = with(flags);
     EXPECT_EQ(ran.code, 2) << flags[0] << ": " << ran.err;

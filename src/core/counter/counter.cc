@@ -10,20 +10,14 @@
 namespace muster::counter {
 namespace {
 
-// Rows of the durable state.
-constexpr std::string_view kValueRow = "value";
-constexpr std::string_view kHeldRow = "held";
-constexpr std::string_view kClientRow = "client/";
+// Rows of the durable state, besides those of the clients.
+constexpr contract::Single<MirrorValue> kValue{"value"};
+constexpr contract::Single<MirrorValue> kHeld{"held"};
 
 template <class... Handlers>
 struct Overloaded : Handlers... {
   using Handlers::operator()...;
 };
-
-template <class T>
-contract::Write Row(std::string_view key, const T& value) {
-  return {.key = std::string(key), .value = codec::ToBytes(value)};
-}
 
 }  // namespace
 
@@ -31,31 +25,14 @@ static_assert(contract::Core<Core>);
 
 Result<Core> Core::Recover(Config config, const contract::Recovered& recovered) {
   State state{.config = std::move(config)};
-  for (const auto& [key, bytes] : recovered) {
-    bool ok = false;
-    if (key == kValueRow) {
-      if (const auto row = codec::FromBytes<MirrorValue>(bytes)) {
-        ok = true;
-        state.value = row->value;
-        state.version = row->version;
-      }
-    } else if (key == kHeldRow) {
-      if (const auto row = codec::FromBytes<MirrorValue>(bytes)) {
-        ok = true;
-        state.held_for_peer = *row;
-      }
-    } else if (key.starts_with(kClientRow)) {
-      if (const auto row = codec::FromBytes<Done>(bytes)) {
-        ok = true;
-        state.clients[key.substr(kClientRow.size())] = *row;
-      }
-    }
-    if (!ok) {
-      return Error(
-          Code::kDataLoss,
-          fmt::format("row {} of the counter's state cannot be read; restore it from a backup", codec::Quote(key)));
-    }
-  }
+  contract::RowReader reader("counter", "restore it from a backup");
+  reader.On(kValue, [&](const MirrorValue& row) {
+    state.value = row.value;
+    state.version = row.version;
+  });
+  reader.On(kHeld, [&](const MirrorValue& row) { state.held_for_peer = row; });
+  reader.On(kClients, [&](const std::string& client, const Done& done) { state.clients[client] = done; });
+  if (Status read = reader.Read(recovered); !read.ok()) return std::unexpected(std::move(read));
   // Versions the peer may miss are found by calling it: the wake is due at once.
   state.retry_at = MonoTime{};
   return Core(std::move(state));
@@ -109,8 +86,8 @@ void Core::OnAdd(const Add& add, std::vector<Effect>& out) {
   const Done done{.sequence = add.sequence, .value = sum};
   state_.clients[add.client] = done;
   if (!MUTANT("counter.skip_persist")) {
-    out.push_back(contract::Persist{{Row(kValueRow, MirrorValue{.value = state_.value, .version = state_.version}),
-                                     Row(std::string(kClientRow) + add.client, done)}});
+    out.push_back(contract::Persist{
+        {kValue.Put({.value = state_.value, .version = state_.version}), kClients.Put(add.client, done)}});
   }
   out.push_back(Answer{.request = add.request, .status = {}, .value = sum, .version = state_.version});
 }
@@ -118,7 +95,7 @@ void Core::OnAdd(const Add& add, std::vector<Effect>& out) {
 void Core::OnMirror(const Mirror& mirror, std::vector<Effect>& out) {
   if (mirror.mirror.version > state_.held_for_peer.version) {
     state_.held_for_peer = mirror.mirror;
-    out.push_back(contract::Persist{{Row(kHeldRow, state_.held_for_peer)}});
+    out.push_back(contract::Persist{{kHeld.Put(state_.held_for_peer)}});
   } else {
     PROBE("counter.old_mirror");
     if (MUTANT("counter.mirror_goes_back")) state_.held_for_peer = mirror.mirror;

@@ -22,6 +22,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "contract/effects.h"
+#include "contract/tables.h"
 
 namespace muster::counter {
 
@@ -106,6 +107,7 @@ class Core {
 
     MUSTER_FIELDS(Done, sequence, value)
   };
+  static constexpr contract::Table<std::string, Done> kClients{"client/"};
   struct State {
     Config config;
     // Durable: written in the step that changes them.

@@ -62,7 +62,6 @@ class Core {
 
  private:
   using MachineIndex = uint32_t;
-  using MarketKey = std::tuple<std::string, std::string, model::CapacityType>;
   struct Market {
     contract::MarketMoved now;
     std::vector<MachineIndex> machines;
@@ -86,7 +85,7 @@ class Core {
 
   Core() = default;
   // recover.cc
-  Status ReadRow(const std::string& key, const std::string& bytes);
+  Status ReadRows(const contract::Recovered& recovered);
   Status AddSlots(std::vector<contract::Slot> slots);
   void Renumber(uint64_t digest, size_t slots);
   void DropVanished(const std::vector<bool>& has_slot);
@@ -113,7 +112,6 @@ class Core {
   void OnList(contract::RequestId request, const contract::ListRequest& list, std::vector<Effect>& out);
   std::vector<contract::MachineRecord> RecordsOf(const std::vector<MachineIndex>& machines) const;
 
-  static std::string KeyOf(const contract::MarketMoved& market);
   // Gives the machine its changed record and the next number, and adds its row to the batch.
   void Change(MachineIndex index, model::Machine machine, contract::Persist& persist);
   contract::TransitionAck Ack(MachineIndex index, contract::OperationKind kind) const;

@@ -11,11 +11,6 @@
 namespace muster::provider {
 namespace {
 
-template <class T>
-contract::Write Row(const std::string& key, const T& value) {
-  return {.key = key, .value = codec::ToBytes(value)};
-}
-
 // What a slot says of a machine whatever its state.
 model::Machine WithTermsOf(model::Machine machine, const model::Machine& slot) {
   machine.instance_type = slot.instance_type;
@@ -61,51 +56,28 @@ Result<Core> Core::Recover(Config config, std::vector<contract::Slot> slots, con
   Core core;
   core.config_ = std::move(config);
   core.numbering_.lineage = core.config_.new_lineage;
-  for (const auto& [key, bytes] : recovered) {
-    if (Status read = core.ReadRow(key, bytes); !read.ok()) return std::unexpected(std::move(read));
-  }
+  if (Status read = core.ReadRows(recovered); !read.ok()) return std::unexpected(std::move(read));
   if (Status added = core.AddSlots(std::move(slots)); !added.ok()) return std::unexpected(std::move(added));
   core.Reindex();
   return core;
 }
 
-Status Core::ReadRow(const std::string& key, const std::string& bytes) {
-  bool ok = false;
-  if (key == kFormatKey) {
-    const auto format = codec::FromBytes<uint64_t>(bytes);
-    if (format && *format > kFormat) {
-      return {Code::kFailedPrecondition,
-              fmt::format("the provider's state has format {}, this build knows up to {}; run the newer build", *format,
-                          kFormat)};
-    }
-    ok = format.has_value();
-  } else if (key == kNumberingKey) {
-    if (const auto numbering = codec::FromBytes<Numbering>(bytes)) {
-      ok = true;
-      numbering_ = *numbering;
-    }
-  } else if (key.starts_with(kMachineKey)) {
-    if (auto row = codec::FromBytes<MachineRow>(bytes); row && row->machine->id == key.substr(kMachineKey.size())) {
-      ok = true;
-      rows_.push_back(*std::move(row));
-    }
-  } else if (key.starts_with(kMarkKey)) {
-    const auto whose = codec::FromBytes<std::pair<std::string, std::string>>(key.substr(kMarkKey.size()));
-    const auto mark = codec::FromBytes<Mark>(bytes);
-    if (whose && mark) {
-      ok = true;
-      marks_.emplace(*whose, *mark);
-    }
-  } else if (key.starts_with(kMarketKey)) {
-    if (auto moved = codec::FromBytes<contract::MarketMoved>(bytes)) {
-      ok = true;
-      const MarketKey market{moved->instance_type, moved->zone, moved->capacity_type};
-      markets_[market].now = *std::move(moved);
-    }
-  }
-  if (ok) return {};
-  return {Code::kDataLoss,
-          fmt::format("row {} of the provider's state cannot be read; restore it from a backup", codec::Quote(key))};
+Status Core::ReadRows(const contract::Recovered& recovered) {
+  contract::RowReader reader("provider", "restore it from a backup");
+  reader.Format(kFormat);
+  reader.On(kNumbering, [this](const Numbering& numbering) { numbering_ = numbering; });
+  reader.On(kMachines, [this](const std::string& id, MachineRow row) {
+    if (row.machine->id != id) return false;
+    rows_.push_back(std::move(row));
+    return true;
+  });
+  reader.On(kMarks, [this](auto whose, const Mark& mark) { marks_.emplace(std::move(whose), mark); });
+  reader.On(kMarkets, [this](const MarketKey& key, contract::MarketMoved moved) {
+    if (key != MarketOf(moved)) return false;
+    markets_[key].now = std::move(moved);
+    return true;
+  });
+  return reader.Read(recovered);
 }
 
 // Rows are in id order, because their keys are. Slots without a row become rows that are not stored: their numbers
@@ -143,7 +115,7 @@ Status Core::AddSlots(std::vector<contract::Slot> slots) {
     row->machine = contract::MachineRecord(std::move(machine));
     row->deletable = slot.deletable;
     row->changed = number;
-    left_over_.writes.push_back(Row(std::string(kMachineKey) + slot.machine.id, *row));
+    left_over_.writes.push_back(kMachines.Put(slot.machine.id, *row));
   }
   DropVanished(has_slot);
   return {};
@@ -158,11 +130,9 @@ void Core::Renumber(uint64_t digest, size_t slots) {
   numbering_.slots_digest = digest;
   numbering_.slots = slots;
   if (!first_start) numbering_.first = newest + 1;
-  left_over_.writes.push_back(Row(std::string(kFormatKey), kFormat));
-  left_over_.writes.push_back(Row(std::string(kNumberingKey), numbering_));
-  for (const auto& [key, market] : markets_) {
-    left_over_.writes.push_back({.key = KeyOf(market.now), .value = std::nullopt});
-  }
+  left_over_.writes.push_back(contract::kFormatRow.Put(kFormat));
+  left_over_.writes.push_back(kNumbering.Put(numbering_));
+  for (const auto& [key, market] : markets_) left_over_.writes.push_back(kMarkets.Erase(key));
   markets_.clear();
 }
 
@@ -173,7 +143,7 @@ void Core::DropVanished(const std::vector<bool>& has_slot) {
     const size_t at = place++;
     if (at >= has_slot.size() || has_slot[at] || row.machine->state != model::MachineState::kSpeculative) return false;
     PROBE("provider.slot_vanished");
-    left_over_.writes.push_back({.key = std::string(kMachineKey) + row.machine->id, .value = std::nullopt});
+    left_over_.writes.push_back(kMachines.Erase(row.machine->id));
     return true;
   });
 }
@@ -234,7 +204,7 @@ std::optional<Core> Core::Load(std::string_view bytes) {
   core.started_ = saved->started;
   core.fenced_ = saved->fenced;
   for (contract::MarketMoved& market : saved->markets) {
-    const MarketKey key{market.instance_type, market.zone, market.capacity_type};
+    const MarketKey key = MarketOf(market);
     core.markets_[key].now = std::move(market);
   }
   core.Reindex();

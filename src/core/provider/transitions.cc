@@ -129,7 +129,7 @@ Status Core::PassFence(const contract::FenceToken& fence, const std::string& mac
   if (MUTANT("provider.mark_only_known_machines") && !index_.contains(machine_id)) return {};
   marks_.insert_or_assign(whose, token);
   if (!MUTANT("provider.mark_not_durable")) {
-    persist.writes.push_back({.key = std::string(kMarkKey) + codec::ToBytes(whose), .value = codec::ToBytes(token)});
+    persist.writes.push_back(kMarks.Put(whose, token));
   }
   return {};
 }
@@ -289,12 +289,12 @@ void Core::Fail(MachineIndex index, std::string error, std::vector<Effect>& out)
 }
 
 void Core::OnObserved(const contract::MarketMoved& moved, std::vector<Effect>& out) {
-  const MarketKey key{moved.instance_type, moved.zone, moved.capacity_type};
+  const MarketKey key = MarketOf(moved);
   const auto market = markets_.find(key);
   if (market == markets_.end()) return;
   contract::Persist persist;
   market->second.now = moved;
-  persist.writes.push_back({.key = KeyOf(moved), .value = codec::ToBytes(moved)});
+  persist.writes.push_back(kMarkets.Put(key, moved));
   for (const MachineIndex i : market->second.machines) {
     model::Machine machine = *rows_[i].machine;
     machine.price_per_hour = moved.price_per_hour;
@@ -302,11 +302,6 @@ void Core::OnObserved(const contract::MarketMoved& moved, std::vector<Effect>& o
     if (machine != *rows_[i].machine) Change(i, std::move(machine), persist);
   }
   out.push_back(std::move(persist));
-}
-
-std::string Core::KeyOf(const contract::MarketMoved& market) {
-  return std::string(kMarketKey) + codec::ToBytes(market.instance_type) + codec::ToBytes(market.zone) +
-         codec::ToBytes(market.capacity_type);
 }
 
 const MachineRow* Core::FindHost(const std::string& machine_id, const std::string& host_ref,
@@ -351,7 +346,7 @@ void Core::Change(MachineIndex index, model::Machine machine, contract::Persist&
   row.machine = contract::MachineRecord(std::move(machine));
   row.changed = log_.newest() + 1;
   log_.Append(index, row.changed);
-  persist.writes.push_back({.key = std::string(kMachineKey) + row.machine->id, .value = codec::ToBytes(row)});
+  persist.writes.push_back(kMachines.Put(row.machine->id, row));
 }
 
 contract::TransitionAck Core::Ack(MachineIndex index, OperationKind kind) const {

@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/fields.h"
@@ -14,6 +14,8 @@
 #include "contract/backend.h"
 #include "contract/effects.h"
 #include "contract/provider.h"
+#include "contract/tables.h"
+#include "model/machine.h"
 
 namespace muster::provider {
 
@@ -106,14 +108,6 @@ struct Numbering {
   MUSTER_FIELDS(Numbering, lineage, slots_digest, slots, first)
 };
 
-// Keys of the rows.
-constexpr std::string_view kFormatKey = "format";
-constexpr std::string_view kNumberingKey = "numbering";
-constexpr std::string_view kMachineKey = "machine/";
-constexpr std::string_view kMarkKey = "mark/";
-constexpr std::string_view kMarketKey = "market/";
-constexpr uint64_t kFormat = 1;
-
 // One machine, durable from its first change on. Until then it is what the backend says.
 struct MachineRow {
   contract::MachineRecord machine;
@@ -125,5 +119,25 @@ struct MachineRow {
 
   MUSTER_FIELDS(MachineRow, machine, deletable, interrupted, changed, operations, in_flight)
 };
+
+// A market: machines that share a price and a rate of interruption.
+struct MarketKey {
+  std::string instance_type;
+  std::string zone;
+  model::CapacityType capacity_type = model::CapacityType::kUnspecified;
+
+  auto operator<=>(const MarketKey&) const = default;
+  MUSTER_FIELDS(MarketKey, instance_type, zone, capacity_type)
+};
+inline MarketKey MarketOf(const contract::MarketMoved& moved) {
+  return {.instance_type = moved.instance_type, .zone = moved.zone, .capacity_type = moved.capacity_type};
+}
+
+// The durable rows, and the format that says which form they have.
+inline constexpr uint64_t kFormat = 1;
+inline constexpr contract::Single<Numbering> kNumbering{"numbering"};
+inline constexpr contract::Table<std::string, MachineRow> kMachines{"machine/"};
+inline constexpr contract::Table<std::pair<std::string, std::string>, Mark> kMarks{"mark/"};  // by shard and machine
+inline constexpr contract::Table<MarketKey, contract::MarketMoved> kMarkets{"market/"};
 
 }  // namespace muster::provider

@@ -5,7 +5,9 @@
 #include <string>
 #include <thread>
 
+#include "host/docs_for_test.h"
 #include "host/http_get_for_test.h"
+#include "host/metrics_backend.h"
 #include "host/replay.h"
 #include "host/temp_dir_for_test.h"
 #include "rpc/health.h"
@@ -112,6 +114,17 @@ TEST(Diagnostic, AJournalNeedsADataDirectory) {
   Options options = AnyPorts();
   options.journal = "anywhere";
   EXPECT_EQ(Diagnostic(options).Start({}).code(), Code::kInvalidArgument);
+}
+
+TEST(DiagnosticDocs, HaveEverySettingAndMetric) {
+  Options options;
+  host::Settings settings;
+  DeclareSettings(settings, options);
+  EXPECT_TRUE(host::PageShows("docs/operating.md", "settings", settings.DocsTable()));
+  host::PrometheusRegistry registry;
+  metrics::Declarations declared(registry);
+  const Metrics metrics(declared);
+  EXPECT_TRUE(host::PageShows("docs/operating.md", "metrics", declared.DocsTable()));
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // LocalProvider: a provider in this process: the core on its threads, its state in a directory, a backend behind it. To
-// whoever asks, a contract::ProviderPort; the role puts a gRPC server in front of it, tests and benchmarks ask
+// its callers it is a contract::ProviderPort; the role puts a gRPC server in front of it, tests and benchmarks ask
 // directly.
 //
-// While state cannot be stored (a full disk), everything is refused with UNAVAILABLE and the reason; what was accepted
-// before waits, and goes on when there is room again.
+// While state cannot be stored (a full disk), every request is refused with UNAVAILABLE and the reason; what was
+// accepted before waits, and goes on when there is room again.
 //
 // Thread-safety: Ask may be called from any thread once Start came back; Start and Stop from one.
 #pragma once
@@ -14,7 +14,6 @@
 #include <mutex>
 #include <string_view>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -22,9 +21,7 @@
 #include "base/status.h"
 #include "contract/provider.h"
 #include "core/provider/provider.h"
-#include "host/journal.h"
-#include "host/persist.h"
-#include "host/thread_host.h"
+#include "host/core_runner.h"
 #include "provider/backend.h"
 
 namespace muster::provider {
@@ -46,14 +43,14 @@ class LocalProvider final : public contract::ProviderPort, private host::ThreadH
   // Reads the state, asks the backend again for what was under way, and serves. The error says what is wrong with the
   // directory, the state or the machines.
   Status Start();
-  // Idempotent; what nobody has answered yet is refused.
+  // Idempotent; requests without an answer are refused.
   void Stop();
 
   void Ask(contract::ProviderRequest request, Duration timeout, Done done) override;
 
-  std::shared_ptr<const Snapshot> View() const { return host_->View(); }
+  std::shared_ptr<const Snapshot> View() const { return runner_.View(); }
   // OK, or why state cannot be stored.
-  Status status() const { return host_->persist_status(); }
+  Status status() const { return runner_.state_status(); }
 
  private:
   // On the loop thread.
@@ -64,20 +61,15 @@ class LocalProvider final : public contract::ProviderPort, private host::ThreadH
   void RunBackend();
   void Tell(const Report& report);
 
-  const LocalOptions options_;
+  const Config config_;
   const Clock& clock_;
-  std::unique_ptr<host::SqlitePersist> persist_;
-  std::unique_ptr<host::JournalWriter> journal_;
   std::unique_ptr<Backend> backend_;  // of its thread once started
+  host::CoreRunner<Core, Answer> runner_;
 
   std::mutex mu_;
   std::condition_variable backend_wakes_;
   std::vector<std::pair<contract::CallId, contract::Operation>> to_start_;  // guarded by mu_
   bool stopping_ = false;                                                   // guarded by mu_
-  std::unordered_map<contract::RequestId, Done> waiting_;                   // guarded by mu_
-  contract::RequestId last_request_ = 0;                                    // guarded by mu_
-
-  std::unique_ptr<host::ThreadHost<Core>> host_;
   std::thread backend_thread_;
 };
 

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <filesystem>
 #include <system_error>
 #include <utility>
-#include <variant>
 
-#include "base/log.h"
+#include "host/text_file.h"
 #include "model/machine.h"
 #include "provider/durable_sim.h"
-#include "rpc/channel.h"
 #include "rpc/provider_service.h"
 
 namespace muster::provider {
@@ -33,84 +32,89 @@ Status CheckNotLost(const std::filesystem::path& data_dir) {
                                        (data_dir / LocalProvider::kStateFile).string(), kLedgerFile, kLedgerFile)};
 }
 
+// The built-in one unless a file is given.
+Status LoadCatalogue(const std::filesystem::path& file, Catalogue& into) {
+  if (file.empty()) {
+    into = DefaultCatalogue();
+    return {};
+  }
+  const auto text = host::ReadTextFile(file);
+  if (!text) return text.error();
+  auto catalogue = ReadCatalogue(*text, file.string());
+  if (!catalogue) return catalogue.error();
+  into = *std::move(catalogue);
+  return {};
+}
+
 }  // namespace
 
+void DeclareSettings(host::Settings& settings, RoleOptions& options) {
+  rpc::DeclareServerSettings(settings, options.server, ":9100", ":9101");
+  const auto catalogue = std::make_shared<std::filesystem::path>();
+  settings
+      .Require("--data-dir", "name a directory for the provider's state")
+      // A name becomes part of machine ids and file lines.
+      .Add("--name", options.name, "sim", host::Name("abcdefghijklmnopqrstuvwxyz0123456789-", "of a-z, 0-9 and -"),
+           "Name of this provider; machine ids begin with it")
+      .Choice("--backend", options.backend, {{"sim", BackendKind::kSim}}, "sim",
+              "Where machines come from: sim is a simulated cloud")
+      .Add("--machines", options.machines, "100", host::WholeNumber<uint64_t>(1, 1'000'000),
+           "How many machines the simulated cloud has")
+      .Path("--catalogue", *catalogue, "YAML file of machine types; see --print-catalogue")
+      .Add("--seed", options.seed, "1", host::WholeNumber<uint64_t>(0), "Seed of everything the simulated cloud draws")
+      .Check([catalogue, &options] { return LoadCatalogue(*catalogue, options.catalogue); });
+}
+
+ProviderMetrics::ProviderMetrics(metrics::Declarations& in)
+    : machines(in, "muster_provider_machines", "Machines by state.", {"state"}),
+      requests(in, "muster_provider_requests_total", "Calls answered, by method and code.", {"method", "code"}),
+      request_seconds(in, "muster_provider_request_seconds", "Time to the answer of a call.", {"method"},
+                      {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10}),
+      operations_open(in, "muster_provider_operations_open", "Operations the backend works on."),
+      fenced(in, "muster_provider_fenced", "Calls refused by a fence since the start.") {}
+
 ProviderRole::ProviderRole(RoleOptions options)
-    : options_(std::move(options)),
-      ops_(options_.metrics_addr, options_.build, metrics_),
-      rpc_({.address = options_.listen, .tls = options_.tls, .max_message_bytes = rpc::kLargeMessageBytes}) {
-  metrics_
-      .AddGauge("muster_build_info", "1, with the build in the labels.",
-                {{"version", options_.build.version}, {"commit", options_.build.commit}})
-      .Set(1);
-  for (size_t state = 0; state < gauges_.size(); ++state) {
-    const std::string name(model::StateName(static_cast<model::MachineState>(state)));
-    gauges_[state] = &metrics_.AddGauge("muster_provider_machines", "Machines by state.", {{"state", name}});
+    : options_(std::move(options)), server_(options_.server), metrics_(server_.metrics()) {
+  for (int state = 0; state <= 8; ++state) {  // every state is given, also where there is no machine
+    metrics_.machines.With(model::StateName(static_cast<model::MachineState>(state))).Set(0);
   }
-  operations_open_ = &metrics_.AddGauge("muster_provider_operations_open", "Operations the backend works on.", {});
-  fenced_ = &metrics_.AddGauge("muster_provider_fenced", "Calls refused by a fence since the start.", {});
-  ops_.SetReadyCheck("grpc", [] { return Status(Code::kUnavailable, "not started"); });
 }
 
 ProviderRole::~ProviderRole() { Stop(); }
 
 Status ProviderRole::Start(std::stop_token) {
-  if (options_.data_dir.empty()) {
-    return {Code::kInvalidArgument, "--data-dir is missing; a provider keeps fences and machines there"};
-  }
-  auto dir = host::DataDir::Open(options_.data_dir, "--data-dir");
-  if (!dir) return dir.error();
-  data_dir_ = *std::move(dir);
-  MUSTER_RETURN_IF_ERROR(CheckNotLost(options_.data_dir));
+  const std::filesystem::path& data_dir = options_.server.data_dir;
+  MUSTER_RETURN_IF_ERROR(server_.OpenDataDir());
+  MUSTER_RETURN_IF_ERROR(CheckNotLost(data_dir));
   auto backend = DurableSim::Open(options_.catalogue,
                                   {.name = options_.name, .machines = options_.machines, .seed = options_.seed},
-                                  options_.data_dir / kLedgerFile);
+                                  data_dir / kLedgerFile);
   if (!backend) return backend.error();
-  const LocalOptions local{
-      .data_dir = options_.data_dir, .journal = options_.journal, .config = {.name = options_.name}};
+  const LocalOptions local{.data_dir = data_dir, .journal = options_.server.journal, .config = {.name = options_.name}};
   provider_ = std::make_unique<LocalProvider>(local, *std::move(backend), clock_);
   MUSTER_RETURN_IF_ERROR(provider_->Start());
-  ops_.SetRefresh([this] { UpdateGauges(); });
+  server_.SetRefresh([this] { UpdateGauges(); });
   contract::ProviderPort& port = *this;
-  service_ = rpc::MakeProviderService(port);
-  MUSTER_RETURN_IF_ERROR(ops_.Start());
-  const std::array<grpc::Service*, 1> services = {service_.get()};
-  MUSTER_RETURN_IF_ERROR(rpc_.Start(services));
-  ops_.SetReadyCheck("state", [this] { return provider_->status(); });
-  log::Info("listening", {{"grpc", rpc_.address().ToString()},
-                          {"http", ops_.address().ToString()},
-                          {"name", options_.name},
-                          {"machines", static_cast<int64_t>(options_.machines)}});
-  rpc_.SetServing(true);
-  rpc_.SetServing(true, rpc::kProviderService);
-  ops_.SetReadyCheck("grpc", [] { return Status(); });
+  MUSTER_RETURN_IF_ERROR(server_.Listen({{rpc::kProviderService, rpc::MakeProviderService(port)}}));
+  server_.SetReadyCheck("state", [this] { return provider_->status(); });
+  server_.Serve({{"name", options_.name}, {"machines", static_cast<int64_t>(options_.machines)}});
   return {};
 }
 
 void ProviderRole::Stop() {
-  ops_.SetReadyCheck("grpc", [] { return Status(Code::kUnavailable, "stopping"); });
-  rpc_.SetServing(false);
-  if (provider_ != nullptr) provider_->Stop();  // first: it refuses what would keep the server waiting
-  rpc_.Stop();
-  ops_.Stop();
-  service_.reset();
+  server_.StopServing();
+  if (provider_ != nullptr) provider_->Stop();
+  server_.Stop();
   provider_.reset();
-  data_dir_.reset();
+  server_.CloseDataDir();
 }
 
 void ProviderRole::Ask(contract::ProviderRequest request, Duration timeout, Done done) {
   const char* method = kMethods[request.index()];
   const MonoTime start = clock_.Read().mono;
   provider_->Ask(std::move(request), timeout, [this, method, start, done = std::move(done)](auto result) {
-    const Code code = result ? Code::kOk : result.error().code();
-    metrics_
-        .AddCounter("muster_provider_requests_total", "Calls answered, by method and code.",
-                    {{"method", method}, {"code", CodeName(code)}})
-        .Add();
-    metrics_
-        .AddHistogram("muster_provider_request_seconds", "Time to the answer of a call.",
-                      {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10}, {{"method", method}})
-        .Observe(std::chrono::duration<double>(clock_.Read().mono - start).count());
+    metrics_.requests.With(method, CodeName(result ? Code::kOk : result.error().code())).Add();
+    metrics_.request_seconds.With(method).Observe(std::chrono::duration<double>(clock_.Read().mono - start).count());
     done(std::move(result));
   });
 }
@@ -118,10 +122,10 @@ void ProviderRole::Ask(contract::ProviderRequest request, Duration timeout, Done
 void ProviderRole::UpdateGauges() {
   const auto view = provider_->View();
   for (const auto& [state, count] : view->machines) {
-    gauges_[static_cast<size_t>(state)]->Set(static_cast<double>(count));
+    metrics_.machines.With(model::StateName(state)).Set(static_cast<double>(count));
   }
-  operations_open_->Set(static_cast<double>(view->operations_open));
-  fenced_->Set(static_cast<double>(view->fenced));
+  metrics_.operations_open.With().Set(static_cast<double>(view->operations_open));
+  metrics_.fenced.With().Set(static_cast<double>(view->fenced));
 }
 
 }  // namespace muster::provider

@@ -1,14 +1,10 @@
 // ProviderRole: `muster provider`, a capacity provider as a server: the gRPC service CapacityProvider in front of a
 // LocalProvider, with the operator's endpoints beside it.
 //
-// Metrics: muster_provider_machines{state}, muster_provider_requests_total{method,code},
-// muster_provider_request_seconds{method}, muster_provider_operations_open, muster_provider_fenced.
-//
 // Thread-safety: one thread calls Start and Stop.
 #pragma once
 
-#include <array>
-#include <filesystem>
+#include <cstdint>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -17,34 +13,36 @@
 #include "base/status.h"
 #include "contract/provider.h"
 #include "host/address.h"
-#include "host/build_info.h"
-#include "host/data_dir.h"
-#include "host/metrics_backend.h"
-#include "host/ops_server.h"
 #include "host/role.h"
+#include "host/settings.h"
 #include "host/system_clock.h"
 #include "provider/catalogue.h"
 #include "role/provider/local_provider.h"
-#include "rpc/server.h"
-#include "rpc/tls_files.h"
-
-namespace grpc {
-class Service;
-}
+#include "rpc/role_server.h"
 
 namespace muster::provider {
 
+enum class BackendKind : uint8_t { kSim };
+
 struct RoleOptions {
-  host::Address listen;        // gRPC
-  host::Address metrics_addr;  // HTTP
-  rpc::TlsFiles tls;
-  std::filesystem::path data_dir;
-  std::filesystem::path journal;  // empty: none
-  std::string name;
-  Catalogue catalogue;
+  rpc::RoleServerOptions server = {};
+  BackendKind backend = BackendKind::kSim;  // the only one
+  std::string name = {};
+  Catalogue catalogue = {};
   uint64_t machines = 0;
   uint64_t seed = 0;
-  host::BuildInfo build;
+};
+
+// Everything that an operator can set of a provider. `options` outlives `settings`.
+void DeclareSettings(host::Settings& settings, RoleOptions& options);
+
+struct ProviderMetrics {
+  explicit ProviderMetrics(metrics::Declarations& in);
+  metrics::Gauges<1> machines;
+  metrics::Counters<2> requests;
+  metrics::Histograms<1> request_seconds;
+  metrics::Gauges<0> operations_open;
+  metrics::Gauges<0> fenced;
 };
 
 class ProviderRole final : public host::Role, private contract::ProviderPort {
@@ -56,8 +54,8 @@ class ProviderRole final : public host::Role, private contract::ProviderPort {
   void Stop() override;
 
   // Where it listens, once started.
-  host::Address listen_address() const { return rpc_.address(); }
-  host::Address metrics_address() const { return ops_.address(); }
+  host::Address listen_address() const { return server_.listen_address(); }
+  host::Address metrics_address() const { return server_.metrics_address(); }
 
  private:
   // Counts and measures on the way to the provider.
@@ -66,15 +64,9 @@ class ProviderRole final : public host::Role, private contract::ProviderPort {
 
   const RoleOptions options_;
   const host::SystemClock clock_;
-  std::unique_ptr<host::DataDir> data_dir_;
-  host::PrometheusRegistry metrics_;
-  std::array<metrics::Gauge*, 9> gauges_{};  // by state
-  metrics::Gauge* operations_open_ = nullptr;
-  metrics::Gauge* fenced_ = nullptr;
+  rpc::RoleServer server_;
+  const ProviderMetrics metrics_;
   std::unique_ptr<LocalProvider> provider_;
-  std::shared_ptr<grpc::Service> service_;
-  host::OpsServer ops_;
-  rpc::Server rpc_;
 };
 
 }  // namespace muster::provider

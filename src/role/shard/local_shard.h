@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -22,10 +21,8 @@
 #include "contract/session.h"
 #include "contract/shard.h"
 #include "core/shard/shard.h"
-#include "host/journal.h"
-#include "host/persist.h"
+#include "host/core_runner.h"
 #include "host/pool.h"
-#include "host/thread_host.h"
 #include "role/shard/audit_log.h"
 #include "rpc/coordinator_client.h"
 
@@ -60,7 +57,7 @@ class LocalShard final : public contract::ShardPort,
 
   // Reads the state and begins. The error says what is wrong with the state, the journal or the audit log.
   Status Start();
-  // Idempotent; sessions are closed, and what nobody has answered yet is refused.
+  // Idempotent; sessions are closed, and requests without an answer are refused.
   void Stop();
 
   void Ask(contract::ShardRequest request, Answer done) override;
@@ -70,9 +67,9 @@ class LocalShard final : public contract::ShardPort,
   void RefuseRollup(contract::SessionId session, Status why) override;
   void Closed(contract::SessionId session) override;
 
-  std::shared_ptr<const Snapshot> View() const { return host_->View(); }
+  std::shared_ptr<const Snapshot> View() const { return runner_.View(); }
   // OK, or why state cannot be stored.
-  Status state_status() const { return host_->persist_status(); }
+  Status state_status() const { return runner_.state_status(); }
   // OK, or why the audit log cannot be written.
   Status audit_status() const { return audit_ == nullptr ? Status() : audit_->status(); }
 
@@ -81,27 +78,21 @@ class LocalShard final : public contract::ShardPort,
   void StartCall(const Core::Call& call) override;
   void Emit(const Core::Effect& effect) override;
   void Stepped(std::span<const Core::Effect> effects, Duration took) override;
-  void Give(const shard::Answer& answer);
   std::shared_ptr<contract::SessionSink> SinkOf(contract::SessionId session);
 
   const LocalOptions options_;
   contract::ProviderPort& provider_;
   rpc::CoordinatorClient* const coordinator_;
-  const Clock& clock_;
   const LocalEvents events_;
   std::unique_ptr<host::Pool> pool_;
   std::unique_ptr<AuditLog> audit_;
-  std::unique_ptr<host::SqlitePersist> persist_;
-  std::unique_ptr<host::JournalWriter> journal_;
 
   std::mutex mu_;
   bool stopping_ = false;                                                                  // guarded by mu_
-  std::unordered_map<contract::RequestId, Answer> waiting_;                                // guarded by mu_
-  contract::RequestId last_request_ = 0;                                                   // guarded by mu_
   std::unordered_map<contract::SessionId, std::shared_ptr<contract::SessionSink>> sinks_;  // guarded by mu_
   contract::SessionId last_session_ = 0;                                                   // guarded by mu_
 
-  std::unique_ptr<host::ThreadHost<Core>> host_;
+  host::CoreRunner<Core, shard::Answer> runner_;  // last: its threads use the rest
 };
 
 }  // namespace muster::shard

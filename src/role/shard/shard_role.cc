@@ -5,8 +5,6 @@
 
 #include <utility>
 
-#include "base/log.h"
-#include "rpc/channel.h"
 #include "rpc/provider_client.h"
 #include "rpc/shard_services.h"
 
@@ -23,48 +21,54 @@ void GiveLargeBlocksBack() {
 }  // namespace
 
 ShardRole::ShardRole(RoleOptions options)
-    : options_(std::move(options)),
-      metrics_(registry_),
-      ops_(options_.metrics_addr, options_.build, registry_),
-      rpc_({.address = options_.listen, .tls = options_.tls, .max_message_bytes = rpc::kLargeMessageBytes}) {
-  registry_
-      .AddGauge("muster_build_info", "1, with the build in the labels.",
-                {{"version", options_.build.version}, {"commit", options_.build.commit}})
-      .Set(1);
-  ops_.SetReadyCheck("grpc", [] { return Status(Code::kUnavailable, "not started"); });
-}
+    : options_(std::move(options)), server_(options_.server), metrics_(server_.metrics()) {}
 
 ShardRole::~ShardRole() { Stop(); }
 
 Status ShardRole::Start(std::stop_token) {
-  if (options_.data_dir.empty()) {
-    return {Code::kInvalidArgument, "--data-dir is missing; a shard keeps its epoch and its memory there"};
-  }
-  auto dir = host::DataDir::Open(options_.data_dir, "--data-dir");
-  if (!dir) return dir.error();
-  data_dir_ = *std::move(dir);
+  MUSTER_RETURN_IF_ERROR(server_.OpenDataDir());
   GiveLargeBlocksBack();
+  MUSTER_RETURN_IF_ERROR(MakeClients());
   MUSTER_RETURN_IF_ERROR(StartShard());
-  return StartServers();
+  server_.SetRefresh([this] { metrics_.Update(*shard_->View()); });
+  MUSTER_RETURN_IF_ERROR(server_.Listen(
+      {{rpc::kSessionService,
+        rpc::MakeSessionService(*shard_, {.identity_rejected = [this] { metrics_.IdentityRejected(); },
+                                          .rollup_decoded = [this](Duration took) { metrics_.RollupDecoded(took); },
+                                          .rollup_replaced = [this] { metrics_.RollupReplaced(); }})},
+       {rpc::kShardReadService, rpc::MakeShardReadService(*shard_)},
+       {rpc::kFleetService, rpc::MakeFleetService(*shard_)}}));
+  server_.SetReadyCheck("state", [this] { return shard_->state_status(); });
+  server_.SetReadyCheck("audit", [this] { return shard_->audit_status(); });
+  server_.SetReadyCheck("machines", [this] {
+    const auto view = shard_->View();
+    if (!view->stopped.ok()) return view->stopped;
+    return view->ready ? Status() : Status(Code::kUnavailable, "the provider's machines have not been seen yet");
+  });
+  server_.Serve({{"shard", options_.config.id}, {"provider", options_.provider_addr}});
+  return {};
+}
+
+Status ShardRole::MakeClients() {
+  auto provider = rpc::MakeProviderClient(options_.provider_addr, options_.server.tls);
+  if (!provider) return {provider.error().code(), fmt::format("--provider-addr: {}", provider.error().message())};
+  provider_ = *std::move(provider);
+  if (options_.coordinator_addr.empty()) return {};
+  auto coordinator = rpc::MakeCoordinatorClient(options_.coordinator_addr, options_.server.tls);
+  if (!coordinator) {
+    return {coordinator.error().code(), fmt::format("--coordinator-addr: {}", coordinator.error().message())};
+  }
+  coordinator_ = *std::move(coordinator);
+  return {};
 }
 
 Status ShardRole::StartShard() {
-  auto provider = rpc::MakeProviderClient(options_.provider_addr, options_.tls);
-  if (!provider) return {provider.error().code(), fmt::format("--provider-addr: {}", provider.error().message())};
-  provider_ = *std::move(provider);
-  if (!options_.coordinator_addr.empty()) {
-    auto coordinator = rpc::MakeCoordinatorClient(options_.coordinator_addr, options_.tls);
-    if (!coordinator) {
-      return {coordinator.error().code(), fmt::format("--coordinator-addr: {}", coordinator.error().message())};
-    }
-    coordinator_ = *std::move(coordinator);
-  }
   Config config = options_.config;
   config.coordinator = options_.coordinator_addr;
   config.provider_address = options_.provider_addr;
   shard_ = std::make_unique<LocalShard>(
-      LocalOptions{.data_dir = options_.data_dir,
-                   .journal = options_.journal,
+      LocalOptions{.data_dir = options_.server.data_dir,
+                   .journal = options_.server.journal,
                    .audit = options_.audit,
                    .workers = options_.workers,
                    .config = std::move(config)},
@@ -76,52 +80,19 @@ Status ShardRole::StartShard() {
                       },
                   .phase_ended = [this](std::string_view phase, Duration took) { metrics_.PhaseEnded(phase, took); },
                   .lasted = [this](const Lasted& lasted) { metrics_.Ended(lasted); },
-                  .stopped = options_.failed});
+                  .stopped = [this](const Status& why) { Fail("the shard cannot go on", why); }});
   return shard_->Start();
 }
 
-Status ShardRole::StartServers() {
-  ops_.SetRefresh([this] { metrics_.Update(*shard_->View()); });
-  MUSTER_RETURN_IF_ERROR(ops_.Start());
-  services_ = {
-      rpc::MakeSessionService(*shard_, {.identity_rejected = [this] { metrics_.IdentityRejected(); },
-                                        .rollup_decoded = [this](Duration took) { metrics_.RollupDecoded(took); },
-                                        .rollup_replaced = [this] { metrics_.RollupReplaced(); }}),
-      rpc::MakeShardReadService(*shard_), rpc::MakeFleetService(*shard_)};
-  std::vector<grpc::Service*> services;
-  for (const auto& service : services_) services.push_back(service.get());
-  MUSTER_RETURN_IF_ERROR(rpc_.Start(services));
-  ops_.SetReadyCheck("state", [this] { return shard_->state_status(); });
-  ops_.SetReadyCheck("audit", [this] { return shard_->audit_status(); });
-  ops_.SetReadyCheck("machines", [this] {
-    const auto view = shard_->View();
-    if (!view->stopped.ok()) return view->stopped;
-    return view->ready ? Status() : Status(Code::kUnavailable, "the provider's machines have not been seen yet");
-  });
-  log::Info("listening", {{"grpc", rpc_.address().ToString()},
-                          {"http", ops_.address().ToString()},
-                          {"shard", options_.config.id},
-                          {"provider", options_.provider_addr}});
-  rpc_.SetServing(true);
-  for (const std::string_view name : {rpc::kSessionService, rpc::kShardReadService, rpc::kFleetService}) {
-    rpc_.SetServing(true, name);
-  }
-  ops_.SetReadyCheck("grpc", [] { return Status(); });
-  return {};
-}
-
-// The shard first: it refuses what would keep the server waiting. Then the clients, which bring no answer any more.
+// The clients go after the shard: they bring no answer any more.
 void ShardRole::Stop() {
-  ops_.SetReadyCheck("grpc", [] { return Status(Code::kUnavailable, "stopping"); });
-  rpc_.SetServing(false);
+  server_.StopServing();
   if (shard_ != nullptr) shard_->Stop();
-  rpc_.Stop();
-  ops_.Stop();
+  server_.Stop();
   provider_.reset();
   coordinator_.reset();
-  services_.clear();
   shard_.reset();
-  data_dir_.reset();
+  server_.CloseDataDir();
 }
 
 }  // namespace muster::shard

@@ -1,0 +1,99 @@
+// RoleServer: what every role that serves has besides its core: the data directory, the metrics with the build, the
+// operator's endpoints with readiness, and one gRPC server; and the order in which these start and stop.
+//
+//   Start   OpenDataDir, then whatever can fail of the role's own, then Listen, then Serve
+//   Stop    StopServing, then the role's core (it refuses what would keep the server waiting), then Stop, then the rest
+//           of the role's own, then CloseDataDir
+//
+// /readyz is 200 from Serve to StopServing, as long as every check that was set is OK.
+//
+// Thread-safety: metrics() and what it returns from any thread; everything else from one.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/status.h"
+#include "host/address.h"
+#include "host/build_info.h"
+#include "host/data_dir.h"
+#include "host/metrics_backend.h"
+#include "host/ops_server.h"
+#include "host/settings.h"
+#include "rpc/server.h"
+#include "rpc/tls_files.h"
+
+namespace grpc {
+class Service;
+}
+
+namespace muster::rpc {
+
+struct RoleServerOptions {
+  host::Address listen = {};        // gRPC
+  host::Address metrics_addr = {};  // HTTP: /livez /readyz /metrics /version
+  TlsFiles tls = {};                // of gRPC, to callers and to whom the role calls; plaintext unless given
+  std::filesystem::path data_dir = {};
+  std::filesystem::path journal = {};  // empty: none
+  log::Level log_level = log::Level::kInfo;
+  host::BuildInfo build = {};
+};
+
+// Declares the settings that every role has. `listen` and `metrics_addr` are the defaults, ":7780".
+void DeclareServerSettings(host::Settings& settings, RoleServerOptions& options, std::string listen,
+                           std::string metrics_addr);
+
+class RoleServer {
+ public:
+  // A service by its full name, for the health service.
+  struct Service {
+    std::string_view name;
+    std::shared_ptr<grpc::Service> service;
+  };
+
+  // Gives the registry muster_build_info.
+  explicit RoleServer(RoleServerOptions options, int max_message_bytes = kLargeMessageBytes);
+  ~RoleServer();  // stops
+
+  const RoleServerOptions& options() const { return options_; }
+  // Where the role declares its metrics.
+  metrics::Declarations& metrics() { return declared_; }
+
+  // Makes the directory of --data-dir if it is missing, and owns it. FAILED_PRECONDITION if that cannot be.
+  Status OpenDataDir();
+  // As OpsServer.
+  void SetReadyCheck(std::string name, std::function<Status()> check);
+  // Called before each answer of /metrics; set before Listen.
+  void SetRefresh(std::function<void()> refresh) { ops_.SetRefresh(std::move(refresh)); }
+  // Listens on both addresses. The error names the address that cannot be had.
+  Status Listen(std::vector<Service> services = {});
+  // Logs "listening" with the addresses and these fields, and says to health and /readyz that the role serves.
+  void Serve(std::vector<log::KeyValue> fields = {});
+
+  // Says that the role no longer serves.
+  void StopServing();
+  // Idempotent: ends both servers and lets the services go.
+  void Stop();
+  void CloseDataDir() { data_dir_.reset(); }
+
+  // Where it listens, once it does.
+  host::Address listen_address() const { return rpc_.address(); }
+  host::Address metrics_address() const { return ops_.address(); }
+
+ private:
+  const RoleServerOptions options_;
+  std::unique_ptr<host::DataDir> data_dir_;
+  host::PrometheusRegistry registry_;
+  metrics::Declarations declared_;
+  std::vector<Service> services_;
+  host::OpsServer ops_;
+  Server rpc_;
+};
+
+}  // namespace muster::rpc
