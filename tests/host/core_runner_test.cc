@@ -17,7 +17,7 @@ using counter::Add;
 using counter::Answer;
 using counter::Core;
 
-class CoreRunnerTest : public testing::Test, private ThreadHost<Core>::Shell {
+class CoreRunnerTest : public testing::Test, public ThreadHost<Core>::Shell {
  protected:
   using Runner = CoreRunner<Core, Answer>;
 
