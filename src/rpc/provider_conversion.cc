@@ -44,14 +44,13 @@ Result<model::Machine> ReadNumbers(const pb::Machine& wire, std::string_view pat
   if (!state) return Refuse(path, "state", state.error().message());
   const auto capacity_type = CapacityTypeFromWire(wire.capacity_type());
   if (!capacity_type) return Refuse(path, "capacity_type", capacity_type.error().message());
-  const auto price = model::MoneyFromDollars(wire.price_per_hour());
-  if (!price) return Refuse(path, "price_per_hour", price.error().message());
+  MUSTER_ASSIGN_OR_RETURN(const model::Money price, MoneyFromWire(wire.price_per_hour(), path, "price_per_hour"));
   const auto probability = model::ProbabilityFromDouble(wire.interruption_probability());
   if (!probability) return Refuse(path, "interruption_probability", probability.error().message());
   MUSTER_ASSIGN_OR_RETURN(model::Resources resources, texts.Resources(wire.resources().resources(), path, "resources"));
   machine.state = *state;
   machine.capacity_type = *capacity_type;
-  machine.price_per_hour = *price;
+  machine.price_per_hour = price;
   machine.interruption_probability = *probability;
   machine.resources = std::move(resources);
   if (wire.has_allocatable()) {

@@ -75,7 +75,8 @@ Result<contract::ShardMessage> TakeShardMessage(pb::ShardMessage& wire) {
     return Refuse("", "payload", "missing, or of a kind that is not known here");
   }
   contract::ShardMessage message;
-  if (Status read = kShardPayload.Read(wire, message); !read.ok()) return std::unexpected(std::move(read));
+  Status error;
+  if (!kShardPayload.Read(wire, message, error)) return std::unexpected(std::move(error));
   return message;
 }
 

@@ -148,7 +148,10 @@ void WritePreemption(const contract::NeedView& view, pb::PreemptionSummary& wire
 Result<contract::NeedView> TakeView(pb::NeedView& wire, std::string_view path, ProfileTable& profiles) {
   contract::NeedView view;
   MUSTER_ASSIGN_OR_RETURN(view.need, ReadNeed(wire.need(), fmt::format("{}.need", path), profiles));
-  if (Status read = ReadTable(wire, view); !read.ok()) return std::unexpected(Within(path, std::move(read)));
+  if (Status error; !ReadTable(wire, view, error)) {
+    AddPath(path, error);
+    return std::unexpected(std::move(error));
+  }
   view.reason = ReasonOf(wire.unmet_reason());
   MUSTER_ASSIGN_OR_RETURN(view.residual,
                           ResourcesFromWire(wire.residual_deficit().resources(), path, "residual_deficit"));

@@ -32,17 +32,17 @@ struct WireCase {
                      Mutable mutable_field)
       : name(field_name), has(has_field), get(get_field), fill(mutable_field) {}
 
-  // False: the message has another one.
+  // False: it is refused, and `error` names the field.
   template <class Wire, class Variant>
-  bool Read(Wire& wire, Variant& into, Status& status) const {
-    if (!has(wire)) return false;
+  bool Read(Wire& wire, Variant& into, Status& error) const {
+    if (!has(wire)) return true;
     Value& value = into.template emplace<Value>();
     if constexpr (std::is_const_v<Wire>) {
-      status = Within(name, ReadTable(get(wire), value));
+      if (!ReadTable(get(wire), value, error)) AddPath(name, error);
     } else {
-      status = Within(name, ReadTable(fill(wire), value));
+      if (!ReadTable(fill(wire), value, error)) AddPath(name, error);
     }
-    return true;
+    return error.ok();
   }
   template <class Variant, class Wire>
   void Write(const Variant& from, Wire& wire) const {
@@ -62,11 +62,9 @@ struct WireOneof {
       : member_name(name), member(member_of), cases(all...) {}
 
   template <class Wire, class Value>
-  Status Read(Wire& wire, Value& value) const {
+  bool Read(Wire& wire, Value& value, Status& error) const {
     static_assert(CasesOf(std::add_pointer_t<decltype(member(value))>()) == sizeof...(Cases), "each has its case");
-    Status status;
-    std::apply([&](const auto&... one) { (void)(false || ... || one.Read(wire, member(value), status)); }, cases);
-    return status;
+    return std::apply([&](const auto&... one) { return (true && ... && one.Read(wire, member(value), error)); }, cases);
   }
   template <class Value, class Wire>
   void Write(const Value& value, Wire& wire) const {

@@ -56,6 +56,12 @@ void WriteResources(const model::Resources& resources, pb::Resources& wire) {
   WriteResources(resources, *wire.mutable_resources());
 }
 
+Result<model::Money> MoneyFromWire(double dollars, std::string_view path, std::string_view field) {
+  auto money = model::MoneyFromDollars(dollars);
+  if (!money) return Refuse(path, field, money.error().message());
+  return money;
+}
+
 Result<std::vector<model::Requirement>> RequirementsFromWire(const WireRequirements& wire, std::string_view path) {
   std::vector<model::Requirement> requirements;
   requirements.reserve(static_cast<size_t>(wire.size()));

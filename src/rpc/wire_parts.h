@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "model/machine.h"
+#include "model/money.h"
 #include "model/reason.h"
 #include "model/requirement.h"
 #include "model/resources.h"
@@ -54,6 +55,9 @@ Result<std::vector<model::MachineState>> StatesFromWire(const Numbers& numbers);
 Result<model::Resources> ResourcesFromWire(const WireMap& wire, std::string_view path, std::string_view field);
 void WriteResources(const model::Resources& resources, WireMap& wire);
 void WriteResources(const model::Resources& resources, bigfleet::v1alpha1::Resources& wire);
+
+// From an amount of dollars.
+Result<model::Money> MoneyFromWire(double dollars, std::string_view path, std::string_view field);
 
 // Operator 0 is taken, and matches nothing. One without a number on the wire (Gt, Lt) is written as ours, and refused
 // by whoever reads it.

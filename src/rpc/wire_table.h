@@ -19,8 +19,6 @@
 // Thread-safety: functions without state.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -50,12 +48,6 @@ struct WireTable {
   std::tuple<Rows...> rows;
 };
 
-// The error of a part, by its path in the whole.
-inline Status Within(std::string_view part, Status status) {
-  if (status.ok()) return status;
-  return {status.code(), fmt::format("{}.{}", part, status.message())};
-}
-
 template <class Value, class Wire>
 constexpr bool NamesEveryMember() {
   constexpr const auto& table = kWireTable<Value, Wire>;
@@ -65,14 +57,12 @@ constexpr bool NamesEveryMember() {
   return std::apply([&](const auto&... member) { return (true && ... && named(member.name)); }, Value::Fields());
 }
 
+// False: a value is refused, and `error` names its field.
 template <class Wire, class Value>
-Status ReadTable(Wire& wire, Value& into) {
+bool ReadTable(Wire& wire, Value& into, Status& error) {
   constexpr const auto& table = kWireTable<Value, std::remove_const_t<Wire>>;
   static_assert(!table.complete || NamesEveryMember<Value, std::remove_const_t<Wire>>(), "a table leaves out a member");
-  Status status;
-  const auto read = [&](const auto& row) { return (status = row.Read(wire, into)).ok(); };
-  std::apply([&](const auto&... row) { (void)(true && ... && read(row)); }, table.rows);
-  return status;
+  return std::apply([&](const auto&... row) { return (true && ... && row.Read(wire, into, error)); }, table.rows);
 }
 
 template <class Value, class Wire>
@@ -84,9 +74,10 @@ void WriteTable(const Value& from, Wire& wire) {
 template <class Value, class Wire>
 Result<Value> ReadByTable(Wire& wire, std::string_view path = "") {
   Value value;
-  Status status = ReadTable(wire, value);
-  if (!status.ok()) return std::unexpected(path.empty() ? std::move(status) : Within(path, std::move(status)));
-  return value;
+  Status error;
+  if (ReadTable(wire, value, error)) return value;
+  if (!path.empty()) AddPath(path, error);
+  return std::unexpected(std::move(error));
 }
 
 // --- rows
@@ -104,19 +95,17 @@ struct WireRow {
         rule(field_rule) {}
 
   template <class Wire, class Value>
-  Status Read(Wire& wire, Value& value) const {
+  bool Read(Wire& wire, Value& value, Status& error) const {
     using Field = std::remove_cvref_t<decltype(get(wire))>;
     static_assert(!std::is_enum_v<Field> || std::is_same_v<Rule, Numbers>, "a row of an enum needs its Numbers");
-    if constexpr (requires { rule.Problem(get(wire)); }) {
-      if (const std::string problem = rule.Problem(get(wire)); !problem.empty()) {
-        return Refuse("", name, problem).error();
-      }
+    if constexpr (requires { rule.Allows(get(wire), name, error); }) {
+      if (!rule.Allows(get(wire), name, error)) return false;
     }
     if constexpr (std::is_class_v<Field> && !std::is_const_v<Wire>) {
-      return ReadField(fill(wire), member(value));
+      return ReadField(fill(wire), member(value), error);
     } else {
       const Field& field = get(wire);
-      return ReadField(field, member(value));
+      return ReadField(field, member(value), error);
     }
   }
 
@@ -131,29 +120,31 @@ struct WireRow {
       fill(wire).Reserve(static_cast<int>(from.size()));
       for (const auto& row : from) WriteTable(row, *fill(wire).Add());
     } else if constexpr (std::is_same_v<Field, WireTexts> && std::is_same_v<Rule, AnyBytes>) {
-      for (const std::string& text : from) fill(wire).Add(rule.Written(text));
+      for (const std::string& text : from) fill(wire).Add(Readable(text));
     } else if constexpr (std::is_class_v<Field> && !std::is_same_v<Field, std::string>) {
       FillField(from, fill(wire));
     } else if constexpr (std::is_same_v<Rule, AnyBytes>) {
-      set(wire, rule.Written(from));
+      set(wire, Readable(from));
     } else {
       set(wire, FieldOf<Field>(from));
     }
   }
 
   template <class Field, class Into>
-  Status ReadField(Field& field, Into& into) const {
+  bool ReadField(Field& field, Into& into, Status& error) const {
     if constexpr (HasWireTable<Into, std::remove_const_t<Field>>) {
-      return Within(name, ReadTable(field, into));
+      if (!ReadTable(field, into, error)) AddPath(name, error);
+      return error.ok();
     } else if constexpr (HasRowTable<Into, Field>) {
       into.reserve(static_cast<size_t>(field.size()));
       for (auto& row : field) {
-        Status status = ReadTable(row, into.emplace_back());
-        if (!status.ok()) return Within(fmt::format("{}[{}]", name, into.size() - 1), std::move(status));
+        if (ReadTable(row, into.emplace_back(), error)) continue;
+        AddPath(name, into.size() - 1, error);
+        return false;
       }
-      return {};
+      return true;
     } else {
-      return ReadValue(field, into, name);
+      return ReadValue(field, into, name, error);
     }
   }
 

@@ -7,9 +7,8 @@
 // Thread-safety: functions without state.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -34,21 +33,19 @@ namespace muster::rpc {
 using WireTexts = google::protobuf::RepeatedPtrField<std::string>;
 using CountMap = std::map<std::string, int32_t>;
 
-// --- rules
+// --- rules: whether a field may have the value; if not, `error` says why, by the field's name
 
 struct AnyValue {};
 
 // A text that must be given.
 struct Required {
   const char* hint;  // "name the machine"
-  std::string Problem(const std::string& text) const { return text.empty() ? fmt::format("missing; {}", hint) : ""; }
+  bool Allows(const std::string& text, std::string_view field, Status& error) const;
 };
 
 // A count or a duration.
 struct Count {
-  std::string Problem(int64_t number) const {
-    return number < 0 ? fmt::format("{} is negative; use zero or more", number) : "";
-  }
+  bool Allows(int64_t number, std::string_view field, Status& error) const;
 };
 
 // The numbers of an enum, which every row of one has: a newer or careless peer may send a number that is none of ours.
@@ -56,28 +53,31 @@ struct Numbers {
   int least;
   int most;
   const char* what;  // "a mode; use 1 (active), ..."
-  std::string Problem(int number) const {
-    return number < least || number > most ? fmt::format("{} is not {}", number, what) : "";
-  }
+  bool Allows(int number, std::string_view field, Status& error) const;
 };
 
 // A text from outside that may be any bytes: written as UTF-8.
-struct AnyBytes {
-  std::string Written(const std::string& text) const { return Readable(text); }
-};
+struct AnyBytes {};
 
 // --- conversions
 
+// Puts the path of the part before the field that the error names: "needs[2]", or "needs" and 2.
+void AddPath(std::string_view part, Status& error);
+void AddPath(std::string_view part, size_t index, Status& error);
+
 template <class Value, class Into>
-Status ReadResult(Result<Value> value, Into& into) {
-  if (!value) return std::move(value).error();
-  into = *std::move(value);
-  return {};
+bool ReadResult(Result<Value> value, Into& into, Status& error) {
+  if (value) {
+    into = *std::move(value);
+  } else {
+    error = std::move(value).error();
+  }
+  return error.ok();
 }
 
-// Takes the value out of the field unless that is const. An error is INVALID_ARGUMENT and names the field.
+// Takes the value out of the field unless that is const. False: the value is not valid, and `error` names the field.
 template <class From, class Into>
-Status ReadValue(From& from, Into& into, std::string_view field) {
+bool ReadValue(From& from, Into& into, std::string_view field, Status& error) {
   using Field = std::remove_const_t<From>;
   if constexpr (std::is_same_v<Field, Into>) {
     into = std::move(from);
@@ -90,15 +90,13 @@ Status ReadValue(From& from, Into& into, std::string_view field) {
   } else if constexpr (std::is_same_v<Into, model::Reason>) {
     into = ReasonFromWire(from);
   } else if constexpr (std::is_same_v<Into, model::Money>) {
-    const Result<model::Money> money = model::MoneyFromDollars(from);
-    if (!money) return Refuse("", field, money.error().message()).error();
-    into = *money;
+    return ReadResult(MoneyFromWire(from, "", field), into, error);
   } else if constexpr (std::is_same_v<Into, model::Resources>) {
-    return ReadResult(ResourcesFromWire(from.resources(), "", field), into);
+    return ReadResult(ResourcesFromWire(from.resources(), "", field), into, error);
   } else if constexpr (std::is_same_v<Into, std::vector<model::Requirement>>) {
-    return ReadResult(RequirementsFromWire(from, ""), into);
+    return ReadResult(RequirementsFromWire(from, ""), into, error);
   } else if constexpr (std::is_same_v<Into, std::vector<model::MachineState>>) {
-    return ReadResult(StatesFromWire(from), into);
+    return ReadResult(StatesFromWire(from), into, error);
   } else if constexpr (std::is_same_v<Into, std::vector<std::string>>) {
     into.assign(std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   } else if constexpr (std::is_same_v<Into, model::TextMap>) {
@@ -107,7 +105,7 @@ Status ReadValue(From& from, Into& into, std::string_view field) {
     static_assert(std::is_same_v<Into, CountMap>, "ReadValue does not convert these types");
     into = CountMap(from.begin(), from.end());
   }
-  return {};
+  return true;
 }
 
 // The value that a field with a setter is set to.
