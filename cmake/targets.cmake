@@ -33,11 +33,55 @@ function(muster_library folder)
   endif()
 endfunction()
 
-# muster_test(name SOURCES ... DEPS ...): a GoogleTest program, registered with ctest as one test.
+# muster_test(name SOURCES ... DEPS ... [SHARDS n] [COST seconds] [LABELS ...] [RUNS_MUSTER]): a GoogleTest program, registered
+# with ctest as one test, or as n that share its test cases. Costly programs start first. RUNS_MUSTER is for a test of the
+# built program, which it finds in MUSTER. Its test cases are listed one by one too: see single_tests.cmake.
 function(muster_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "RUNS_MUSTER" "SHARDS;COST" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} muster_source_dir GTest::gtest GTest::gtest_main rapidcheck)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
-  add_test(NAME ${name} COMMAND ${name})
+  if(ARG_RUNS_MUSTER)
+    add_dependencies(${name} muster)
+    set(environment MUSTER=$<TARGET_FILE:muster>)
+  endif()
+
+  if(ARG_SHARDS)
+    set(tests "")
+    foreach(shard RANGE 1 ${ARG_SHARDS})
+      add_test(NAME ${name}_${shard} COMMAND ${CMAKE_SOURCE_DIR}/tools/run_shard ${shard} ${ARG_SHARDS} $<TARGET_FILE:${name}>)
+      list(APPEND tests ${name}_${shard})
+    endforeach()
+  else()
+    add_test(NAME ${name} COMMAND ${name})
+    set(tests ${name})
+  endif()
+  if(ARG_COST)
+    set_tests_properties(${tests} PROPERTIES COST ${ARG_COST})
+  endif()
+  set_tests_properties(${tests} PROPERTIES LABELS "${ARG_LABELS}" ENVIRONMENT "${environment}")
+
+  muster_single_tests(${name} "${environment}" "${ARG_LABELS}")
+  list(TRANSFORM ARG_SOURCES REPLACE "^([^/].*)$" "${CMAKE_CURRENT_SOURCE_DIR}/\\1")
+  list(TRANSFORM ARG_SOURCES REPLACE "^${CMAKE_SOURCE_DIR}/" "")
+  string(JOIN " " line ${name} ${ARG_SOURCES})
+  set_property(GLOBAL APPEND_STRING PROPERTY MUSTER_TEST_PROGRAMS "${line}\n")
+endfunction()
+
+# muster_tool_test(name [LABELS ...] [DEPENDS targets] COMMAND ...): any other test.
+function(muster_tool_test name)
+  cmake_parse_arguments(ARG "" "" "LABELS;DEPENDS;COMMAND" ${ARGN})
+  add_test(NAME ${name} COMMAND ${ARG_COMMAND})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  string(JOIN " " line ${name} ${ARG_DEPENDS})
+  set_property(GLOBAL APPEND_STRING PROPERTY MUSTER_TOOL_TESTS "${line}\n")
+endfunction()
+
+# muster_test_index(): writes what tools/find_tests reads: the programs with their sources, and the other tests with the
+# targets they need.
+function(muster_test_index)
+  get_property(programs GLOBAL PROPERTY MUSTER_TEST_PROGRAMS)
+  get_property(tools GLOBAL PROPERTY MUSTER_TOOL_TESTS)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_programs.txt CONTENT "${programs}" @ONLY)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/tool_tests.txt CONTENT "${tools}" @ONLY)
 endfunction()

@@ -18,11 +18,27 @@ class CheckHeaders(planted.PlantedTreeTest):
 
     def test_missing_include(self):
         self.plant("src/model/bad.h", "#pragma once\nstruct Bad { std::vector<int> rows; };\n")
-        self.assert_caught("src/model/bad.h: does not compile alone:", "2 headers, 1 do not compile alone")
+        self.assert_caught("src/model/bad.h: does not compile alone:", "2 headers, 2 compiled, 1 do not compile alone")
 
     def test_warning(self):
         self.plant("src/model/bad.h", "#pragma once\ninline short Narrow(long value) { return value; }\n")
         self.assert_caught("src/model/bad.h: does not compile alone:", "conversion")
+
+    def test_the_build_shows_the_first_include_of_a_source(self):
+        self.plant("src/base/good.cc", '#include "base/good.h"\n\n#include <vector>\n')
+        self.assert_passes("1 headers, 0 compiled")
+        self.plant("src/base/good.cc", '#include <vector>\n\n#include "base/good.h"\n')
+        self.assert_passes("1 headers, 1 compiled")
+
+    def test_what_passed_is_compiled_again_when_it_or_what_it_includes_changes(self):
+        self.plant("src/model/user.h", '#pragma once\n#include "base/good.h"\nstruct User { Good good; };\n')
+        self.assert_passes("2 headers, 2 compiled")
+        self.assert_passes("2 headers, 0 compiled")
+        self.plant("src/model/user.h", '#pragma once\n#include "base/good.h"\nstruct User { Good another; };\n')
+        self.assert_passes("2 headers, 1 compiled")
+        self.plant("src/base/good.h", "#pragma once\nstruct Bad {};\n")
+        self.assert_caught("src/model/user.h: does not compile alone:", "2 compiled, 1 do not compile alone")
+        self.assert_caught("src/model/user.h: does not compile alone:", "1 compiled, 1 do not compile alone")
 
 
 planted.main()
