@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "core/shard/machines.h"
 #include "engine/text_table.h"
 #include "model/machine.h"
 #include "model/reason.h"
@@ -254,7 +255,7 @@ class Play {
 
   // Where each machine comes to rest, as the shard sees it.
   void TellMachines() {
-    for (const auto& [id, tracked] : shard_.core().machines()) {
+    for (const auto& [id, tracked] : shard_.core().machines().tracked()) {
       const model::Machine& machine = *tracked.record;
       const auto [shown, is_new] = shown_.emplace(id, machine.state);
       if (!is_new && shown->second == machine.state) continue;

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
-#include "base/codec.h"
+#include "core/shard/demand.h"
+#include "core/shard/lifecycle.h"
+#include "core/shard/machines.h"
 #include "model/machine.h"
 
 namespace muster::sim {
@@ -50,8 +52,7 @@ void ShardJudge::Stepped(const Who& who, const shard::Core& core, Now now, const
 void ShardJudge::CountReclaim(const Who& who, const shard::Core& core, const contract::ActionView& action,
                               MonoTime now) {
   if (action.kind != "Reclaim" || action.outcome != "pending") return;
-  const auto cluster = core.clusters().find(action.cluster_id);
-  Check(cluster != core.clusters().end() && cluster->second.accepted, [&] {
+  Check(core.demand().HasAccepted(action.cluster_id), [&] {
     return fmt::format("{} is reclaimed from {}, whose demand is not known", action.machine_id, action.cluster_id);
   });
   if (who.zombie) return;
@@ -84,8 +85,8 @@ void ShardJudge::Calls(const Who& who, const contract::ProviderRequest& request,
         [&] { return fmt::format("two lives of {} use epoch {}", fence.shard_id, fence.epoch); });
   int64_t& highest = highest_[fence.shard_id];
   highest = std::max(highest, fence.epoch);
-  const auto stored = durable.find(std::string(shard::kEpochKey));
-  Check(stored != durable.end() && stored->second == codec::ToBytes(fence.epoch),
+  const auto stored = durable.find(shard::kEpochRow.key());
+  Check(stored != durable.end() && stored->second == shard::kEpochRow.Put(fence.epoch).value,
         [&] { return fmt::format("{} calls with epoch {}, which is not on its disk", fence.shard_id, fence.epoch); });
   const auto* configure = std::get_if<contract::ConfigureRequest>(&request);
   if (configure == nullptr) return;
@@ -109,11 +110,11 @@ void ShardJudge::Passed(const contract::ProviderRequest& request) {
 void ShardJudge::AfterCycle(const Who& who, const shard::Core& core,
                             const std::map<std::string, SimCluster*>& clusters) {
   Check(core.verdict().ok(), [&] { return fmt::format("node {}: {}", who.node, core.verdict().ToString()); });
-  for (const auto& [id, tracked] : core.machines()) {
+  for (const auto& [id, tracked] : core.machines().tracked()) {
     const Status sound = model::CheckStructure(*tracked.record);
     Check(sound.ok(), [&] { return "tracked: " + sound.message(); });
   }
-  for (const auto& [name, cluster] : core.clusters()) {
+  for (const auto& [name, cluster] : core.demand().clusters()) {
     const auto known = clusters.find(name);
     if (!cluster.accepted || known == clusters.end()) continue;
     Check(known->second->Meant(cluster.came), [&] {
@@ -123,8 +124,8 @@ void ShardJudge::AfterCycle(const Who& who, const shard::Core& core,
 }
 
 void ShardJudge::Disjoint(const shard::Core& a, const shard::Core& b) {
-  for (const auto& [id, tracked] : a.machines()) {
-    Check(!b.machines().contains(id), [&] { return fmt::format("two shards own {}", id); });
+  for (const auto& [id, tracked] : a.machines().tracked()) {
+    Check(!b.machines().tracked().contains(id), [&] { return fmt::format("two shards own {}", id); });
   }
 }
 

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/codec.h"
+#include "core/shard/demand.h"
+#include "core/shard/executor.h"
+#include "core/shard/machines.h"
+#include "core/shard/reconcile.h"
 #include "model/machine.h"
 
 namespace muster::sim {
@@ -24,9 +27,7 @@ ShardLife::ShardLife(shard::Config config, const contract::Recovered& rows, Mode
     : config_(std::move(config)), began_(now), check_(std::move(check)), modes_(std::move(modes)) {
   for (const auto& [cluster, mode] : modes_) inherited_.insert(cluster);
   for (const auto& [key, bytes] : rows) {
-    if (!key.starts_with(shard::kArrivalKey)) continue;
-    const auto need = codec::FromBytes<engine::NeedKey>(key.substr(shard::kArrivalKey.size()));
-    if (need) awaited_.insert(need->cluster);
+    if (const auto need = shard::kArrivalRows.KeyOf(key)) awaited_.insert(need->cluster);
   }
 }
 
@@ -41,14 +42,15 @@ void ShardLife::Stepped(const shard::Core& core, Now now, const shard::Core::Eve
     if (const auto read = reads_.find(done->id); read == reads_.end()) {
       HearAnswer(core, *done, now.mono);
     } else {
-      if (done->status.ok()) (core.page_waits() ? page_ : believed) = std::max(believed.value_or(0), read->second);
+      if (done->status.ok())
+        (core.reconcile().page_waits() ? page_ : believed) = std::max(believed.value_or(0), read->second);
       reads_.erase(read);
     }
   }
   if (believed) JudgeReads(core, *believed);
   std::erase_if(failed_, [&](const auto& failed) {
-    const auto tracked = core.machines().find(failed.first);
-    return tracked == core.machines().end() || tracked->second.record->state != failed.second.state;
+    const auto tracked = core.machines().tracked().find(failed.first);
+    return tracked == core.machines().tracked().end() || tracked->second.record->state != failed.second.state;
   });
   int64_t limited = 0;
   for (const shard::Core::Effect& effect : effects) {
@@ -100,8 +102,8 @@ void ShardLife::JudgeCycle(MonoTime now) {
 void ShardLife::JudgeReconnect(const shard::Core& core, const std::string& cluster,
                                std::span<const shard::Core::Effect> effects) {
   for (const auto& [machine, told] : told_) {
-    const auto operation = core.operations().find(machine);
-    if (operation == core.operations().end() || operation->second.cluster != cluster) continue;
+    const auto operation = core.executor().operations().find(machine);
+    if (operation == core.executor().operations().end() || operation->second.cluster != cluster) continue;
     if (operation->second.token != told.instruction || told.acknowledged) continue;
     const bool again = std::ranges::any_of(effects, [&](const shard::Core::Effect& effect) {
       const auto* send = std::get_if<shard::Send>(&effect);
@@ -146,9 +148,9 @@ void ShardLife::HearAnswer(const shard::Core& core, const shard::Core::CallDone&
   const std::string machine = call->second;
   open_.erase(call);
   if (done.status.code() == Code::kFailedPrecondition) fenced_ = true;
-  const auto tracked = core.machines().find(machine);
-  if (tracked != core.machines().end()) ended_[machine] = {.step = steps_, .record = tracked->second.record};
-  if (done.status.ok() || tracked == core.machines().end()) {
+  const auto tracked = core.machines().tracked().find(machine);
+  if (tracked != core.machines().tracked().end()) ended_[machine] = {.step = steps_, .record = tracked->second.record};
+  if (done.status.ok() || tracked == core.machines().tracked().end()) {
     failed_.erase(machine);
   } else {
     failed_[machine] = {.when = now, .state = tracked->second.record->state};
@@ -157,8 +159,8 @@ void ShardLife::HearAnswer(const shard::Core& core, const shard::Core::CallDone&
 
 void ShardLife::JudgeReads(const shard::Core& core, uint64_t begun) {
   std::erase_if(ended_, [&](const auto& ended) {
-    const auto tracked = core.machines().find(ended.first);
-    if (tracked == core.machines().end() || tracked->second.record == ended.second.record) return false;
+    const auto tracked = core.machines().tracked().find(ended.first);
+    if (tracked == core.machines().tracked().end() || tracked->second.record == ended.second.record) return false;
     check_(begun >= ended.second.step, [&] { return fmt::format("an old read of {} is believed", ended.first); });
     return true;
   });
@@ -169,8 +171,8 @@ bool ShardLife::HasSession(const std::string& cluster) const {
 }
 
 std::string ShardLife::ForWhom(const shard::Core& core, const std::string& machine) {
-  const auto operation = core.operations().find(machine);
-  if (operation == core.operations().end() || !operation->second.need) return "";
+  const auto operation = core.executor().operations().find(machine);
+  if (operation == core.executor().operations().end() || !operation->second.need) return "";
   return operation->second.need->cluster;
 }
 
@@ -205,8 +207,8 @@ void ShardLife::JudgeTransition(const shard::Core& core, contract::CallId call, 
   check_(open_.size() <= static_cast<size_t>(config_.execute_concurrency),
          [&] { return fmt::format("{} calls are in the provider's hands", open_.size()); });
   const auto failed = failed_.find(machine);
-  const auto tracked = core.machines().find(machine);
-  if (failed == failed_.end() || tracked == core.machines().end()) return;
+  const auto tracked = core.machines().tracked().find(machine);
+  if (failed == failed_.end() || tracked == core.machines().tracked().end()) return;
   check_(now - failed->second.when >= config_.retry_first,
          [&] { return fmt::format("{} is tried again at once", machine); });
 }
@@ -223,8 +225,8 @@ void ShardLife::JudgeConfigure(const contract::ConfigureRequest& request, MonoTi
 }
 
 void ShardLife::JudgeDrain(const shard::Core& core, const contract::DrainRequest& request, MonoTime now) {
-  const auto tracked = core.machines().find(request.machine_id);
-  const std::string cluster = tracked == core.machines().end() ? "" : tracked->second.record->cluster;
+  const auto tracked = core.machines().tracked().find(request.machine_id);
+  const std::string cluster = tracked == core.machines().tracked().end() ? "" : tracked->second.record->cluster;
   MayAct(request.machine_id, cluster);
   check_(HasSession(cluster),
          [&] { return fmt::format("{} is taken from {}, which has no session", request.machine_id, cluster); });

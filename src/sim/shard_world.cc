@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/codec.h"
 #include "base/probe.h"
+#include "core/shard/lifecycle.h"
+#include "core/shard/machines.h"
 #include "core/shard/shard.h"
 #include "host/journal.h"
 #include "provider/sim_backend.h"
@@ -348,9 +349,10 @@ class ShardWorld {
     if (calm_) return;
     // Not in the moment in which it takes its epoch: two copies of one directory would then take the same.
     const Node& first = *nodes_[0];
-    const auto epoch = first.disk.durable().find(std::string(shard::kEpochKey));
-    const bool settled = first.host.alive() && first.host.core().epoch() > 0 && epoch != first.disk.durable().end() &&
-                         epoch->second == codec::ToBytes(first.host.core().epoch());
+    const auto epoch = first.disk.durable().find(shard::kEpochRow.key());
+    const bool settled = first.host.alive() && first.host.core().lifecycle().epoch() > 0 &&
+                         epoch != first.disk.durable().end() &&
+                         epoch->second == shard::kEpochRow.Put(first.host.core().lifecycle().epoch()).value;
     if (!settled) return kernel_.After(500ms, [this] { TakeOver(); });
     PROBE("sim.taken_over");
     nodes_[0]->zombie = true;
@@ -525,12 +527,13 @@ class ShardWorld {
   void CheckTracked() {
     for (const contract::MachineRecord& machine : provider_.Machines()) {
       const shard::Core& core = nodes_[machine->zone == "b" ? 1 : Serving(0)]->host.core();
-      const auto tracked = core.machines().find(machine->id);
+      const auto tracked = core.machines().tracked().find(machine->id);
       if (bad_.Gone(machine->id)) {
-        judge_.Check(tracked == core.machines().end(), [&] { return machine->id + " is gone and still tracked"; });
+        judge_.Check(tracked == core.machines().tracked().end(),
+                     [&] { return machine->id + " is gone and still tracked"; });
         continue;
       }
-      judge_.Check(tracked != core.machines().end() && *tracked->second.record == *machine,
+      judge_.Check(tracked != core.machines().tracked().end() && *tracked->second.record == *machine,
                    [&] { return fmt::format("{} is not tracked as it is", machine->id); });
       judge_.Check(model::IsStable(machine->state), [&] {
         return fmt::format("{} is {} for ever ({})", machine->id, model::StateName(machine->state),

@@ -1,23 +1,20 @@
-// Roll-ups: a cluster's whole demand, accepted, held or refused; the last accepted one is in force.
+#include "core/shard/demand.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
+#include <span>
+#include <string_view>
 
+#include "base/check.h"
 #include "base/codec.h"
 #include "base/probe.h"
-#include "core/shard/shard.h"
-#include "engine/fast/inventory.h"
-#include "model/quantity.h"
 
 namespace muster::shard {
 namespace {
 
 using model::Reason;
-
-constexpr uint64_t kGuardedRows = 10;  // a smaller demand may lose rows without suspicion
-constexpr int64_t kSuspicious = 10;    // less than one part in so many of what was accepted
-constexpr int32_t kConfirmed = 3;      // so many in a row are no accident
 
 int64_t AddCapped(int64_t a, int64_t b) {
   int64_t sum = 0;
@@ -54,18 +51,42 @@ Totals TotalsOf(const contract::NeedRows& rows) {
 
 }  // namespace
 
-void Core::OnRollup(const std::string& name, const contract::Rollup& rollup, Turn& turn) {
-  if (rollup.cluster_id != name && !MUTANT("shard.rollup_of_another_cluster")) {
-    return RefuseRollup(name,
-                        fmt::format("cluster_id: {} is not the cluster of this session, {}",
-                                    codec::Quote(rollup.cluster_id), codec::Quote(name)),
-                        turn);
+void Demand::RegisterRows(contract::RowReader& reader) {
+  reader.On(kArrivalRows, [this](const engine::NeedKey& need, WallTime arrival) {
+    p_.clusters.Add(need.cluster);
+    state_.clusters[need.cluster].arrivals.emplace(std::pair(need.fingerprint, need.group), arrival);
+    state_.latest_arrival = std::max(state_.latest_arrival, arrival);
+    state_.awaited.insert(need.cluster);
+  });
+}
+
+void Demand::Rebuild() {
+  for (const auto& [name, demand] : state_.clusters) {
+    if (!demand.accepted) continue;
+    p_.engine.engine().ReplaceNeeds(name, {.rows = demand.rows, .digests = demand.digests}, std::nullopt);
   }
-  Cluster& cluster = clusters_.find(name)->second;
-  if (cluster.accepted && std::ranges::equal(cluster.came, rollup.rows.digests())) {
-    cluster.held = 0;
-    cluster.last_refusal.clear();
-    return Acknowledge(cluster, "rollup", turn);  // what is in force, once more
+}
+
+const ClusterDemand& Demand::Of(const std::string& cluster) const {
+  static const ClusterDemand none;
+  const auto found = state_.clusters.find(cluster);
+  return found == state_.clusters.end() ? none : found->second;
+}
+
+bool Demand::HasAccepted(const std::string& cluster) const { return Of(cluster).accepted; }
+
+void Demand::OnRollup(const std::string& cluster, const contract::Rollup& rollup, StepContext& ctx) {
+  if (rollup.cluster_id != cluster && !MUTANT("shard.rollup_of_another_cluster")) {
+    return Refuse(cluster,
+                  fmt::format("cluster_id: {} is not the cluster of this session, {}", codec::Quote(rollup.cluster_id),
+                              codec::Quote(cluster)),
+                  ctx);
+  }
+  ClusterDemand& demand = state_.clusters[cluster];
+  if (demand.accepted && std::ranges::equal(demand.came, rollup.rows.digests())) {
+    p_.rails.quarantine().Clear(cluster);
+    demand.last_refusal.clear();
+    return p_.sessions.Acknowledge(cluster, "rollup", ctx);  // the demand in force, once more
   }
   const Totals totals = TotalsOf(rollup.rows);
   model::Resources dimensions;
@@ -74,118 +95,88 @@ void Core::OnRollup(const std::string& name, const contract::Rollup& rollup, Tur
     dimensions.Set(total.name, 1);
     if (total.asked_for) size.totals.emplace(total.name, total.amount);
   }
-  if (!engine_->inventory().catalogue().HasRoomFor(dimensions)) {
-    return RefuseRollup(name, "needs: more kinds of resources than a shard can tell apart", turn);
+  if (!p_.engine.HasRoomFor(dimensions)) {
+    return Refuse(cluster, "needs: more kinds of resources than a shard can tell apart", ctx);
   }
-  const std::string suspicion = Suspicion(cluster, size);
-  if (!suspicion.empty() && ++cluster.held < kConfirmed) {
+  demand.last_refusal = p_.rails.quarantine().Hold(cluster, size);
+  if (demand.last_refusal.empty()) {
+    Accept(cluster, rollup, std::move(size), ctx);
+  } else {
     PROBE("shard.rollup_held");
-    cluster.last_refusal = suspicion;
-    // The operator has spoken, so the gate opens, unless nothing that was accepted stands between its machines and an
-    // empty demand.
-    if ((cluster.accepted || MUTANT("shard.held_rollup_opens_gate")) && !cluster.gate_open) {
-      cluster.gate_open = true;
-      MakeDue();
+    if (!demand.gate_open && Rails::HeldOpensGate(demand.accepted)) {
+      demand.gate_open = true;
+      ctx.cycle.Request();
     }
-    Note(Reason::kRollupHeld, name, suspicion, turn);
-    return Acknowledge(cluster, "rollup", turn);
+    ctx.Note(Reason::kRollupHeld, cluster, demand.last_refusal);
   }
-  cluster.held = 0;
-  cluster.last_refusal.clear();
-  Accept(name, cluster, rollup, std::move(size), turn);
-  Acknowledge(cluster, "rollup", turn);
+  p_.sessions.Acknowledge(cluster, "rollup", ctx);
 }
 
-void Core::RefuseRollup(const std::string& name, std::string why, Turn& turn) {
+void Demand::Refuse(const std::string& cluster, std::string why, StepContext& ctx) {
   PROBE("shard.rollup_refused");
-  ++counters_.rollups_rejected[name];
-  clusters_.find(name)->second.last_refusal = why;
-  Note(Reason::kRollupRefused, name, std::move(why), turn);
+  ++ctx.counters.rollups_rejected[cluster];
+  state_.clusters[cluster].last_refusal = why;
+  ctx.Note(Reason::kRollupRefused, cluster, std::move(why));
 }
 
-// Why this roll-up may be a mistake; empty if nothing speaks for it.
-std::string Core::Suspicion(const Cluster& cluster, const Baseline& size) const {
-  if (!config_.empty_rollup_guard || !cluster.baseline || MUTANT("shard.no_quarantine")) return "";
-  const Baseline& accepted = *cluster.baseline;
-  if (accepted.rows >= kGuardedRows && size.rows * kSuspicious < accepted.rows) {
-    return fmt::format("held: {} rows after {}; the third such roll-up in a row is accepted", size.rows, accepted.rows);
-  }
-  for (const auto& [name, total] : accepted.totals) {
-    const auto now = size.totals.find(name);
-    const int64_t amount = now == size.totals.end() ? 0 : now->second;
-    if (amount >= total / kSuspicious + (total % kSuspicious != 0 ? 1 : 0)) continue;
-    return fmt::format("held: {} of {} after {}; the third such roll-up in a row is accepted",
-                       model::FormatQuantityFor(name, amount), name, model::FormatQuantityFor(name, total));
-  }
-  return "";
-}
-
-void Core::Accept(const std::string& name, Cluster& cluster, const contract::Rollup& rollup, Baseline size,
-                  Turn& turn) {
-  if (cluster.baseline != size) {
-    Write(turn, std::string(kBaselineKey) + name, codec::ToBytes(size));
-    cluster.baseline = std::move(size);
-  }
-  awaited_.erase(name);
-  if (!cluster.accepted || !cluster.gate_open) MakeDue();
-  const bool first = !cluster.accepted;
-  cluster.accepted = true;
-  cluster.gate_open = true;
-  StampRows(name, cluster, rollup.rows, turn);
-  if (first) RestoreAges(name);
-  engine_->ReplaceNeeds(name, {.rows = cluster.rows, .digests = cluster.digests}, std::nullopt);
-  MakeDue();
+void Demand::Accept(const std::string& cluster, const contract::Rollup& rollup, Baseline size, StepContext& ctx) {
+  p_.rails.quarantine().Accept(cluster, std::move(size), ctx);
+  state_.awaited.erase(cluster);
+  ClusterDemand& demand = state_.clusters[cluster];
+  const bool first = !demand.accepted;
+  demand.accepted = true;
+  demand.gate_open = true;
+  StampArrivals(cluster, demand, rollup.rows, ctx);
+  if (first) p_.ledger.RestoreAges(cluster, ctx.cycle.number());
+  p_.engine.engine().ReplaceNeeds(cluster, {.rows = demand.rows, .digests = demand.digests}, std::nullopt);
+  ctx.cycle.Request();
 }
 
 // Arrival is when a key was first listed, and stays while it is.
-void Core::StampRows(const std::string& name, Cluster& cluster, const contract::NeedRows& rows, Turn& turn) {
-  latest_arrival_ = std::max(latest_arrival_, turn.now.wall);
+void Demand::StampArrivals(const std::string& cluster, ClusterDemand& demand, const contract::NeedRows& rows,
+                           StepContext& ctx) {
+  state_.latest_arrival = std::max(state_.latest_arrival, ctx.now.wall);
   const std::span<const model::Need> needs = rows.needs();
   const std::span<const uint64_t> digests = rows.digests();
-  bool keys_changed = cluster.rows.size() != needs.size() || cluster.came.empty();
-  cluster.rows.resize(needs.size());
-  cluster.digests.resize(needs.size());
+  bool keys_changed = demand.rows.size() != needs.size() || demand.came.empty();
+  demand.rows.resize(needs.size());
+  demand.digests.resize(needs.size());
   for (size_t i = 0; i < needs.size(); ++i) {
-    if (i < cluster.came.size() && cluster.came[i] == digests[i]) continue;
-    model::Need& row = cluster.rows[i];
+    if (i < demand.came.size() && demand.came[i] == digests[i]) continue;
+    model::Need& row = demand.rows[i];
     std::pair<std::string, std::string> key{needs[i].profile.fingerprint(), needs[i].group};
     keys_changed = keys_changed || row.profile != needs[i].profile || row.group != needs[i].group;
     row = needs[i];
-    row.cluster = name;
-    const auto [arrival, is_new] = cluster.arrivals.emplace(std::move(key), latest_arrival_);
+    row.cluster = cluster;
+    const auto [arrival, is_new] = demand.arrivals.emplace(std::move(key), state_.latest_arrival);
     row.arrival = arrival->second;
-    cluster.digests[i] = model::RowDigest(row);
-    if (is_new) {
-      Write(turn, std::string(kArrivalKey) + codec::ToBytes(engine::KeyOf(row)), codec::ToBytes(arrival->second));
-    }
+    demand.digests[i] = model::RowDigest(row);
+    if (is_new) ctx.Write(kArrivalRows.Put(engine::KeyOf(row), arrival->second));
   }
-  cluster.came.assign(digests.begin(), digests.end());
+  demand.came.assign(digests.begin(), digests.end());
   if (!keys_changed) return;
   std::set<std::pair<std::string_view, std::string_view>> listed;
-  for (const model::Need& row : cluster.rows) listed.emplace(row.profile.fingerprint(), row.group);
-  std::erase_if(cluster.arrivals, [&](const auto& arrival) {
+  for (const model::Need& row : demand.rows) listed.emplace(row.profile.fingerprint(), row.group);
+  std::erase_if(demand.arrivals, [&](const auto& arrival) {
     const auto& [key, when] = arrival;
     if (listed.contains({key.first, key.second})) return false;
-    const engine::NeedKey gone{.cluster = name, .fingerprint = key.first, .group = key.second};
-    Write(turn, std::string(kArrivalKey) + codec::ToBytes(gone), std::nullopt);
+    ctx.Write(kArrivalRows.Erase({.cluster = cluster, .fingerprint = key.first, .group = key.second}));
     return true;
   });
 }
 
-// What an earlier life knew of the cluster's needs is of use once they are there again.
-void Core::RestoreAges(const std::string& cluster) {
-  engine::Memory memory;
-  for (auto it = short_rows_.lower_bound({.cluster = cluster});
-       it != short_rows_.end() && it->first.cluster == cluster;) {
-    const ShortRow& row = it->second;
-    const auto cycles_since = [&](int64_t cycle) { return static_cast<int32_t>(std::max<int64_t>(cycle_ - cycle, 0)); };
-    memory.needs.emplace(it->first,
-                         engine::NeedMemory{.age_unmet = cycles_since(row.cycle) + 1,
-                                            .hopeless = row.hopeless == 0 ? 0 : cycles_since(row.hopeless) + 1,
-                                            .supply_seen = row.supply_seen});
-    ++it;
+void Demand::CountMachines(MonoTime now) {
+  if (now < next_count_) return;
+  next_count_ = now + p_.config.hints_interval;
+  for (auto& [bucket, machines] : machines_by_penalty_) machines = 0;
+  for (const auto& [bucket, machines] : p_.engine.MachinesByPenalty()) machines_by_penalty_[bucket] = machines;
+}
+
+void Demand::CheckInvariants() const {
+  for (const auto& [name, demand] : state_.clusters) {
+    MUSTER_CHECK(demand.rows.size() == demand.digests.size() && demand.rows.size() == demand.came.size());
+    MUSTER_CHECK(!demand.accepted || demand.gate_open, "cluster {} has a demand in force and a shut gate", name);
   }
-  if (!memory.needs.empty()) engine_->Restore(memory);
 }
 
 }  // namespace muster::shard

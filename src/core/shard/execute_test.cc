@@ -117,7 +117,7 @@ TEST(ShardExecute, AnInstructionIsGivenUpWhenTheSessionStaysAway) {
   lab.Run(1s);
   lab.Disconnect("a");
   lab.Run(3min);
-  EXPECT_TRUE(lab.core().operations().empty());
+  EXPECT_TRUE(lab.core().executor().operations().empty());
   EXPECT_EQ(lab.Outcomes("no_session"), 1);
   lab.Connect("a");
   lab.acknowledges = true;
@@ -170,11 +170,11 @@ TEST(ShardExecute, ALostSessionEndsWhatItWasAskedFor) {
   lab.ConnectWith("a", 1);
   lab.Run(1s);
   lab.Disconnect("a");
-  EXPECT_TRUE(lab.core().operations().empty());
+  EXPECT_TRUE(lab.core().executor().operations().empty());
   EXPECT_EQ(lab.Outcomes("no_session"), 1);
   lab.Run(1min);
   EXPECT_EQ(lab.SentTo<contract::BootstrapRequest>("a").size(), 1u) << "no work for a cluster without a session";
-  EXPECT_EQ(lab.core().clusters().at("a").rows.size(), 1u) << "its needs stand";
+  EXPECT_EQ(lab.core().demand().clusters().at("a").rows.size(), 1u) << "its needs stand";
 }
 
 TEST(ShardExecute, NoMoreCallsThanTheLimitAreInTheProvidersHands) {
@@ -266,7 +266,7 @@ TEST(ShardSession, SpeaksOneVersion) {
   EXPECT_EQ(lab.closed[0].second.ToString(), "INVALID_ARGUMENT: protocol_version: v2 is not spoken here; use v1alpha1");
   lab.Connect("");
   EXPECT_EQ(lab.closed.at(1).second.message(), "cluster_id: missing; say which cluster this is");
-  EXPECT_TRUE(lab.core().clusters().empty());
+  EXPECT_TRUE(lab.AskFor<contract::ClustersListed>(contract::ListClusters{}).clusters.empty());
 }
 
 TEST(ShardSession, ANewerOneTakesThePlaceOfTheOlder) {
@@ -278,7 +278,7 @@ TEST(ShardSession, ANewerOneTakesThePlaceOfTheOlder) {
   EXPECT_EQ(lab.closed[0].first, 1u);
   EXPECT_EQ(lab.closed[0].second.code(), Code::kAborted);
   lab.Step(SessionClosed{1});
-  EXPECT_NE(lab.core().clusters().at("a").session, 0u) << "the end of the older changes nothing";
+  EXPECT_TRUE(lab.core().sessions().Has("a")) << "the end of the older changes nothing";
   EXPECT_EQ(lab.core().View()->sessions, 1u);
 }
 

@@ -18,6 +18,13 @@
 #include <string>
 #include <vector>
 
+#include "core/shard/demand.h"
+#include "core/shard/executor.h"
+#include "core/shard/lifecycle.h"
+#include "core/shard/machines.h"
+#include "core/shard/rails.h"
+#include "core/shard/reconcile.h"
+#include "core/shard/sessions.h"
 #include "core/shard/shard.h"
 
 namespace muster::shard {
@@ -263,7 +270,7 @@ class Lab {
     } else if (const auto* call = std::get_if<Core::Call>(&effect)) {
       waiting_.push_back(*call);
     } else if (const auto* send = std::get_if<Send>(&effect)) {
-      Hear(names_.at(send->session), send->session, send->message);
+      OnMessage(names_.at(send->session), send->session, send->message);
     } else if (const auto* close = std::get_if<CloseSession>(&effect)) {
       closed.emplace_back(close->session, close->status);
     } else if (const auto* answer = std::get_if<Answer>(&effect)) {
@@ -281,7 +288,7 @@ class Lab {
     }
   }
 
-  void Hear(const std::string& cluster, contract::SessionId session, const contract::ShardMessage& message) {
+  void OnMessage(const std::string& cluster, contract::SessionId session, const contract::ShardMessage& message) {
     sent.emplace_back(cluster, message);
     if (const auto* request = std::get_if<contract::BootstrapRequest>(&message); request != nullptr && answers_blobs) {
       inbox_.push_back(Received{

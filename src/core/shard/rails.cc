@@ -1,15 +1,20 @@
-// Rails: they can never change what the engine wants, only how fast it gets it, or whether it gets it at all.
-#include <algorithm>
-#include <utility>
+#include "core/shard/rails.h"
 
-#include "base/codec.h"
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "base/probe.h"
-#include "core/shard/shard.h"
+#include "model/quantity.h"
 
 namespace muster::shard {
 namespace {
 
 using contract::ActuationMode;
+
+constexpr uint64_t kGuardedRows = 10;  // a smaller demand may lose rows without suspicion
+constexpr int64_t kSuspicious = 10;    // less than one part in so many of what was accepted
+constexpr int32_t kConfirmed = 3;      // so many in a row are no accident
 
 // The share of so many machines, never below one.
 int64_t ShareOf(model::Probability share, int64_t machines) {
@@ -18,49 +23,218 @@ int64_t ShareOf(model::Probability share, int64_t machines) {
 
 }  // namespace
 
-// The strictest of what is set for the shard and for the clusters an action touches: the one that gains or loses the
-// machine, and the one of the need it is for.
-ActuationMode Core::ModeFor(const std::string& cluster, const std::optional<engine::NeedKey>& need) const {
-  ActuationMode mode = mode_;
+// --- pause and dry run
+
+ActuationMode ActuationModes::Get(const std::string& cluster) const {
+  if (cluster.empty()) return state_.shard;
+  const auto known = state_.clusters.find(cluster);
+  return known == state_.clusters.end() ? ActuationMode::kActive : known->second;
+}
+
+void ActuationModes::Set(const std::string& cluster, ActuationMode mode, StepContext& ctx) {
+  Restore(cluster, mode);
+  if (MUTANT("shard.pause_forgotten")) return;
+  ctx.Write(mode == ActuationMode::kActive ? kModeRows.Erase(cluster) : kModeRows.Put(cluster, mode));
+}
+
+void ActuationModes::Restore(const std::string& cluster, ActuationMode mode) {
+  (cluster.empty() ? state_.shard : state_.clusters[cluster]) = mode;
+}
+
+ActuationMode ActuationModes::For(const std::string& cluster, const std::optional<engine::NeedKey>& need) const {
+  ActuationMode mode = state_.shard;
   const auto add = [&](const std::string& name) {
-    const auto known = clusters_.find(name);
-    if (known == clusters_.end() || MUTANT("shard.cluster_pause_ignored")) return;
-    mode = std::max(mode, known->second.mode);
+    const auto known = state_.clusters.find(name);
+    if (known == state_.clusters.end() || MUTANT("shard.cluster_pause_ignored")) return;
+    mode = std::max(mode, known->second);
   };
   add(cluster);
   if (need) add(need->cluster);
   return mode;
 }
 
-// The cap of one cycle and what the window leaves. What the cluster gave up within the window counts as still its own,
-// so that the share is that of the cluster as it was.
-int64_t Core::ReclaimsAllowed(const std::string& name, Cluster& cluster, Turn& turn) const {
-  while (!cluster.reclaims.empty() && turn.now.mono - cluster.reclaims.front() >= config_.reclaim_window) {
-    cluster.reclaims.pop_front();
+// --- the reclaim budget
+
+void ReclaimBudget::Restore(const std::string& cluster, uint64_t spent) {
+  state_[cluster] = {.times = std::deque<MonoTime>(spent), .stored = true};
+}
+
+void ReclaimBudget::Start(MonoTime now) {
+  for (auto& [cluster, spent] : state_) std::ranges::fill(spent.times, now);
+}
+
+// Machines that the cluster gave up within the window count as still its own, so that the share is that of the cluster
+// as it was.
+int64_t ReclaimBudget::Allowed(const std::string& cluster, int64_t configured, StepContext& ctx) {
+  int64_t spent = 0;
+  if (const auto known = state_.find(cluster); known != state_.end()) {
+    std::deque<MonoTime>& times = known->second.times;
+    while (!times.empty() && ctx.now.mono - times.front() >= config_.reclaim_window) times.pop_front();
+    if (times.empty() && std::exchange(known->second.stored, false)) ctx.Write(kReclaimRows.Erase(cluster));
+    spent = static_cast<int64_t>(times.size());
   }
-  if (cluster.reclaims.empty() && std::exchange(cluster.reclaims_stored, false)) {
-    Write(turn, std::string(kReclaimsKey) + name, std::nullopt);
-  }
-  const auto spent = static_cast<int64_t>(cluster.reclaims.size());
-  const int64_t cap = ShareOf(config_.reclaim_cap, cluster.configured);
-  const int64_t budget = ShareOf(config_.reclaim_budget, cluster.configured + spent) - spent;
+  const int64_t cap = ShareOf(config_.reclaim_cap, configured);
+  const int64_t budget = ShareOf(config_.reclaim_budget, configured + spent) - spent;
   if (MUTANT("shard.no_reclaim_budget")) return cap;
   return std::clamp<int64_t>(budget, 0, cap);
 }
 
-void Core::SpendReclaim(const std::string& name, Turn& turn) {
-  Cluster& cluster = clusters_.find(name)->second;
-  cluster.reclaims.push_back(turn.now.mono);
-  cluster.reclaims_stored = true;
+void ReclaimBudget::Spend(const std::string& cluster, StepContext& ctx) {
+  Spent& spent = state_[cluster];
+  spent.times.push_back(ctx.now.mono);
+  spent.stored = true;
   if (MUTANT("shard.budget_forgotten")) return;
-  Write(turn, std::string(kReclaimsKey) + name, codec::ToBytes(uint64_t{cluster.reclaims.size()}));
+  ctx.Write(kReclaimRows.Put(cluster, spent.times.size()));
 }
 
-void Core::SetMode(const std::string& name, ActuationMode mode, Turn& turn) {
-  (name.empty() ? mode_ : clusters_[name].mode) = mode;
-  if (MUTANT("shard.pause_forgotten")) return;
-  const bool is_default = mode == ActuationMode::kActive;
-  Write(turn, std::string(kModeKey) + name, is_default ? std::nullopt : std::optional(codec::ToBytes(mode)));
+int64_t ReclaimBudget::SpentBy(const std::string& cluster) const {
+  const auto known = state_.find(cluster);
+  return known == state_.end() ? 0 : static_cast<int64_t>(known->second.times.size());
+}
+
+// --- the quarantine of roll-ups
+
+std::string RollupQuarantine::Hold(const std::string& cluster, const Baseline& size) {
+  Watched& watched = state_[cluster];
+  std::string suspicion = Suspicion(watched, size);
+  if (!suspicion.empty() && ++watched.held < kConfirmed) return suspicion;
+  return "";
+}
+
+void RollupQuarantine::Accept(const std::string& cluster, Baseline size, StepContext& ctx) {
+  Watched& watched = state_[cluster];
+  watched.held = 0;
+  if (watched.baseline == size) return;
+  ctx.Write(kBaselineRows.Put(cluster, size));
+  watched.baseline = std::move(size);
+}
+
+int32_t RollupQuarantine::held(const std::string& cluster) const {
+  const auto known = state_.find(cluster);
+  return known == state_.end() ? 0 : known->second.held;
+}
+
+// Why the roll-up may be a mistake; empty if it looks normal.
+std::string RollupQuarantine::Suspicion(const Watched& watched, const Baseline& size) const {
+  if (!config_.empty_rollup_guard || !watched.baseline || MUTANT("shard.no_quarantine")) return "";
+  const Baseline& accepted = *watched.baseline;
+  if (accepted.rows >= kGuardedRows && size.rows * kSuspicious < accepted.rows) {
+    return fmt::format("held: {} rows after {}; the third such roll-up in a row is accepted", size.rows, accepted.rows);
+  }
+  for (const auto& [name, total] : accepted.totals) {
+    const auto now = size.totals.find(name);
+    const int64_t amount = now == size.totals.end() ? 0 : now->second;
+    if (amount >= total / kSuspicious + (total % kSuspicious != 0 ? 1 : 0)) continue;
+    return fmt::format("held: {} of {} after {}; the third such roll-up in a row is accepted",
+                       model::FormatQuantityFor(name, amount), name, model::FormatQuantityFor(name, total));
+  }
+  return "";
+}
+
+// --- all of them
+
+Rails::Rails(const Config& config, Clusters& clusters, ActionLog& log, State state)
+    : config_(config),
+      clusters_(clusters),
+      log_(log),
+      modes_(std::move(state.modes)),
+      reclaims_(config, std::move(state.reclaims)),
+      quarantine_(config, std::move(state.quarantine)),
+      suppressed_(std::move(state.suppressed)) {}
+
+Rails::State Rails::state() const {
+  return {.modes = modes_.state(),
+          .reclaims = reclaims_.state(),
+          .quarantine = quarantine_.state(),
+          .suppressed = suppressed_};
+}
+
+void Rails::RegisterRows(contract::RowReader& reader) {
+  reader.On(kModeRows, [this](const std::string& cluster, ActuationMode mode) {
+    if (!cluster.empty()) clusters_.Add(cluster);
+    modes_.Restore(cluster, mode);
+  });
+  reader.On(kReclaimRows, [this](const std::string& cluster, uint64_t spent) {
+    clusters_.Add(cluster);
+    reclaims_.Restore(cluster, spent);
+  });
+  reader.On(kBaselineRows, [this](const std::string& cluster, Baseline baseline) {
+    clusters_.Add(cluster);
+    quarantine_.Restore(cluster, std::move(baseline));
+  });
+}
+
+void Rails::Start(StepContext& ctx) {
+  reclaims_.Start(ctx.now.mono);
+  if (config_.mode != ActuationMode::kUnspecified) SetMode("", config_.mode, ctx);
+}
+
+void Rails::SetMode(const std::string& cluster, ActuationMode mode, StepContext& ctx) {
+  if (!cluster.empty()) clusters_.Add(cluster);
+  modes_.Set(cluster, mode, ctx);
+}
+
+engine::ClusterState Rails::ClusterInput(const std::string& cluster, bool session, bool gate_open, int64_t configured,
+                                         StepContext& ctx) {
+  return {.session = session || MUTANT("shard.session_not_needed"),
+          .gate_open = gate_open || MUTANT("shard.gate_always_open"),
+          .reclaims_allowed = reclaims_.Allowed(cluster, configured, ctx)};
+}
+
+bool Rails::HeldOpensGate(bool accepted) { return accepted || MUTANT("shard.held_rollup_opens_gate"); }
+
+void Rails::BeginCycle() {
+  suppressed_before_ = std::exchange(suppressed_, {});
+  started_ = 0;
+}
+
+bool Rails::Admit(const engine::Action& action, bool can_start, size_t operations, StepContext& ctx) {
+  if (IsSuppressed(action, ctx)) return false;
+  if (!can_start) {
+    ++ctx.counters.deduped;
+    return false;
+  }
+  const bool limited = action.kind != engine::ActionKind::kPreempt || MUTANT("shard.preempt_limited");
+  if (limited && config_.max_actions_per_cycle > 0 && started_ >= config_.max_actions_per_cycle) {
+    PROBE("shard.action_deferred");
+    ++ctx.counters.deferred;
+    ctx.cycle.Request();
+    return false;
+  }
+  if (operations >= static_cast<size_t>(config_.execute_queue)) {
+    PROBE("shard.queue_full");
+    ++ctx.counters.dropped;
+    ctx.cycle.RequestWhenQueueIsEmpty();
+    return false;
+  }
+  started_ += limited ? 1 : 0;
+  if (action.kind == engine::ActionKind::kReclaim) reclaims_.Spend(action.cluster, ctx);
+  return true;
+}
+
+bool Rails::IsSuppressed(const engine::Action& action, StepContext& ctx) {
+  const ActuationMode mode = modes_.For(action.cluster, action.need);
+  if (mode == ActuationMode::kActive) return false;
+  const bool paused = mode == ActuationMode::kPaused;
+  const std::pair which(action.machine, action.kind);
+  ++(paused ? ctx.counters.suppressed : ctx.counters.dry_run)[std::string(engine::ActionKindName(action.kind))];
+  if (!suppressed_before_.contains(which)) {
+    PROBE("shard.suppressed");
+    log_.Add(ViewOf(action, ctx.cycle.number(), ctx.now.wall, paused ? Outcome::kSuppressed : Outcome::kDryRun), ctx);
+  }
+  suppressed_.insert(which);
+  return !MUTANT("shard.pause_ignored");
+}
+
+std::optional<Outcome> Rails::Obstacle(const Operation& operation, bool session) const {
+  const ActuationMode mode = modes_.For(operation.cluster, operation.need);
+  const bool by_hand = operation.reason == model::Reason::kRepairByHand;
+  if (mode != ActuationMode::kActive && !by_hand && !MUTANT("shard.pause_ignored")) {
+    return mode == ActuationMode::kPaused ? Outcome::kSuppressed : Outcome::kDryRun;
+  }
+  const bool needs_session = operation.kind == OperationKind::kBootstrap || IsWithdrawal(operation.kind);
+  if (needs_session && !session && !MUTANT("shard.session_not_needed")) return Outcome::kNoSession;
+  return std::nullopt;
 }
 
 }  // namespace muster::shard

@@ -227,13 +227,13 @@ TEST(ShardQuarantine, ManyRowsThatBecomeFewAreHeldUntilTheThirdTime) {
   for (int i = 0; i < 2; ++i) {
     lab.Rollup("a", 40, 10, 1);
     lab.Run(1s);
-    EXPECT_EQ(lab.core().clusters().at("a").rows.size(), 20u);
+    EXPECT_EQ(lab.core().demand().clusters().at("a").rows.size(), 20u);
     EXPECT_EQ(lab.core().View()->quarantined.at("a"), i + 1);
   }
-  EXPECT_EQ(lab.core().clusters().at("a").last_refusal,
+  EXPECT_EQ(lab.core().demand().clusters().at("a").last_refusal,
             "held: 1 rows after 20; the third such roll-up in a row is accepted");
   lab.Rollup("a", 40, 10, 1);
-  EXPECT_EQ(lab.core().clusters().at("a").rows.size(), 1u);
+  EXPECT_EQ(lab.core().demand().clusters().at("a").rows.size(), 1u);
   EXPECT_TRUE(lab.core().View()->quarantined.empty());
   EXPECT_EQ(lab.SentTo<contract::Acknowledgement>("a").size(), 5u) << "hello and four roll-ups";
 }
@@ -246,10 +246,10 @@ TEST(ShardQuarantine, AGoodRollupBetweenBeginsTheCountAgain) {
   for (int i = 0; i < 4; ++i) {
     lab.Rollup("a", 1);
     lab.Rollup("a", 1);
-    EXPECT_EQ(lab.core().clusters().at("a").held, 2);
+    EXPECT_EQ(lab.core().rails().quarantine().held("a"), 2);
     lab.Rollup("a", 40);
   }
-  EXPECT_EQ(lab.core().clusters().at("a").rows.front().aggregate, (model::Resources{{"cpu", 40'000}}));
+  EXPECT_EQ(lab.core().demand().clusters().at("a").rows.front().aggregate, (model::Resources{{"cpu", 40'000}}));
 }
 
 TEST(ShardQuarantine, TheSameRowsWithATwentiethOfTheTotalsAreHeld) {
@@ -258,11 +258,11 @@ TEST(ShardQuarantine, TheSameRowsWithATwentiethOfTheTotalsAreHeld) {
   lab.Connect("a");
   lab.Rollup("a", 40, 10, 4);
   lab.Rollup("a", 4, 10, 4);
-  EXPECT_EQ(lab.core().clusters().at("a").held, 0) << "a tenth is not less than a tenth";
+  EXPECT_EQ(lab.core().rails().quarantine().held("a"), 0) << "a tenth is not less than a tenth";
   lab.Rollup("a", 40, 10, 4);
   lab.Rollup("a", 2, 10, 4);
-  EXPECT_EQ(lab.core().clusters().at("a").held, 1);
-  EXPECT_EQ(lab.core().clusters().at("a").last_refusal,
+  EXPECT_EQ(lab.core().rails().quarantine().held("a"), 1);
+  EXPECT_EQ(lab.core().demand().clusters().at("a").last_refusal,
             "held: 2 of cpu after 40; the third such roll-up in a row is accepted");
 }
 
@@ -275,8 +275,8 @@ TEST(ShardQuarantine, TheBaselineSurvivesARestartAndTheGateStaysShut) {
   lab.Restart();
   lab.ConnectWith("a", 0);
   lab.Run(5min);
-  EXPECT_EQ(lab.core().clusters().at("a").held, 1);
-  EXPECT_FALSE(lab.core().clusters().at("a").gate_open) << "nothing that was accepted is in force";
+  EXPECT_EQ(lab.core().rails().quarantine().held("a"), 1);
+  EXPECT_FALSE(lab.core().demand().clusters().at("a").gate_open) << "nothing that was accepted is in force";
   EXPECT_EQ(lab.Count<contract::DrainRequest>(), 0);
 }
 
@@ -286,8 +286,8 @@ TEST(ShardQuarantine, AHeldRollupOpensTheGateWhileAnAcceptedDemandIsInForce) {
   lab.Start();
   lab.ConnectWith("a", 20);
   lab.Rollup("a", 0);
-  EXPECT_TRUE(lab.core().clusters().at("a").gate_open);
-  EXPECT_EQ(lab.core().clusters().at("a").rows.size(), 1u);
+  EXPECT_TRUE(lab.core().demand().clusters().at("a").gate_open);
+  EXPECT_EQ(lab.core().demand().clusters().at("a").rows.size(), 1u);
 }
 
 TEST(ShardGate, StaysShutUntilADemandIsAccepted) {
@@ -307,9 +307,9 @@ TEST(ShardRollup, OfAnotherClusterIsRefused) {
   lab.Start();
   lab.ConnectWith("a", 3);
   lab.Rollup("a", 9, 10, 1, "b");
-  EXPECT_EQ(lab.core().clusters().at("a").rows.front().aggregate, (model::Resources{{"cpu", 3000}}));
-  EXPECT_FALSE(lab.core().clusters().contains("b"));
-  EXPECT_EQ(lab.core().clusters().at("a").last_refusal, "cluster_id: b is not the cluster of this session, a");
+  EXPECT_EQ(lab.core().demand().clusters().at("a").rows.front().aggregate, (model::Resources{{"cpu", 3000}}));
+  EXPECT_FALSE(lab.core().demand().clusters().contains("b"));
+  EXPECT_EQ(lab.core().demand().clusters().at("a").last_refusal, "cluster_id: b is not the cluster of this session, a");
   EXPECT_EQ(lab.core().View()->counters.rollups_rejected.at("a"), 1u);
   EXPECT_EQ(lab.SentTo<contract::Acknowledgement>("a").size(), 2u) << "no acknowledgement for it";
 }
@@ -319,11 +319,11 @@ TEST(ShardRollup, ThatCannotBeReadLeavesTheLastGoodOne) {
   lab.Start();
   lab.ConnectWith("a", 3);
   lab.Step(RollupUnreadable{1, Status(Code::kInvalidArgument, "needs[3].cpu: 1x is not a quantity")});
-  EXPECT_EQ(lab.core().clusters().at("a").rows.size(), 1u);
+  EXPECT_EQ(lab.core().demand().clusters().at("a").rows.size(), 1u);
   const auto clusters = lab.AskFor<contract::ClustersListed>(contract::ListClusters{}).clusters;
   EXPECT_EQ(clusters.at(0).last_refusal, "needs[3].cpu: 1x is not a quantity");
   lab.Rollup("a", 4);
-  EXPECT_EQ(lab.core().clusters().at("a").last_refusal, "");
+  EXPECT_EQ(lab.core().demand().clusters().at("a").last_refusal, "");
 }
 
 TEST(ShardRollup, WithMoreDimensionsThanFitIsRefused) {
@@ -333,8 +333,8 @@ TEST(ShardRollup, WithMoreDimensionsThanFitIsRefused) {
   model::Need need;
   for (int i = 0; i < 40; ++i) need.aggregate.Set(fmt::format("thing-{}", i), 1);
   lab.Say("a", contract::Rollup{.cluster_id = "a", .rows = contract::NeedRows({need})});
-  EXPECT_FALSE(lab.core().clusters().at("a").accepted);
-  EXPECT_NE(lab.core().clusters().at("a").last_refusal, "");
+  EXPECT_FALSE(lab.core().demand().clusters().at("a").accepted);
+  EXPECT_NE(lab.core().demand().clusters().at("a").last_refusal, "");
 }
 
 }  // namespace

@@ -1,18 +1,12 @@
-// Reconcile: the shard's picture of the provider's machines.
-//
-// One list at a time: what changed since the last one, and every now and then all of it, page by page, to see what is
-// gone. What a list says of a machine is taken unless a transition of that machine began or ended since the list was
-// asked for. Where it is not known how a transition ended, or a machine was missing from a sweep, it is asked for by
-// name.
+#include "core/shard/reconcile.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "base/check.h"
 #include "base/probe.h"
-#include "core/shard/shard.h"
-#include "engine/bind_stamp.h"
-#include "engine/fast/inventory.h"
 #include "model/names.h"
 
 namespace muster::shard {
@@ -21,7 +15,6 @@ namespace {
 using model::MachineState;
 using model::Reason;
 
-constexpr size_t kLooksAtOnce = 16;
 constexpr Duration kLongestListPause = 30s;
 
 // Its first and its last machine.
@@ -40,199 +33,185 @@ std::string FieldOf(const std::string& problem) {
 
 }  // namespace
 
-contract::CallId Core::OpenACall(OpenCall call) {
-  open_calls_.emplace(++last_call_, std::move(call));
-  return last_call_;
+void Reconcile::RegisterRows(contract::RowReader& reader) {
+  reader.On(kForgottenRows, [this](std::string id) { state_.forgotten.insert(std::move(id)); });
 }
 
-void Core::AskList(Turn& turn) {
-  if (list_open_ || turn.now.mono < next_list_) return;
-  if (!sweeping_ && (turn.now.mono >= next_sweep_ || !config_.incremental_reconcile || !ready_)) {
-    sweeping_ = true;
-    ++sweep_;
-    swept_ = 0;
-    last_page_ = {};
-    stale_page_ = false;
-    sweep_cursor_.clear();
-  }
-  list_open_ = true;
-  const contract::CallId id = OpenACall({.kind = OpenCall::Kind::kList, .begun = ++moment_});
-  turn.out.push_back(Call{.id = id,
-                          .to = std::string(kProvider),
-                          .request = contract::ListRequest{.states = {},
-                                                           .max_results = config_.list_page,
-                                                           .since_revision = sweeping_ ? sweep_cursor_ : cursor_},
-                          .timeout = sweeping_ ? config_.list_timeout : config_.call_timeout});
+// --- lists and sweeps
+
+void Reconcile::BeginSweep() {
+  state_.sweeping = true;
+  ++state_.sweep;
+  state_.swept = 0;
+  state_.last_page = {};
+  state_.stale_page = false;
+  state_.sweep_cursor.clear();
 }
 
-void Core::OnListDone(const CallDone& done, const OpenCall& call, Turn& turn) {
-  list_open_ = false;
+void Reconcile::AskList(StepContext& ctx) {
+  if (state_.list_open || ctx.now.mono < state_.next_list) return;
+  const bool sweep_due = ctx.now.mono >= state_.next_sweep || !p_.config.incremental_reconcile || !p_.lifecycle.ready();
+  if (!state_.sweeping && sweep_due) BeginSweep();
+  state_.list_open = true;
+  const contract::CallId id = p_.calls.Open({.kind = OpenCall::Kind::kList, .begun = p_.machines.NextMoment()});
+  ctx.Emit(
+      Call{.id = id,
+           .to = std::string(kProvider),
+           .request = contract::ListRequest{.states = {},
+                                            .max_results = p_.config.list_page,
+                                            .since_revision = state_.sweeping ? state_.sweep_cursor : state_.cursor},
+           .timeout = state_.sweeping ? p_.config.list_timeout : p_.config.call_timeout});
+}
+
+void Reconcile::OnListDone(const CallDone& done, const OpenCall& call, StepContext& ctx) {
+  state_.list_open = false;
   if (!done.status.ok()) {
     PROBE("shard.list_failed");
-    ++counters_.list_failures;
-    list_failures_ = std::min(list_failures_ + 1, 10);
-    next_list_ = turn.now.mono + std::min(config_.cycle_interval * (1 << list_failures_), kLongestListPause);
-    if (list_failures_ == 1) Note(Reason::kProviderSilent, "provider", done.status.ToString(), turn);
+    ++ctx.counters.list_failures;
+    state_.list_failures = std::min(state_.list_failures + 1, 10);
+    const Duration pause = p_.config.cycle_interval * (1 << state_.list_failures);
+    state_.next_list = ctx.now.mono + std::min(pause, kLongestListPause);
+    if (state_.list_failures == 1) ctx.Note(Reason::kProviderSilent, "provider", done.status.ToString());
     return;
   }
-  list_failures_ = 0;
-  std::erase_if(gone_, [&](const auto& gone) { return gone.second < call.begun; });  // lists come one after the other
+  state_.list_failures = 0;
+  std::erase_if(state_.gone, [&](const auto& gone) { return gone.second < call.begun; });  // lists do not overlap
   const auto& list = std::get<contract::ListReply>(*done.reply);
-  const bool full =
-      config_.list_page > 0 && list.machines.size() + list.rejected.size() >= static_cast<size_t>(config_.list_page);
+  const auto most = static_cast<size_t>(p_.config.list_page);
+  const bool full = most > 0 && list.machines.size() + list.rejected.size() >= most;
   bool seen_before = false;
-  if (sweeping_ && full) {
+  if (state_.sweeping && full) {
     auto ends = EndsOf(list);
-    seen_before = stale_page_ || ends == last_page_;
-    last_page_ = std::move(ends);
+    seen_before = state_.stale_page || ends == state_.last_page;
+    state_.last_page = std::move(ends);
   }
-  next_list_ = full ? turn.now.mono : turn.now.mono + config_.cycle_interval;
-  if (sweeping_ && full && !seen_before) {
-    sweep_cursor_ = list.revision;
-    page_ = Page{.list = list, .begun = call.begun};
+  state_.next_list = full ? ctx.now.mono : ctx.now.mono + p_.config.cycle_interval;
+  if (state_.sweeping && full && !seen_before) {
+    state_.sweep_cursor = list.revision;
+    state_.page = Page{.list = list, .begun = call.begun};
     return;
   }
-  OnListed(list, call.begun, turn);
-  if (!sweeping_) {
-    cursor_ = list.revision;
-    return;
-  }
-  sweeping_ = false;
-  cursor_ = list.revision;
-  next_sweep_ = turn.now.mono + config_.sweep_interval;
-  if (full) {
-    // Nothing new, or the same page again: this provider does not go on where a page ended. What was not shown may well
-    // be there.
-    PROBE("shard.sweep_without_end");
-    next_list_ = turn.now.mono + config_.cycle_interval;
-    return Note(Reason::kProviderSilent, "provider",
-                "its pages do not go on where the last one ended; list without pages", turn);
-  }
-  SweepDone(turn);
+  ApplyList(list, call.begun, ctx);
+  state_.cursor = list.revision;
+  if (!state_.sweeping) return;
+  state_.sweeping = false;
+  state_.next_sweep = ctx.now.mono + p_.config.sweep_interval;
+  if (!full) return EndSweep(ctx);
+  // Nothing new, or the same page again: this provider does not go on where a page ended. Machines that were not shown
+  // may well be there.
+  PROBE("shard.sweep_without_end");
+  state_.next_list = ctx.now.mono + p_.config.cycle_interval;
+  ctx.Note(Reason::kProviderSilent, "provider", "its pages do not go on where the last one ended; list without pages");
 }
 
-// The page that waits, if one does.
-void Core::TakePage(Turn& turn) {
-  if (!page_) return;
-  const Page page = *std::exchange(page_, std::nullopt);
-  stale_page_ = std::ranges::all_of(page.list.machines, [&](const contract::MachineRecord& record) {
-    const auto tracked = machines_.find(record->id);
-    return tracked != machines_.end() && tracked->second.sweep == sweep_;
+void Reconcile::EndSweep(StepContext& ctx) {
+  for (const auto& [id, tracked] : p_.machines.tracked()) {
+    if (state_.swept == p_.machines.tracked().size()) break;
+    if (tracked.sweep == state_.sweep) continue;
+    PROBE("shard.missing_from_sweep");
+    if (!MUTANT("shard.removals_unseen")) p_.gets.ScheduleGet(id);
+  }
+  if (!p_.lifecycle.ready()) p_.lifecycle.OnFirstSweep(p_.machines, ctx);
+}
+
+void Reconcile::ApplyPage(StepContext& ctx) {
+  const Page page = *std::exchange(state_.page, std::nullopt);
+  state_.stale_page = std::ranges::all_of(page.list.machines, [&](const contract::MachineRecord& record) {
+    const Tracked* tracked = p_.machines.Find(record->id);
+    return tracked != nullptr && tracked->sweep == state_.sweep;
   });
-  OnListed(page.list, page.begun, turn);
+  ApplyList(page.list, page.begun, ctx);
 }
 
-void Core::OnListed(const contract::ListReply& list, Moment begun, Turn& turn) {
-  Laps laps(parallel_);
+void Reconcile::ApplyList(const contract::ListReply& list, Moment begun, StepContext& ctx) {
+  Laps laps(p_.parallel);
   for (const contract::MachineRecord& record : list.machines) {
-    const auto found = machines_.find(record->id);
-    Tracked* tracked = found == machines_.end() ? nullptr : &found->second;
-    if (tracked != nullptr && std::exchange(tracked->shown, begun) == begun) {
-      Reject(record->id, "id: listed twice", turn);
+    Tracked* tracked = p_.machines.Find(record->id);
+    if (tracked != nullptr && std::exchange(tracked->listed, begun) == begun) {
+      Reject(record->id, "id: listed twice", ctx);
       continue;
     }
-    if (tracked != nullptr && sweeping_) MarkSeen(*tracked);
-    if (Screen(*record, turn)) Hear(record, tracked, begun, turn);
+    if (tracked != nullptr && state_.sweeping) MarkSwept(*tracked);
+    if (Validate(*record, ctx)) ApplyRecord(record, tracked, begun, ctx);
   }
   for (const contract::RejectedMachine& rejected : list.rejected) {
-    if (const auto tracked = machines_.find(rejected.id); tracked != machines_.end()) MarkSeen(tracked->second);
-    Reject(rejected.id, rejected.reason, turn);
+    if (Tracked* tracked = p_.machines.Find(rejected.id)) MarkSwept(*tracked);
+    Reject(rejected.id, rejected.reason, ctx);
   }
   laps.Ended("reconcile");
 }
 
-void Core::MarkSeen(Tracked& tracked) {
-  swept_ += tracked.sweep == sweep_ ? 0 : 1;
-  tracked.sweep = sweep_;
+void Reconcile::MarkSwept(Tracked& tracked) {
+  state_.swept += tracked.sweep == state_.sweep ? 0 : 1;
+  tracked.sweep = state_.sweep;
 }
 
-// What the sweep did not show is asked for by name before it is believed to be gone.
-void Core::SweepDone(Turn& turn) {
-  for (const auto& [id, tracked] : machines_) {
-    if (swept_ == machines_.size()) break;
-    if (tracked.sweep == sweep_) continue;
-    PROBE("shard.missing_from_sweep");
-    if (!MUTANT("shard.removals_unseen")) Look(id);
-  }
-  if (!ready_) FirstSweepDone(turn);
-}
+// --- gets and acknowledgements
 
-void Core::Look(const std::string& id) { to_look_.insert(id); }
-
-void Core::AskGets(Turn& turn) {
-  if (turn.now.mono < next_look_) return;
-  for (auto it = to_look_.begin(); it != to_look_.end() && looking_.size() < kLooksAtOnce;) {
-    const std::string id = *it;
-    it = to_look_.erase(it);
-    const auto operation = operations_.find(id);
-    if (operation != operations_.end() && operation->second.stage == Stage::kCalling) {
-      machines_.find(id)->second.missed = true;  // the end of the call looks again
-      continue;
-    }
-    if (!looking_.insert(id).second) continue;
-    const contract::CallId call = OpenACall({.kind = OpenCall::Kind::kGet, .machine = id, .begun = ++moment_});
-    turn.out.push_back(Call{.id = call,
-                            .to = std::string(kProvider),
-                            .request = contract::GetRequest{.machine_id = id},
-                            .timeout = config_.call_timeout});
-  }
-}
-
-void Core::OnGetDone(const CallDone& done, const OpenCall& call, Turn& turn) {
-  looking_.erase(call.machine);
-  const auto tracked = machines_.find(call.machine);
-  if (tracked == machines_.end()) return;
-  const bool stale = call.begun < tracked->second.not_before;
+void Reconcile::OnGetDone(const CallDone& done, const OpenCall& call, StepContext& ctx) {
+  p_.gets.OnDone(call.machine);
+  Tracked* tracked = p_.machines.Find(call.machine);
+  if (tracked == nullptr) return;
+  const bool stale = call.begun < tracked->not_before;
   if (done.status.code() == Code::kNotFound && !stale) {
-    return Drop(call.machine, Reason::kVanished, "the provider no longer has it", turn);
+    return Drop(call.machine, Reason::kVanished, "the provider no longer has it", ctx);
   }
   if (!done.status.ok() || stale) {
     PROBE("shard.look_again");
-    if (!stale) next_look_ = turn.now.mono + config_.retry_first;
-    return Look(call.machine);
+    if (!stale) p_.gets.BackOff(ctx.now.mono);
+    return p_.gets.ScheduleGet(call.machine);
   }
   const contract::MachineRecord& record = std::get<contract::GetReply>(*done.reply).machine;
-  if (record->id == call.machine && Screen(*record, turn)) Hear(record, &tracked->second, call.begun, turn);
+  if (record->id == call.machine && Validate(*record, ctx)) ApplyRecord(record, tracked, call.begun, ctx);
 }
 
-bool Core::Screen(const model::Machine& machine, Turn& turn) {
+void Reconcile::OnAcknowledged(const std::string& id, const contract::MachineRecord& record, StepContext& ctx) {
+  Tracked& tracked = *p_.machines.Find(id);
+  if (record->id != id || !Validate(*record, ctx)) {
+    p_.gets.ScheduleGet(id);
+  } else if (!(tracked.record == record)) {
+    Update(id, tracked, record, ctx);
+  }
+}
+
+// --- records
+
+bool Reconcile::Validate(const model::Machine& machine, StepContext& ctx) const {
   std::string problem = model::StructureProblem(machine);
-  const auto& catalogue = engine_->inventory().catalogue();
-  if (problem.empty() && !catalogue.HasRoomFor(machine.EffectiveAllocatable())) {
+  if (problem.empty() && !p_.engine.HasRoomFor(machine.EffectiveAllocatable())) {
     problem = "resources: more kinds of resources than a shard can tell apart";
   }
   if (problem.empty() || (MUTANT("shard.garbage_adopted") && FieldOf(problem) == "price_per_hour")) return true;
-  Reject(machine.id, problem, turn);
+  Reject(machine.id, problem, ctx);
   return false;
 }
 
-void Core::Reject(const std::string& id, const std::string& problem, Turn& turn) {
+void Reconcile::Reject(const std::string& id, const std::string& problem, StepContext& ctx) {
   PROBE("shard.record_rejected");
-  ++counters_.machines_rejected[FieldOf(problem)];
-  Note(Reason::kRecordRefused, id, problem, turn);
+  ++ctx.counters.machines_rejected[FieldOf(problem)];
+  ctx.Note(Reason::kRecordRefused, id, problem);
 }
 
-void Core::Hear(const contract::MachineRecord& record, Tracked* tracked, Moment begun, Turn& turn) {
+void Reconcile::ApplyRecord(const contract::MachineRecord& record, Tracked* tracked, Moment begun, StepContext& ctx) {
   const std::string& id = record->id;
-  if (!Owns(*record)) {
-    if (tracked != nullptr) Drop(id, Reason::kNotOwned, "it left the domains of this shard", turn);
+  if (!p_.owned.Owns(*record)) {
+    if (tracked != nullptr) Drop(id, Reason::kNotOwned, "it left the domains of this shard", ctx);
     return;
   }
-  if (forgotten_.contains(id)) {
+  if (state_.forgotten.contains(id)) {
     if (record->state == MachineState::kFailed) return;
-    forgotten_.erase(id);
-    Write(turn, std::string(kForgottenKey) + id, std::nullopt);
+    state_.forgotten.erase(id);
+    ctx.Write(kForgottenRows.Erase(id));
   }
   if (tracked == nullptr) {
-    const auto gone = gone_.find(id);
-    if (gone == gone_.end() || begun > gone->second || MUTANT("shard.stale_reads_believed")) {
-      return Adopt(record, begun, turn);
+    const auto gone = state_.gone.find(id);
+    if (gone == state_.gone.end() || begun > gone->second || MUTANT("shard.stale_reads_believed")) {
+      return Adopt(record, begun, ctx);
     }
     PROBE("shard.stale_read");
     return;
   }
-  const auto operation = operations_.find(id);
-  if (operation != operations_.end() && operation->second.stage == Stage::kCalling) {
+  if (p_.machines.IsCalling(id)) {
     PROBE("shard.shown_while_calling");
     tracked->missed = true;
     return;
@@ -241,129 +220,79 @@ void Core::Hear(const contract::MachineRecord& record, Tracked* tracked, Moment 
     PROBE("shard.stale_read");
     return;
   }
-  to_look_.erase(id);
+  p_.gets.Cancel(id);
   if (tracked->record == record) return;
-  Change(id, *tracked, record, turn);
+  Update(id, *tracked, record, ctx);
 }
 
-void Core::Adopt(const contract::MachineRecord& record, Moment begun, Turn& turn) {
-  const auto [it, is_new] = machines_.emplace(record->id, Tracked{.record = record, .shown = begun, .sweep = sweep_});
-  ++swept_;
-  Count(it->first, it->second, 1);
-  Show(it->first, it->second);
-  MakeDue();
-  if (ready_) Note(Reason::kAdopted, record->id, std::string(model::StateName(record->state)), turn);
-  OnState(record->id, model::Machine{}, *record, turn);
+void Reconcile::Adopt(const contract::MachineRecord& record, Moment begun, StepContext& ctx) {
+  p_.machines.Add({.record = record, .listed = begun, .sweep = state_.sweep});
+  ++state_.swept;
+  ctx.cycle.Request();
+  if (p_.lifecycle.ready()) ctx.Note(Reason::kAdopted, record->id, std::string(model::StateName(record->state)));
+  p_.changes.OnAdopted(*record, ctx);
 }
 
-void Core::Change(const std::string& id, Tracked& tracked, const contract::MachineRecord& record, Turn& turn) {
+void Reconcile::Update(const std::string& id, Tracked& tracked, const contract::MachineRecord& record,
+                       StepContext& ctx) {
   const contract::MachineRecord before = tracked.record;
   if (MUTANT("shard.fields_unrefreshed") && before->state == record->state) return;
   if (before->state != record->state && !model::IsLegalEdge(before->state, record->state)) {
     PROBE("shard.odd_edge");
-    Note(Reason::kOddEdge, id,
-         fmt::format("{} to {}", model::StateName(before->state), model::StateName(record->state)), turn);
+    ctx.Note(Reason::kOddEdge, id,
+             fmt::format("{} to {}", model::StateName(before->state), model::StateName(record->state)));
   }
-  Count(id, tracked, -1);
-  tracked.record = record;
-  Count(id, tracked, 1);
-  // The engine was shown the transition when it began; its end, and anything else, is news.
+  p_.machines.SetRecord(id, tracked, record);
+  // The engine was shown the transition when it began; its end, and anything else, is new to it.
   const bool moving = !model::IsStable(record->state) && record->state != MachineState::kFailed;
-  if (!moving || before->state == record->state) MakeDue();
-  if (before->state != record->state) Clock(tracked, before->state, turn);
-  if (before->state != record->state || before->cluster != record->cluster) {
-    retries_.erase(id);
-    const auto operation = operations_.find(id);
-    if (operation != operations_.end() && operation->second.stage != Stage::kCalling) {
-      PROBE("shard.overtaken");
-      EndOperation(id, "stale_state", fmt::format("it is {}", model::StateName(record->state)), turn);
-    }
-    OnState(id, *before, *record, turn);
-  }
-  Show(id, tracked);
+  if (!moving || before->state == record->state) ctx.cycle.Request();
+  if (before->state != record->state) MeasureLeg(tracked, before->state, ctx);
+  if (before->state != record->state || before->cluster != record->cluster) p_.changes.OnMoved(*before, *record, ctx);
+  p_.machines.PublishToEngine(id, tracked);
 }
 
-void Core::Clock(Tracked& tracked, MachineState before, Turn& turn) {
+void Reconcile::MeasureLeg(Tracked& tracked, MachineState before, StepContext& ctx) {
   const MachineState now = tracked.record->state;
-  const MonoTime since = std::exchange(tracked.moving_since, model::IsStable(now) ? MonoTime{} : turn.now.mono);
+  const MonoTime since = std::exchange(tracked.moving_since, model::IsStable(now) ? MonoTime{} : ctx.now.mono);
   if (since == MonoTime{}) return;
-  const auto ended = [&](Leg leg) { turn.out.push_back(Lasted{.leg = leg, .took = turn.now.mono - since}); };
+  const auto ended = [&](Leg leg) { ctx.Emit(Lasted{.leg = leg, .took = ctx.now.mono - since}); };
   if (before == MachineState::kCreating && now == MachineState::kIdle) ended(Leg::kCreate);
   if (before == MachineState::kConfiguring && now == MachineState::kConfigured) ended(Leg::kConfigure);
   if (before == MachineState::kDraining && now == MachineState::kIdle) ended(Leg::kDrain);
 }
 
-void Core::Drop(const std::string& id, Reason reason, std::string detail, Turn& turn) {
-  const auto it = machines_.find(id);
-  PROBE("shard.machine_dropped");
-  if (operations_.contains(id)) EndOperation(id, "inventory_miss", detail, turn);
-  const contract::MachineRecord record = it->second.record;
-  Count(id, it->second, -1);
-  swept_ -= it->second.sweep == sweep_ ? 1 : 0;
-  machines_.erase(it);
-  gone_.insert_or_assign(id, ++moment_);
-  engine_->Remove(id);
-  retries_.erase(id);
-  to_look_.erase(id);
-  ForgetRepair(id, turn);
-  std::erase_if(unanswered_, [&](const auto& row) { return row.second.instruction.nodes.front() == id; });
-  if (on_disk_.erase(id) > 0 || machine_rows_.erase(id) > 0) Write(turn, std::string(kMachineKey) + id, std::nullopt);
-  MakeDue();
-  Note(reason, id, std::move(detail), turn);
+void Reconcile::Drop(const std::string& id, Reason reason, std::string detail, StepContext& ctx) {
+  const bool swept = p_.machines.Find(id)->sweep == state_.sweep;
+  p_.changes.Drop(id, detail, ctx);
+  state_.swept -= swept ? 1 : 0;
+  state_.gone.insert_or_assign(id, p_.machines.NextMoment());
+  p_.gets.Cancel(id);
+  ctx.Note(reason, id, std::move(detail));
 }
 
-bool Core::Owns(const model::Machine& machine) const {
-  if (config_.own.empty() && !managed_) return true;
-  if (MUTANT("shard.owns_everything")) return true;
-  const auto has = [&](const contract::Domain& domain) { return machine.Attribute(domain.key) == domain.value; };
-  return managed_ ? std::ranges::any_of(domains_, has) : std::ranges::any_of(config_.own, has);
+void Reconcile::Forget(const std::string& id, StepContext& ctx) {
+  state_.forgotten.insert(id);
+  ctx.Write(kForgottenRows.Put(id));
+  Drop(id, Reason::kForgotten, "by an operator, until the provider reports another state", ctx);
 }
 
-void Core::OwnedSetChanged(Turn& turn) {
+void Reconcile::OnOwnedSetChanged(StepContext& ctx) {
   std::vector<std::string> others;
-  for (const auto& [id, tracked] : machines_) {
-    if (!Owns(*tracked.record)) others.push_back(id);
+  for (const auto& [id, tracked] : p_.machines.tracked()) {
+    if (!p_.owned.Owns(*tracked.record)) others.push_back(id);
   }
-  for (const std::string& id : others) Drop(id, Reason::kNotOwned, "its domain was given to another shard", turn);
-  next_sweep_ = turn.now.mono;  // what came with the new domains was passed over so far
+  for (const std::string& id : others) Drop(id, Reason::kNotOwned, "its domain was given to another shard", ctx);
+  state_.next_sweep = ctx.now.mono;  // machines of the new domains were passed over so far
 }
 
-MachineState Core::ShownState(const std::string& id, const Tracked& tracked) const {
-  const auto operation = operations_.find(id);
-  if (operation == operations_.end() || tracked.record->state != StartOf(operation->second.kind)) {
-    return tracked.record->state;
+void Reconcile::CheckInvariants() const {
+  uint64_t swept = 0;
+  for (const auto& [id, tracked] : p_.machines.tracked()) {
+    swept += tracked.sweep == state_.sweep ? 1 : 0;
+    MUSTER_CHECK(p_.owned.Owns(*tracked.record) || MUTANT("shard.owns_everything"), "machine {} is not this shard's",
+                 id);
   }
-  return DuringOf(operation->second.kind);
-}
-
-void Core::Show(const std::string& id, const Tracked& tracked) {
-  const MachineState state = ShownState(id, tracked);
-  if (state == tracked.record->state) return engine_->Upsert(*tracked.record, tracked.record.digest());
-  model::Machine machine = *tracked.record;
-  machine.state = state;
-  if (state == MachineState::kConfiguring) {
-    const Operation& operation = operations_.find(id)->second;
-    machine.cluster = operation.cluster;
-    machine.shard_metadata = StampOf(operation, config_.id, epoch_);
-  }
-  engine_->Upsert(machine);
-}
-
-void Core::Count(const std::string& id, const Tracked& tracked, int64_t by) {
-  const model::Machine& machine = *tracked.record;
-  const auto interruption =
-      machine.shard_metadata.empty() ? model::PenaltyBucket::kZero : engine::BoundInterruption(machine.shard_metadata);
-  counts_[{machine.state, machine.capacity_type, interruption}] += static_cast<uint64_t>(by);
-  types_[machine.instance_type] += by;
-  zones_[machine.zone] += by;
-  if (machine.cluster.empty()) return;
-  Cluster& cluster = clusters_[machine.cluster];
-  if (by > 0) {
-    cluster.bound.insert(id);
-  } else {
-    cluster.bound.erase(id);
-  }
-  if (ShownState(id, tracked) == MachineState::kConfigured) cluster.configured += by;
+  MUSTER_CHECK(swept == state_.swept);
 }
 
 }  // namespace muster::shard

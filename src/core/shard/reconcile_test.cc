@@ -61,7 +61,7 @@ TEST(ShardCycle, NeverWaitsForTheProvider) {
   const int before = lab.cycles;
   lab.Run(20s);
   EXPECT_GE(lab.cycles, before + 20);
-  EXPECT_EQ(lab.core().operations().size(), 1u);
+  EXPECT_EQ(lab.core().executor().operations().size(), 1u);
 }
 
 TEST(ShardReconcile, SeesAPriceThatChangedWithoutATransition) {
@@ -73,7 +73,7 @@ TEST(ShardReconcile, SeesAPriceThatChangedWithoutATransition) {
   machine.labels["rack"] = "r9";
   lab.Put(machine);
   lab.Run(2s);
-  EXPECT_EQ(*lab.core().machines().at("m-000").record, machine);
+  EXPECT_EQ(*lab.core().machines().tracked().at("m-000").record, machine);
 }
 
 TEST(ShardReconcile, AFullSweepSeesWhatIsGone) {
@@ -82,9 +82,9 @@ TEST(ShardReconcile, AFullSweepSeesWhatIsGone) {
   lab.Start();
   lab.machines.erase("m-001");
   lab.Run(30s);
-  EXPECT_EQ(lab.core().machines().size(), 3u) << "lists of changes do not show it";
+  EXPECT_EQ(lab.core().machines().tracked().size(), 3u) << "lists of changes do not show it";
   lab.Run(40s);
-  EXPECT_EQ(lab.core().machines().size(), 2u);
+  EXPECT_EQ(lab.core().machines().tracked().size(), 2u);
   EXPECT_EQ(lab.Noted(Reason::kVanished), 1);
 }
 
@@ -100,7 +100,7 @@ TEST(ShardReconcile, WhatComesBackIsAdoptedFromItsMetadata) {
   ASSERT_EQ(bound.state, kConfigured);
   lab.machines.clear();
   lab.Run(2min);
-  ASSERT_TRUE(lab.core().machines().empty());
+  ASSERT_TRUE(lab.core().machines().tracked().empty());
   lab.Put(bound);
   lab.Run(5s);
   EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 1) << "it serves the need as before";
@@ -118,8 +118,8 @@ TEST(ShardReconcile, RefusesGarbageByNameAndKeepsTheLastGoodRecord) {
   lab.Put(unknown);
   lab.rejected = {{.id = "y", .reason = "interruption_probability: 2 is not from 0 to 1"}};
   lab.Run(1500ms);
-  EXPECT_EQ(lab.core().machines().at("m-000").record->price_per_hour.micros, 1'000'000);
-  EXPECT_FALSE(lab.core().machines().contains("x"));
+  EXPECT_EQ(lab.core().machines().tracked().at("m-000").record->price_per_hour.micros, 1'000'000);
+  EXPECT_FALSE(lab.core().machines().tracked().contains("x"));
   const auto rejected = lab.core().View()->counters.machines_rejected;
   EXPECT_EQ(rejected.at("price_per_hour"), 1u);
   EXPECT_EQ(rejected.at("state"), 1u);
@@ -130,7 +130,7 @@ TEST(ShardReconcile, RefusesGarbageByNameAndKeepsTheLastGoodRecord) {
   lab.rejected = {{.id = "m-001", .reason = "price_per_hour: not a number"}};
   lab.machines.erase("m-001");
   lab.Run(2min);
-  EXPECT_TRUE(lab.core().machines().contains("m-001")) << "a refused record counts as seen";
+  EXPECT_TRUE(lab.core().machines().tracked().contains("m-001")) << "a refused record counts as seen";
 }
 
 TEST(ShardReconcile, TakesAnyStateTheProviderReportsAndSaysSo) {
@@ -142,7 +142,7 @@ TEST(ShardReconcile, TakesAnyStateTheProviderReportsAndSaysSo) {
   machine.host = {};
   lab.Put(machine);
   lab.Run(2s);
-  EXPECT_EQ(lab.core().machines().at("m-000").record->state, kSpeculative);
+  EXPECT_EQ(lab.core().machines().tracked().at("m-000").record->state, kSpeculative);
   ASSERT_EQ(lab.Noted(Reason::kOddEdge), 1);
   EXPECT_EQ(lab.notices.back().detail, "Idle to Speculative");
 }
@@ -160,7 +160,7 @@ TEST(ShardReconcile, AListAskedForBeforeATransitionSaysNothingAboutIt) {
   ASSERT_EQ(lab.waiting(), 2u) << "and a Configure";
   lab.silent = false;
   lab.Run(100ms);
-  EXPECT_EQ(lab.core().machines().at("m-000").record->state, kConfiguring);
+  EXPECT_EQ(lab.core().machines().tracked().at("m-000").record->state, kConfiguring);
   EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 1);
 }
 
@@ -195,11 +195,12 @@ TEST(ShardOwnership, TwoShardsOnOneProviderNeverOwnOneMachine) {
     lab->Start();
     lab->ConnectWith("c", 6);
     lab->Run(5s);
-    EXPECT_EQ(lab->core().machines().size(), 3u);
+    EXPECT_EQ(lab->core().machines().tracked().size(), 3u);
     EXPECT_EQ(lab->Count<contract::ConfigureRequest>(), 3);
   }
   left.Run(2min);
-  for (const auto& [id, tracked] : left.core().machines()) EXPECT_FALSE(right.core().machines().contains(id));
+  for (const auto& [id, tracked] : left.core().machines().tracked())
+    EXPECT_FALSE(right.core().machines().tracked().contains(id));
   EXPECT_EQ(left.transitions.size() + right.transitions.size(), 6u) << "each its own half, once";
 }
 
@@ -209,11 +210,11 @@ TEST(ShardOwnership, AMachineThatLeavesItsDomainLeavesTheShard) {
   machine.labels["rack"] = "r1";
   lab.Put(machine);
   lab.Start();
-  EXPECT_EQ(lab.core().machines().size(), 1u);
+  EXPECT_EQ(lab.core().machines().tracked().size(), 1u);
   machine.labels["rack"] = "r2";
   lab.Put(machine);
   lab.Run(2s);
-  EXPECT_TRUE(lab.core().machines().empty());
+  EXPECT_TRUE(lab.core().machines().tracked().empty());
   EXPECT_EQ(lab.Noted(Reason::kNotOwned), 1);
 }
 
@@ -274,10 +275,10 @@ TEST(ShardFailed, IsForgottenUntilTheProviderReportsAnotherState) {
   lab.Run(2min);
   lab.Restart();
   lab.Run(2min);
-  EXPECT_FALSE(lab.core().machines().contains("m"));
+  EXPECT_FALSE(lab.core().machines().tracked().contains("m"));
   lab.SetState("m", kIdle);
   lab.Run(2s);
-  EXPECT_TRUE(lab.core().machines().contains("m"));
+  EXPECT_TRUE(lab.core().machines().tracked().contains("m"));
 }
 
 // A list of machines m-000 on, from `first`, round and round.
@@ -294,14 +295,14 @@ TEST(ShardSweep, GoesOnPageByPageAndOneIsReadWhileTheNextIsMade) {
   lab.Add("m", 8, kIdle);
   int waited = 0;
   lab.lists_as = [&](const contract::ListRequest& request) {
-    waited += lab.core().page_waits() ? 1 : 0;
+    waited += lab.core().reconcile().page_waits() ? 1 : 0;
     const size_t first = request.since_revision.empty() ? 0 : std::stoul(request.since_revision);
     contract::ListReply reply = PageFrom(lab, first, std::min<size_t>(3, 8 - first));
     reply.revision = std::to_string(first + reply.machines.size());
     return reply;
   };
   lab.Start();
-  EXPECT_EQ(lab.core().machines().size(), 8u);
+  EXPECT_EQ(lab.core().machines().tracked().size(), 8u);
   EXPECT_EQ(lab.lists, 3);
   EXPECT_EQ(waited, 2) << "the next page was asked for first";
   EXPECT_EQ(lab.Noted(model::Reason::kProviderSilent), 0);
@@ -316,7 +317,7 @@ TEST(ShardSweep, EndsThoughPagesDoNotGoOn) {
     size_t next = 0;
     lab.lists_as = [&](const contract::ListRequest&) { return PageFrom(lab, std::exchange(next, next + step), 3); };
     lab.Start();
-    EXPECT_EQ(lab.core().machines().size(), step == 0 ? 3u : 7u);
+    EXPECT_EQ(lab.core().machines().tracked().size(), step == 0 ? 3u : 7u);
     EXPECT_EQ(lab.Noted(model::Reason::kProviderSilent), 1);
     EXPECT_LE(lab.lists, 6) << "and waits before it begins anew";
   }

@@ -74,7 +74,7 @@ TEST(ShardReport, DomainsAreAssignedByTheCoordinatorAndStick) {
     lab.Put(machine);
   }
   lab.Start();
-  EXPECT_EQ(lab.core().machines().size(), 2u) << "alone it owns everything";
+  EXPECT_EQ(lab.core().machines().tracked().size(), 2u) << "alone it owns everything";
   const contract::Domain zone_a{.key = "topology.kubernetes.io/zone", .value = "a"};
   lab.report_ack = {
       .coordinator_term = 3,
@@ -90,7 +90,7 @@ TEST(ShardReport, DomainsAreAssignedByTheCoordinatorAndStick) {
            .payload = contract::TransferOwnership{.machine_ids = {"m-a"}}},
           {.coordinator_term = 2, .sequence_number = 3, .instruction_id = "i3", .payload = contract::AssignDomain{}}}};
   lab.Run(25s);
-  EXPECT_EQ(lab.core().machines().size(), 1u);
+  EXPECT_EQ(lab.core().machines().tracked().size(), 1u);
   const auto& acks = lab.reports.back().instruction_acks;
   ASSERT_EQ(acks.size(), 3u);
   EXPECT_EQ(acks[0].outcome, InstructOutcome::kAccepted);
@@ -98,7 +98,7 @@ TEST(ShardReport, DomainsAreAssignedByTheCoordinatorAndStick) {
   EXPECT_EQ(acks[2].outcome, InstructOutcome::kRejectedStale);
   EXPECT_EQ(faults::ProbeHits()["shard.instruction_repeated"], 3u) << "once for each";
   lab.Restart();
-  EXPECT_EQ(lab.core().machines().size(), 1u);
+  EXPECT_EQ(lab.core().machines().tracked().size(), 1u);
   lab.report_ack = {.coordinator_term = 4,
                     .acknowledged = true,
                     .instructions = {{.coordinator_term = 4,
@@ -106,7 +106,7 @@ TEST(ShardReport, DomainsAreAssignedByTheCoordinatorAndStick) {
                                       .instruction_id = "i4",
                                       .payload = contract::UnassignDomain{zone_a}}}};
   lab.Run(25s);
-  EXPECT_TRUE(lab.core().machines().empty()) << "with the last domain gone it owns nothing, not everything";
+  EXPECT_TRUE(lab.core().machines().tracked().empty()) << "with the last domain gone it owns nothing, not everything";
 }
 
 contract::ReportAck Assigns(int64_t term, const std::string& zone) {

@@ -25,12 +25,12 @@ TEST(ShardRestart, EveryLifeHasAHigherEpoch) {
   Lab lab({.epoch_at_least = 5});
   lab.Add("m", 1, kIdle);
   lab.Start();
-  EXPECT_EQ(lab.core().epoch(), 5);
+  EXPECT_EQ(lab.core().lifecycle().epoch(), 5);
   lab.Restart();
-  EXPECT_EQ(lab.core().epoch(), 6);
+  EXPECT_EQ(lab.core().lifecycle().epoch(), 6);
   lab.config().epoch_at_least = 0;
   lab.Restart();
-  EXPECT_EQ(lab.core().epoch(), 7);
+  EXPECT_EQ(lab.core().lifecycle().epoch(), 7);
 }
 
 // A settled fleet: two clusters, one of which wants more than there is.
@@ -223,7 +223,7 @@ TEST(ShardRestart, RefusesToBeginAnewOverMachinesItHasBound) {
   lab.config().epoch_at_least = 1001;
   lab.Restart();
   EXPECT_EQ(lab.stops.size(), 1u);
-  EXPECT_EQ(lab.core().epoch(), 1001);
+  EXPECT_EQ(lab.core().lifecycle().epoch(), 1001);
 }
 
 TEST(ShardRestart, ALoadedCoreGoesOnAsTheSavedOne) {

@@ -1,11 +1,10 @@
-// Sessions: who speaks for a cluster, what it is told, what it answers.
+#include "core/shard/sessions.h"
+
 #include <fmt/format.h>
 
-#include <limits>
-
+#include "base/check.h"
 #include "base/codec.h"
 #include "base/probe.h"
-#include "core/shard/shard.h"
 
 namespace muster::shard {
 namespace {
@@ -23,135 +22,77 @@ contract::NodeStateUpdate UpdateOf(const std::string& cluster, const model::Mach
 
 }  // namespace
 
-void Core::OnOpened(const SessionOpened& opened, Turn& turn) {
-  const std::string& name = opened.hello.cluster_id;
+bool Sessions::Check(const SessionOpened& opened, StepContext& ctx) {
   const auto refuse = [&](std::string why) {
-    turn.out.push_back(CloseSession{opened.session, Status(Code::kInvalidArgument, std::move(why))});
+    ctx.Emit(CloseSession{opened.session, Status(Code::kInvalidArgument, std::move(why))});
+    return false;
   };
-  if (name.empty()) return refuse("cluster_id: missing; say which cluster this is");
+  if (opened.hello.cluster_id.empty()) return refuse("cluster_id: missing; say which cluster this is");
   if (opened.hello.protocol_version != contract::kProtocolVersion) {
     return refuse(fmt::format("protocol_version: {} is not spoken here; use {}",
                               codec::Quote(opened.hello.protocol_version), contract::kProtocolVersion));
   }
-  Cluster& cluster = clusters_[name];
-  ++counters_.sessions_installed;
-  if (cluster.session != 0) {
-    PROBE("shard.session_replaced");
-    ++counters_.sessions_replaced;
-    turn.out.push_back(
-        CloseSession{cluster.session, Status(Code::kAborted, "a newer session of this cluster took its place")});
-    sessions_.erase(cluster.session);
-    EndSession(name, turn);
-  }
-  cluster.session = opened.session;
-  sessions_[opened.session] = name;
-  Acknowledge(cluster, "hello", turn);
-  for (const std::string& id : cluster.bound) TellNode(name, *machines_.find(id)->second.record, turn);
-  for (const auto& [token, unanswered] : unanswered_) {
-    if (unanswered.cluster != name || MUTANT("shard.instructions_not_resent")) continue;
-    PROBE("shard.instruction_resent");
-    SendTo(cluster, unanswered.instruction, turn);
-    const auto operation = operations_.find(unanswered.instruction.nodes.front());
-    if (operation == operations_.end() || operation->second.token != token) continue;
-    if (operation->second.stage != Stage::kInstructed) continue;
-    SetDeadline(operation->first, operation->second, turn.now.mono + config_.ack_timeout);
-  }
-  MakeDue();
+  return true;
 }
 
-void Core::OnClosed(contract::SessionId session, Turn& turn) {
-  const auto found = sessions_.find(session);
-  if (found == sessions_.end()) return;  // it was replaced, or never accepted
-  const std::string name = found->second;
-  sessions_.erase(found);
-  ++counters_.sessions_removed;
-  EndSession(name, turn);
-  MakeDue();
+bool Sessions::CloseOlder(const std::string& cluster, StepContext& ctx) {
+  const auto older = state_.by_cluster.find(cluster);
+  if (older == state_.by_cluster.end()) return false;
+  PROBE("shard.session_replaced");
+  ++ctx.counters.sessions_replaced;
+  ctx.Emit(CloseSession{older->second, Status(Code::kAborted, "a newer session of this cluster took its place")});
+  state_.clusters.erase(older->second);
+  state_.by_cluster.erase(older);
+  return true;
 }
 
-// The cluster cannot be asked any more. What it was asked for fails; what it was told is told again when it is back.
-void Core::EndSession(const std::string& name, Turn& turn) {
-  Cluster& cluster = clusters_.find(name)->second;
-  cluster.session = 0;
-  cluster.hints.clear();
-  std::vector<std::string> asking;
-  for (auto& [id, operation] : operations_) {
-    if (operation.cluster != name) continue;
-    if (operation.stage == Stage::kAsking) asking.push_back(id);
-    if (operation.stage == Stage::kInstructed) SetDeadline(id, operation, turn.now.mono + config_.give_up);
-  }
-  for (const std::string& id : asking) {
-    PROBE("shard.session_lost_while_asking");
-    EndOperation(id, "no_session", "the cluster's session ended", turn);
+void Sessions::Open(const SessionOpened& opened, const Machines& machines, StepContext& ctx) {
+  const std::string& cluster = opened.hello.cluster_id;
+  ++ctx.counters.sessions_installed;
+  clusters_.Add(cluster);
+  state_.by_cluster[cluster] = opened.session;
+  state_.clusters[opened.session] = cluster;
+  Acknowledge(cluster, "hello", ctx);
+  for (const std::string& id : machines.BoundTo(cluster).machines) {
+    SendNodeState(cluster, *machines.Find(id)->record, ctx);
   }
 }
 
-void Core::OnReceived(const Received& received, Turn& turn) {
-  const auto found = sessions_.find(received.session);
-  if (found == sessions_.end()) return;
-  const std::string name = found->second;
-  if (const auto* rollup = std::get_if<contract::Rollup>(&received.message)) {
-    OnRollup(name, *rollup, turn);
-  } else if (const auto* blob = std::get_if<contract::BootstrapResponse>(&received.message)) {
-    OnBlob(name, *blob, turn);
-  } else if (const auto* ack = std::get_if<contract::ReclaimAck>(&received.message)) {
-    OnReclaimAck(name, *ack, turn);
-  } else {
-    Acknowledge(clusters_.find(name)->second, "hello", turn);  // said once more
-  }
+std::string Sessions::Close(contract::SessionId session, StepContext& ctx) {
+  const auto found = state_.clusters.find(session);
+  if (found == state_.clusters.end()) return "";
+  const std::string cluster = found->second;
+  state_.clusters.erase(found);
+  state_.by_cluster.erase(cluster);
+  ++ctx.counters.sessions_removed;
+  return cluster;
 }
 
-void Core::OnBlob(const std::string& cluster, const contract::BootstrapResponse& response, Turn& turn) {
-  const auto token = token_of_.find(response.request_id);
-  if (token == token_of_.end()) {
-    PROBE("shard.late_blob");
-    return;
-  }
-  const std::string id = token->second;
-  Operation& operation = operations_.find(id)->second;
-  if (operation.cluster != cluster || operation.stage != Stage::kAsking) return;
-  token_of_.erase(token);
-  if (!response.error.empty()) {
-    BackOff(id, false, turn.now.mono);
-    return EndOperation(id, "blob_error", response.error, turn);
-  }
-  if (!operation.blob_until)
-    turn.out.push_back(Lasted{.leg = Leg::kBlob, .took = turn.now.mono - operation.decided.mono});
-  operation.blob = response.user_data;
-  if (response.ttl > 0s && !MUTANT("shard.blob_keeps_for_ever")) {
-    // A ttl beyond what time can hold is as good as none.
-    constexpr std::chrono::seconds kLongest = std::chrono::hours(24 * 365);
-    operation.blob_until = turn.now.mono + std::min(response.ttl, kLongest);
-  }
-  Enqueue(id, operation);
+std::string Sessions::ClusterOf(contract::SessionId session) const {
+  const auto found = state_.clusters.find(session);
+  return found == state_.clusters.end() ? "" : found->second;
 }
 
-void Core::OnReclaimAck(const std::string& cluster, const contract::ReclaimAck& ack, Turn&) {
-  const auto unanswered = unanswered_.find(ack.instruction_id);
-  if (unanswered == unanswered_.end() || unanswered->second.cluster != cluster) {
-    PROBE("shard.late_ack");
-    return;
-  }
-  const std::string id = unanswered->second.instruction.nodes.front();
-  unanswered_.erase(unanswered);
-  const auto operation = operations_.find(id);
-  if (operation == operations_.end() || operation->second.token != ack.instruction_id) return;
-  if (operation->second.stage == Stage::kInstructed) Enqueue(id, operation->second);
+void Sessions::Send(const std::string& cluster, contract::ShardMessage message, StepContext& ctx) const {
+  const auto session = state_.by_cluster.find(cluster);
+  ctx.Emit(shard::Send{session == state_.by_cluster.end() ? 0 : session->second, std::move(message)});
 }
 
-void Core::TellNode(const std::string& name, const model::Machine& machine, Turn& turn) {
-  const auto cluster = clusters_.find(name);
-  if (cluster == clusters_.end() || cluster->second.session == 0) return;
-  SendTo(cluster->second, UpdateOf(name, machine), turn);
+void Sessions::SendNodeState(const std::string& cluster, const model::Machine& machine, StepContext& ctx) const {
+  if (Has(cluster)) Send(cluster, UpdateOf(cluster, machine), ctx);
 }
 
-void Core::SendTo(const Cluster& cluster, contract::ShardMessage message, Turn& turn) {
-  turn.out.push_back(Send{cluster.session, std::move(message)});
+void Sessions::Acknowledge(const std::string& cluster, std::string echo, StepContext& ctx) const {
+  Send(cluster,
+       contract::Acknowledgement{.echo = std::move(echo),
+                                 .coordinator_term = lifecycle_.coordinator_term(),
+                                 .shard_epoch = lifecycle_.epoch()},
+       ctx);
 }
 
-void Core::Acknowledge(const Cluster& cluster, std::string echo, Turn& turn) {
-  SendTo(cluster, contract::Acknowledgement{.echo = std::move(echo), .coordinator_term = term_, .shard_epoch = epoch_},
-         turn);
+void Sessions::CheckInvariants() const {
+  MUSTER_CHECK(state_.clusters.size() == state_.by_cluster.size());
+  for (const auto& [session, cluster] : state_.clusters) MUSTER_CHECK(state_.by_cluster.at(cluster) == session);
 }
 
 }  // namespace muster::shard

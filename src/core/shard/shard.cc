@@ -1,11 +1,13 @@
 #include "core/shard/shard.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
-#include "base/codec.h"
-#include "base/probe.h"
 #include "contract/core.h"
+#include "contract/tables.h"
+#include "core/shard/parts.h"
+#include "core/shard/step_context.h"
 
 namespace muster::shard {
 namespace {
@@ -19,146 +21,250 @@ struct Overloaded : Handlers... {
 
 static_assert(contract::Core<Core>);
 
-Core::Core(Config config, Parallel* parallel)
-    : parallel_(parallel), engine_(std::make_unique<engine::fast::Engine>(config.policy, parallel)) {
-  config_ = std::move(config);
-}
-Core::Core(Core&&) noexcept = default;
-Core& Core::operator=(Core&&) noexcept = default;
-Core::~Core() = default;
+// --- the step
 
+// A page that a list left is applied before the event; a step that applies one decides nothing, it has done enough.
+// Cycles run on a wake only: what came together with it is decided together.
 void Core::Step(const Event& event, Now now, std::vector<Effect>& out) {
+  Parts& p = *parts_;
   const size_t before = out.size();
-  Turn turn{.now = now, .out = out, .persist = {}};
-  const bool reads = page_.has_value() && stopped_.ok();
-  if (reads) TakePage(turn);
-  if (const auto* done = std::get_if<CallDone>(&event)) {
-    const auto found = open_calls_.find(done->id);
-    MUSTER_CHECK(found != open_calls_.end(), "the host ended call {}, which is not open", done->id);
-    const OpenCall call = std::move(found->second);
-    open_calls_.erase(found);
-    if (!stopped_.ok()) return;
-    switch (call.kind) {
-      case OpenCall::Kind::kTransition: OnTransitionDone(*done, call, turn); break;
-      case OpenCall::Kind::kGet: OnGetDone(*done, call, turn); break;
-      case OpenCall::Kind::kList: OnListDone(*done, call, turn); break;
-      case OpenCall::Kind::kReport: OnReportDone(*done, turn); break;
-    }
-  } else if (!stopped_.ok()) {
-    const auto* asked = std::get_if<Asked>(&event);
-    if (asked != nullptr) out.push_back(Answer{.request = asked->request, .status = stopped_, .reply = std::nullopt});
-    return;
-  } else {
-    std::visit(Overloaded{
-                   [&](const contract::Wake&) {
-                     if (!started_) Start(turn);
-                   },
-                   [&](const SessionOpened& opened) { OnOpened(opened, turn); },
-                   [&](const SessionClosed& closed) { OnClosed(closed.session, turn); },
-                   [&](const Received& received) { OnReceived(received, turn); },
-                   [&](const RollupUnreadable& unreadable) {
-                     const auto session = sessions_.find(unreadable.session);
-                     if (session != sessions_.end()) RefuseRollup(session->second, unreadable.why.message(), turn);
-                   },
-                   [&](const Asked& asked) { OnAsked(asked, turn); },
-                   [&](const CallDone&) {},
-               },
-               event);
-  }
-  // A step that reads a page decides nothing: it has done enough.
-  if (started_ && stopped_.ok()) Work(std::holds_alternative<contract::Wake>(event) && !reads, turn);
-  if (turn.persist.writes.empty()) return;
-  out.insert(out.begin() + static_cast<ptrdiff_t>(before), Effect(std::move(turn.persist)));
+  StepContext ctx{.now = now, .effects = out, .cycle = p.cycle, .counters = p.counters};
+  const bool applies_page = p.reconcile.page_waits() && p.lifecycle.stopped().ok();
+  if (applies_page) p.reconcile.ApplyPage(ctx);
+  Handle(event, ctx);
+  if (p.lifecycle.running()) RunDue(std::holds_alternative<contract::Wake>(event) && !applies_page, ctx);
+  if (ctx.writes.empty()) return;
+  out.insert(out.begin() + static_cast<ptrdiff_t>(before), Effect(contract::Persist{std::move(ctx.writes)}));
 }
 
-// Whatever is due. Cycles run on a wake only: what came together with it is decided together.
-void Core::Work(bool awake, Turn& turn) {
-  RunDeadlines(turn);
-  RunRepairs(turn);
-  if (awake && MayDecide(turn.now.mono) && turn.now.mono >= NextCycle()) RunCycle(turn);
-  CallProvider(turn);
-  AskGets(turn);
-  AskList(turn);
-  SendHints(turn);
-  Report(turn);
+void Core::Handle(const Event& event, StepContext& ctx) {
+  Parts& p = *parts_;
+  if (const auto* done = std::get_if<CallDone>(&event)) return OnCallDone(*done, ctx);
+  if (!p.lifecycle.stopped().ok()) {
+    const auto* asked = std::get_if<Asked>(&event);
+    if (asked == nullptr) return;
+    return ctx.Emit(Answer{.request = asked->request, .status = p.lifecycle.stopped(), .reply = std::nullopt});
+  }
+  std::visit(Overloaded{
+                 [&](const contract::Wake&) {
+                   if (!p.lifecycle.started()) Start(ctx);
+                 },
+                 [&](const SessionOpened& opened) { OnSessionOpened(opened, ctx); },
+                 [&](const SessionClosed& closed) { OnSessionClosed(closed, ctx); },
+                 [&](const Received& received) { OnReceived(received, ctx); },
+                 [&](const RollupUnreadable& unreadable) {
+                   const std::string cluster = p.sessions.ClusterOf(unreadable.session);
+                   if (!cluster.empty()) p.demand.Refuse(cluster, unreadable.why.message(), ctx);
+                 },
+                 [&](const Asked& asked) { OnAsked(asked, ctx); },
+                 [&](const CallDone&) {},
+             },
+             event);
 }
+
+void Core::Start(StepContext& ctx) {
+  Parts& p = *parts_;
+  const MonoTime now = ctx.now.mono;
+  p.lifecycle.SetStarted();
+  p.reconcile.Start(now);
+  p.gets.Start(now);
+  p.hints.Start(now);
+  p.reports.Start(now);
+  p.cycle.Start(now);
+  p.ledger.Start(ctx.now);
+  p.rails.Start(ctx);
+  p.lifecycle.TakeKnownEpoch(ctx);
+}
+
+void Core::RunDue(bool may_decide, StepContext& ctx) {
+  Parts& p = *parts_;
+  const MonoTime now = ctx.now.mono;
+  p.executor.RunDeadlines(ctx);
+  p.repairs.RunDue(p.executor, ctx);
+  const bool cycle_due = now >= p.cycle.Next(p.executor.operations().empty());
+  if (may_decide && cycle_due && p.lifecycle.MayDecide(p.demand.AllHeard(), now)) RunCycle(ctx);
+  p.executor.CallProvider(ctx);
+  p.gets.Ask(ctx);
+  p.reconcile.AskList(ctx);
+  if (!p.lifecycle.decided()) return;
+  p.hints.Send(ctx);
+  p.reports.Send(ctx);
+}
+
+// --- the cycle: the engine decides over what it was shown, the rails look at it, and what they admit starts
+
+void Core::RunCycle(StepContext& ctx) {
+  Parts& p = *parts_;
+  p.cycle.Begin(ctx.now.mono);
+  for (const std::string& name : p.clusters.names()) {
+    const int64_t configured = p.machines.BoundTo(name).configured;
+    p.engine.engine().SetCluster(
+        name, p.rails.ClusterInput(name, p.sessions.Has(name), p.demand.Of(name).gate_open, configured, ctx));
+  }
+  Decide(ctx);
+  Laps laps(p.parallel);
+  p.demand.CountMachines(ctx.now.mono);
+  if (p.inspection.waits()) p.inspection.AnswerWaiting(p.engine.engine().Explain(), ctx);
+  const std::vector<engine::fast::NamedAction> actions = p.engine.engine().NamedActions();
+  p.ledger.Keep(p.machines, p.demand, ctx);
+  StartActions(actions, ctx);
+  laps.Ended("execute");
+  ctx.Emit(CycleEnded{p.cycle.number()});
+}
+
+void Core::Decide(StepContext& ctx) {
+  Parts& p = *parts_;
+  p.check.BeforeDecision();
+  p.engine.engine().Decide(ctx.now.mono, p.inspection.waits() || p.config.verify_decisions);
+  p.check.AfterDecision();
+  const PlanCounts plans = p.engine.Plans();
+  ctx.counters.plans_kept += plans.kept;
+  ctx.counters.plans_conflicts += plans.conflicts;
+  ctx.counters.plans_displaced += plans.displaced;
+  ctx.counters.reclaims_capped += p.engine.ReclaimsCapped();
+  p.lifecycle.SetDecided();
+  p.ledger.ForgetRestored();
+}
+
+void Core::StartActions(const std::vector<engine::fast::NamedAction>& actions, StepContext& ctx) {
+  Parts& p = *parts_;
+  p.rails.BeginCycle();
+  for (const engine::fast::NamedAction& named : actions) {
+    ++ctx.counters.actions[std::string(engine::ActionKindName(named.action.kind))];
+    const bool can_start = p.executor.CanStart(named.action, ctx.now.mono);
+    if (p.rails.Admit(named.action, can_start, p.executor.operations().size(), ctx)) p.executor.Start(named, ctx);
+  }
+}
+
+// --- events that more than one part must hear of
+
+void Core::OnCallDone(const CallDone& done, StepContext& ctx) {
+  Parts& p = *parts_;
+  const OpenCall call = p.calls.Close(done.id);
+  if (!p.lifecycle.stopped().ok()) return;
+  switch (call.kind) {
+    case OpenCall::Kind::kTransition:
+      if (const auto record = p.executor.OnTransitionDone(done, call, ctx)) {
+        p.reconcile.OnAcknowledged(call.machine, *record, ctx);
+      }
+      break;
+    case OpenCall::Kind::kGet: p.reconcile.OnGetDone(done, call, ctx); break;
+    case OpenCall::Kind::kList: p.reconcile.OnListDone(done, call, ctx); break;
+    case OpenCall::Kind::kReport: p.reports.OnDone(done, ctx); break;
+  }
+}
+
+void Core::OnSessionOpened(const SessionOpened& opened, StepContext& ctx) {
+  Parts& p = *parts_;
+  const std::string& cluster = opened.hello.cluster_id;
+  if (!Sessions::Check(opened, ctx)) return;
+  if (p.sessions.CloseOlder(cluster, ctx)) {
+    p.hints.OnSessionEnded(cluster);
+    p.executor.OnSessionEnded(cluster, ctx);
+  }
+  p.sessions.Open(opened, p.machines, ctx);
+  p.executor.OnSessionOpened(cluster, ctx);
+  p.cycle.Request();
+}
+
+void Core::OnSessionClosed(const SessionClosed& closed, StepContext& ctx) {
+  Parts& p = *parts_;
+  const std::string cluster = p.sessions.Close(closed.session, ctx);
+  if (cluster.empty()) return;
+  p.hints.OnSessionEnded(cluster);
+  p.executor.OnSessionEnded(cluster, ctx);
+  p.cycle.Request();
+}
+
+void Core::OnReceived(const Received& received, StepContext& ctx) {
+  Parts& p = *parts_;
+  const std::string cluster = p.sessions.ClusterOf(received.session);
+  if (cluster.empty()) return;
+  std::visit(Overloaded{
+                 [&](const contract::Hello&) { p.sessions.Acknowledge(cluster, "hello", ctx); },  // said once more
+                 [&](const contract::Rollup& rollup) { p.demand.OnRollup(cluster, rollup, ctx); },
+                 [&](const contract::BootstrapResponse& blob) { p.executor.OnBlob(cluster, blob, ctx); },
+                 [&](const contract::ReclaimAck& ack) { p.executor.OnReclaimAck(cluster, ack); },
+             },
+             received.message);
+}
+
+// --- what the host asks for
 
 std::optional<MonoTime> Core::NextWake() const {
-  if (!started_) return MonoTime{};
-  if (!stopped_.ok()) return std::nullopt;
-  if (page_) return MonoTime{};
-  MonoTime next = MonoTime::max();
-  const auto at = [&](MonoTime when) { next = std::min(next, when); };
-  if (!list_open_) at(next_list_);
-  if (ready_) at(awaited_.empty() ? NextCycle() : std::max(warm_until_, NextCycle()));
-  if (!deadlines_.empty()) at(deadlines_.begin()->first);
-  if (!to_look_.empty() && looking_.empty()) at(next_look_);
-  if (!repairs_due_.empty()) at(repairs_due_.begin()->first);
-  if (decided_) at(next_hints_);
-  if (decided_ && !config_.coordinator.empty() && !report_open_) at(next_report_);
+  const Parts& p = *parts_;
+  if (!p.lifecycle.started()) return MonoTime{};
+  if (!p.lifecycle.stopped().ok()) return std::nullopt;
+  if (p.reconcile.page_waits()) return MonoTime{};
+  MonoTime next = std::min({p.reconcile.NextWake(), p.executor.NextWake(), p.gets.NextWake(), p.repairs.NextWake()});
+  if (p.lifecycle.ready()) {
+    const MonoTime cycle = p.cycle.Next(p.executor.operations().empty());
+    next = std::min(next, p.demand.AllHeard() ? cycle : std::max(p.lifecycle.warm_until(), cycle));
+  }
+  if (p.lifecycle.decided()) next = std::min({next, p.hints.NextWake(), p.reports.NextWake()});
   return next;
 }
 
 std::shared_ptr<const Snapshot> Core::View() const {
+  const Parts& p = *parts_;
   auto view = std::make_shared<Snapshot>();
-  view->ready = ready_;
-  view->stopped = stopped_;
-  view->epoch = epoch_;
-  view->cycle = cycle_;
-  view->mode = mode_;
-  view->machines = counts_;
-  view->demand = demand_;
-  view->sessions = sessions_.size();
-  view->shortfalls = short_.size();
-  view->shortfalls_aged = short_aged_;
-  view->shortfalls_by_priority = short_by_priority_;
-  for (const auto& [name, cluster] : clusters_) {
-    if (cluster.held > 0) view->quarantined.emplace(name, cluster.held);
+  view->ready = p.lifecycle.ready();
+  view->stopped = p.lifecycle.stopped();
+  view->epoch = p.lifecycle.epoch();
+  view->cycle = p.cycle.number();
+  view->mode = p.rails.modes().shard();
+  view->machines = p.machines.counts();
+  view->demand = p.demand.machines_by_penalty();
+  view->sessions = p.sessions.size();
+  view->shortfalls = p.ledger.short_needs();
+  view->shortfalls_aged = p.ledger.short_counts().by_age;
+  view->shortfalls_by_priority = p.ledger.short_counts().by_priority;
+  for (const auto& [name, watched] : p.rails.quarantine().state()) {
+    if (watched.held > 0) view->quarantined.emplace(name, watched.held);
   }
-  view->operations = operations_.size();
-  view->calls = static_cast<uint64_t>(calling_);
-  view->counters = counters_;
+  view->operations = p.executor.operations().size();
+  view->calls = static_cast<uint64_t>(p.executor.calling());
+  view->counters = p.counters;
   return view;
 }
 
-void Core::CheckInvariants() const {
-  std::map<std::string, int64_t> configured;
-  uint64_t swept = 0;
-  for (const auto& [id, tracked] : machines_) {
-    const model::Machine& machine = *tracked.record;
-    MUSTER_CHECK(machine.id == id);
-    swept += tracked.sweep == sweep_ ? 1 : 0;
-    MUSTER_CHECK(Owns(machine) || MUTANT("shard.owns_everything"), "machine {} is not this shard's", id);
-    if (machine.cluster.empty()) continue;
-    MUSTER_CHECK(clusters_.find(machine.cluster)->second.bound.contains(id));
-    if (ShownState(id, tracked) == model::MachineState::kConfigured) ++configured[machine.cluster];
-  }
-  for (const auto& [name, cluster] : clusters_) {
-    MUSTER_CHECK(cluster.configured == configured[name], "cluster {} has {} Configured machines, not {}", name,
-                 configured[name], cluster.configured);
-    MUSTER_CHECK(cluster.rows.size() == cluster.digests.size() && cluster.rows.size() == cluster.came.size());
-    if (cluster.session != 0) MUSTER_CHECK(sessions_.at(cluster.session) == name);
-  }
-  MUSTER_CHECK(std::ranges::all_of(
-      sessions_, [&](const auto& session) { return clusters_.find(session.second)->second.session == session.first; }));
-  int32_t calling = 0;
-  size_t deadlines = 0;
-  for (const auto& [id, operation] : operations_) {
-    MUSTER_CHECK(machines_.contains(id), "an operation on {}, which is not there", id);
-    deadlines += operation.deadline ? 1 : 0;
-    if (operation.deadline) MUSTER_CHECK(deadlines_.contains({*operation.deadline, id}));
-    if (operation.stage == Stage::kCalling) {
-      MUSTER_CHECK(open_calls_.contains(operation.call) || !stopped_.ok());
-      MUSTER_CHECK(epoch_ > 0);
-    }
-  }
-  MUSTER_CHECK(swept == swept_);
-  MUSTER_CHECK(deadlines == deadlines_.size());
-  size_t due = 0;
-  for (const auto& [id, repair] : repairs_) due += repair.due && repairs_due_.contains({*repair.due, id}) ? 1 : 0;
-  MUSTER_CHECK(due == repairs_due_.size());
-  for (const auto& [id, call] : open_calls_) calling += call.kind == OpenCall::Kind::kTransition ? 1 : 0;
-  if (stopped_.ok()) MUSTER_CHECK(calling == calling_ && calling_ <= config_.execute_concurrency);
+void Core::CheckInvariants() const { parts_->CheckInvariants(); }
+
+// --- from disk and journal
+
+Result<Core> Core::Recover(Config config, const contract::Recovered& recovered, Parallel* parallel) {
+  auto parts = std::make_unique<Parts>(SavedState{.config = std::move(config)}, parallel);
+  contract::RowReader reader("shard",
+                             "restore it from a backup, or remove the state and start with --epoch-at-least N, above "
+                             "every epoch this shard has had");
+  parts->RegisterRows(reader);
+  if (Status read = reader.Read(recovered); !read.ok()) return std::unexpected(std::move(read));
+  return Core(std::move(parts));
 }
+
+std::optional<Core> Core::Load(std::string_view saved) {
+  std::optional<SavedState> state = LoadState(saved);
+  if (!state) return std::nullopt;
+  const engine::Memory memory = std::move(state->memory);
+  auto parts = std::make_unique<Parts>(*std::move(state), nullptr);
+  parts->Rebuild(memory);
+  return Core(std::move(parts));
+}
+
+std::string Core::Save() const { return parts_->Save(); }
+
+Core::Core(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Core::Core(Core&&) noexcept = default;
+Core& Core::operator=(Core&&) noexcept = default;
+Core::~Core() = default;
+
+const Machines& Core::machines() const { return parts_->machines; }
+const Executor& Core::executor() const { return parts_->executor; }
+const Demand& Core::demand() const { return parts_->demand; }
+const Rails& Core::rails() const { return parts_->rails; }
+const Sessions& Core::sessions() const { return parts_->sessions; }
+const Reconcile& Core::reconcile() const { return parts_->reconcile; }
+const Lifecycle& Core::lifecycle() const { return parts_->lifecycle; }
+const Status& Core::verdict() const { return parts_->check.verdict(); }
 
 }  // namespace muster::shard

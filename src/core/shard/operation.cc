@@ -1,4 +1,4 @@
-#include "core/shard/state.h"
+#include "core/shard/operation.h"
 
 #include <fmt/format.h>
 
@@ -31,6 +31,35 @@ std::string_view OperationKindName(OperationKind kind) {
   return "?";
 }
 
+OperationKind OperationKindOf(engine::ActionKind kind) {
+  switch (kind) {
+    case engine::ActionKind::kBootstrap: return OperationKind::kBootstrap;
+    case engine::ActionKind::kProvision: return OperationKind::kProvision;
+    case engine::ActionKind::kPreempt: return OperationKind::kPreempt;
+    case engine::ActionKind::kReclaim: return OperationKind::kReclaim;
+    case engine::ActionKind::kDelete: break;
+  }
+  return OperationKind::kDelete;
+}
+
+std::string_view OutcomeName(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kPending: return "pending";
+    case Outcome::kSuccess: return "success";
+    case Outcome::kSuppressed: return "suppressed";
+    case Outcome::kDryRun: return "dryrun";
+    case Outcome::kStaleState: return "stale_state";
+    case Outcome::kInventoryMiss: return "inventory_miss";
+    case Outcome::kNoSession: return "no_session";
+    case Outcome::kBlobTimeout: return "blob_timeout";
+    case Outcome::kBlobError: return "blob_error";
+    case Outcome::kFenced: return "fenced";
+    case Outcome::kUnimplemented: return "unimplemented";
+    case Outcome::kProviderError: return "provider_error";
+  }
+  return "?";
+}
+
 MachineState StartOf(OperationKind kind) {
   switch (kind) {
     case OperationKind::kBootstrap:
@@ -58,7 +87,7 @@ MachineState DuringOf(OperationKind kind) {
 }
 
 std::map<std::string, std::string> StampOf(const Operation& operation, const std::string& shard, int64_t epoch) {
-  MUSTER_CHECK(operation.need && operation.profile, "a binding for nobody");
+  MUSTER_CHECK(operation.need && operation.profile, "a binding without a need");
   const model::Profile& profile = *operation.profile;
   std::map<std::string, std::string> stamp =
       engine::EncodeBindStamp({.fingerprint = operation.need->fingerprint,
@@ -79,6 +108,32 @@ std::optional<int64_t> BoundBy(const model::Machine& machine, const std::string&
   const auto used = static_cast<size_t>(end - text.data());
   if (error != std::errc() || text.substr(used) != "/" + shard) return std::nullopt;
   return epoch;
+}
+
+contract::ActionView ViewOf(const std::string& machine, const Operation& operation) {
+  return {.cycle = operation.cycle,
+          .decided = operation.decided.wall,
+          .kind = std::string(OperationKindName(operation.kind)),
+          .machine_id = machine,
+          .cluster_id = operation.cluster,
+          .need_fingerprint = operation.need ? operation.need->fingerprint : "",
+          .need_group = operation.need ? operation.need->group : "",
+          .reason = operation.reason,
+          .grace_seconds = operation.grace_seconds,
+          .outcome = std::string(OutcomeName(Outcome::kPending))};
+}
+
+contract::ActionView ViewOf(const engine::Action& action, int64_t cycle, WallTime decided, Outcome outcome) {
+  return {.cycle = cycle,
+          .decided = decided,
+          .kind = std::string(engine::ActionKindName(action.kind)),
+          .machine_id = action.machine,
+          .cluster_id = action.cluster,
+          .need_fingerprint = action.need ? action.need->fingerprint : "",
+          .need_group = action.need ? action.need->group : "",
+          .reason = action.reason,
+          .grace_seconds = action.grace.count(),
+          .outcome = std::string(OutcomeName(outcome))};
 }
 
 }  // namespace muster::shard

@@ -1,0 +1,76 @@
+// The shard's configuration: what an operator may set. docs/operating-shard.md has the flags.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/fields.h"
+#include "base/time.h"
+#include "contract/coordinator.h"
+#include "contract/provider.h"
+#include "contract/shard.h"
+#include "engine/types.h"
+#include "model/machine.h"
+
+namespace muster::shard {
+
+enum class FailedPolicy : uint8_t { kRepair = 0, kKeep = 1 };
+
+struct Config {
+  std::string id = "shard-0";
+  engine::Policy policy;
+  std::vector<contract::Domain> own;  // empty: every machine, unless a coordinator assigns domains
+  int64_t epoch_at_least = 0;         // 0: not given
+
+  // The cycle.
+  Duration cycle_interval = 1s;
+  Duration cycle_gap = 100ms;    // between the starts of two cycles, so that a burst of news makes one
+  Duration restart_grace = 15s;  // how long a restarted shard waits for clusters it knows before it decides
+
+  // Reconcile.
+  bool incremental_reconcile = true;
+  Duration sweep_interval = 1min;
+  int32_t list_page = 5000;  // 0: no pages
+  Duration list_timeout = contract::kProviderListTimeout;
+  Duration call_timeout = contract::kProviderCallTimeout;
+
+  // Rails.
+  int64_t max_actions_per_cycle = 0;       // 0: no limit
+  model::Probability reclaim_cap{50'000};  // of a cluster's Configured machines in one cycle, never below one machine
+  model::Probability reclaim_budget{50'000};  // the same within the window
+  Duration reclaim_window = 10min;
+  bool empty_rollup_guard = true;
+  contract::ActuationMode mode = contract::ActuationMode::kUnspecified;  // given: set at start, in place of what was
+
+  // Execute.
+  int32_t execute_concurrency = 64;
+  int32_t execute_queue = 1024;  // operations that have begun and not ended; more are left to the next cycle
+  Duration blob_timeout = 30s;
+  Duration ack_timeout = 10s;  // how long a cluster may take to acknowledge before its machine is drained anyway
+  Duration give_up = 2min;     // how long an instruction waits for a session that is gone
+  Duration retry_first = 2s;   // after a failed operation; doubles up to retry_longest
+  Duration retry_longest = 5min;
+
+  FailedPolicy failed_policy = FailedPolicy::kRepair;
+  Duration repair_first = 1min;  // doubles up to repair_longest
+  Duration repair_longest = 1h;
+
+  Duration hints_interval = 5s;
+
+  std::string coordinator;  // empty: none
+  Duration report_interval = 10s;
+  std::string address;           // told to the coordinator
+  std::string provider_address;  // the same
+
+  bool verify_decisions = false;  // for tests: check every decision against the engine's invariants
+
+  MUSTER_FIELDS(Config, id, policy, own, epoch_at_least, cycle_interval, cycle_gap, restart_grace,
+                incremental_reconcile, sweep_interval, list_page, list_timeout, call_timeout, max_actions_per_cycle,
+                reclaim_cap, reclaim_budget, reclaim_window, empty_rollup_guard, mode, execute_concurrency,
+                execute_queue, blob_timeout, ack_timeout, give_up, retry_first, retry_longest, failed_policy,
+                repair_first, repair_longest, hints_interval, coordinator, report_interval, address, provider_address,
+                verify_decisions)
+};
+
+}  // namespace muster::shard

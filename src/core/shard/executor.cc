@@ -1,0 +1,384 @@
+#include "core/shard/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/check.h"
+#include "base/probe.h"
+
+namespace muster::shard {
+namespace {
+
+using model::MachineState;
+
+std::string WrongState(MachineState state) { return fmt::format("it is {}", model::StateName(state)); }
+
+}  // namespace
+
+Executor::Executor(const Parts& parts, State state) : p_(parts), state_(std::move(state)) {
+  for (const auto& [id, operation] : state_.operations) {
+    if (operation.deadline) deadlines_.emplace(*operation.deadline, id);
+  }
+}
+
+InProgress Executor::InProgressOf(const Operation& operation) const {
+  InProgress in_progress{
+      .from = StartOf(operation.kind), .to = DuringOf(operation.kind), .calling = operation.stage == Stage::kCalling};
+  if (operation.kind == OperationKind::kBootstrap) {
+    in_progress.cluster = operation.cluster;
+    in_progress.metadata = StampOf(operation, p_.config.id, p_.lifecycle.epoch());
+  }
+  return in_progress;
+}
+
+std::map<std::string, InProgress, std::less<>> Executor::AllInProgress() const {
+  std::map<std::string, InProgress, std::less<>> all;
+  for (const auto& [id, operation] : state_.operations) all.emplace(id, InProgressOf(operation));
+  return all;
+}
+
+// Sixteen hexadecimal digits that no other blob request or instruction of this shard has.
+std::string Executor::NewToken() {
+  return fmt::format("{:08x}{:08x}", p_.lifecycle.epoch() & 0xffffffff, ++state_.tokens & 0xffffffff);
+}
+
+// --- starting
+
+const model::Machine* Executor::FreeMachine(const std::string& id) const {
+  const Tracked* tracked = p_.machines.Find(id);
+  if (tracked == nullptr || state_.operations.contains(id) || p_.gets.InDoubt(id)) return nullptr;
+  return &*tracked->record;
+}
+
+MonoTime Executor::RestsUntil(const std::string& id) const {
+  const auto retry = state_.retries.find(id);
+  return retry == state_.retries.end() ? MonoTime::min() : retry->second.until;
+}
+
+bool Executor::CanStart(const engine::Action& action, MonoTime now) const {
+  const model::Machine* machine = FreeMachine(action.machine);
+  return machine != nullptr && now >= RestsUntil(action.machine) &&
+         machine->state == StartOf(OperationKindOf(action.kind));
+}
+
+void Executor::Start(const engine::fast::NamedAction& named, StepContext& ctx) {
+  const engine::Action& action = named.action;
+  StartOperation(action.machine,
+                 {.kind = OperationKindOf(action.kind),
+                  .cluster = action.cluster,
+                  .need = action.need,
+                  .profile = named.profile,
+                  .reason = action.reason,
+                  .grace_seconds = action.grace.count(),
+                  .cycle = ctx.cycle.number(),
+                  .decided = ctx.now},
+                 ctx);
+}
+
+void Executor::StartOperation(const std::string& id, Operation started, StepContext& ctx) {
+  const auto [found, is_new] = state_.operations.emplace(id, std::move(started));
+  MUSTER_CHECK(is_new, "machine {} has an operation already", id);
+  Operation& operation = found->second;
+  p_.machines.SetInProgress(id, InProgressOf(operation));
+  operation.line = p_.log.Add(ViewOf(id, operation), ctx);
+  if (operation.kind == OperationKind::kBootstrap) return AskBlob(id, operation, ctx);
+  if (IsWithdrawal(operation.kind)) return Instruct(id, operation, ctx);
+  Enqueue(id, operation);
+}
+
+void Executor::AskBlob(const std::string& id, Operation& operation, StepContext& ctx) {
+  operation.stage = Stage::kAsking;
+  operation.token = NewToken();
+  operation.blob.clear();
+  operation.blob_until.reset();
+  state_.machine_of_token[operation.token] = id;
+  SetDeadline(id, operation, ctx.now.mono + p_.config.blob_timeout);
+  p_.sessions.Send(operation.cluster,
+                   contract::BootstrapRequest{.request_id = operation.token,
+                                              .requirements = operation.profile->requirements(),
+                                              .cluster_id = operation.cluster},
+                   ctx);
+}
+
+void Executor::Instruct(const std::string& id, Operation& operation, StepContext& ctx) {
+  operation.stage = Stage::kInstructed;
+  operation.token = NewToken();
+  const bool preempts = operation.kind == OperationKind::kPreempt;
+  contract::ReclaimInstruction instruction{.instruction_id = operation.token,
+                                           .nodes = {id},
+                                           .grace_period_seconds = operation.grace_seconds,
+                                           .preemptor_priority = preempts ? operation.profile->priority() : 0};
+  state_.unanswered.emplace(operation.token, Unanswered{.cluster = operation.cluster, .instruction = instruction});
+  SetDeadline(id, operation, ctx.now.mono + p_.config.ack_timeout);
+  p_.sessions.Send(operation.cluster, std::move(instruction), ctx);
+}
+
+void Executor::Enqueue(const std::string& id, Operation& operation) {
+  operation.stage = Stage::kQueued;
+  SetDeadline(id, operation, std::nullopt);
+  state_.queue.push_back(id);
+}
+
+// --- what clusters answer
+
+void Executor::OnBlob(const std::string& cluster, const contract::BootstrapResponse& response, StepContext& ctx) {
+  const auto token = state_.machine_of_token.find(response.request_id);
+  if (token == state_.machine_of_token.end()) {
+    PROBE("shard.late_blob");
+    return;
+  }
+  const std::string id = token->second;
+  Operation& operation = state_.operations.find(id)->second;
+  if (operation.cluster != cluster || operation.stage != Stage::kAsking) return;
+  state_.machine_of_token.erase(token);
+  if (!response.error.empty()) {
+    BackOff(id, false, ctx.now.mono);
+    return EndOperation(id, Outcome::kBlobError, response.error, ctx);
+  }
+  if (!operation.blob_until) ctx.Emit(Lasted{.leg = Leg::kBlob, .took = ctx.now.mono - operation.decided.mono});
+  operation.blob = response.user_data;
+  if (response.ttl > 0s && !MUTANT("shard.blob_keeps_for_ever")) {
+    // A ttl beyond what time can hold is as good as none.
+    constexpr std::chrono::seconds kLongest = std::chrono::hours(24 * 365);
+    operation.blob_until = ctx.now.mono + std::min(response.ttl, kLongest);
+  }
+  Enqueue(id, operation);
+}
+
+void Executor::OnReclaimAck(const std::string& cluster, const contract::ReclaimAck& ack) {
+  const auto unanswered = state_.unanswered.find(ack.instruction_id);
+  if (unanswered == state_.unanswered.end() || unanswered->second.cluster != cluster) {
+    PROBE("shard.late_ack");
+    return;
+  }
+  const std::string id = unanswered->second.instruction.nodes.front();
+  state_.unanswered.erase(unanswered);
+  const auto operation = state_.operations.find(id);
+  if (operation == state_.operations.end() || operation->second.token != ack.instruction_id) return;
+  if (operation->second.stage == Stage::kInstructed) Enqueue(id, operation->second);
+}
+
+void Executor::OnSessionOpened(const std::string& cluster, StepContext& ctx) {
+  for (const auto& [token, unanswered] : state_.unanswered) {
+    if (unanswered.cluster != cluster || MUTANT("shard.instructions_not_resent")) continue;
+    PROBE("shard.instruction_resent");
+    p_.sessions.Send(cluster, unanswered.instruction, ctx);
+    const auto operation = state_.operations.find(unanswered.instruction.nodes.front());
+    if (operation == state_.operations.end() || operation->second.token != token) continue;
+    if (operation->second.stage != Stage::kInstructed) continue;
+    SetDeadline(operation->first, operation->second, ctx.now.mono + p_.config.ack_timeout);
+  }
+}
+
+void Executor::OnSessionEnded(const std::string& cluster, StepContext& ctx) {
+  std::vector<std::string> asking;
+  for (auto& [id, operation] : state_.operations) {
+    if (operation.cluster != cluster) continue;
+    if (operation.stage == Stage::kAsking) asking.push_back(id);
+    if (operation.stage == Stage::kInstructed) SetDeadline(id, operation, ctx.now.mono + p_.config.give_up);
+  }
+  for (const std::string& id : asking) {
+    PROBE("shard.session_lost_while_asking");
+    EndOperation(id, Outcome::kNoSession, "the cluster's session ended", ctx);
+  }
+}
+
+// --- deadlines
+
+void Executor::SetDeadline(const std::string& id, Operation& operation, std::optional<MonoTime> deadline) {
+  if (operation.deadline) deadlines_.erase({*operation.deadline, id});
+  operation.deadline = deadline;
+  if (deadline) deadlines_.emplace(*deadline, id);
+}
+
+void Executor::RunDeadlines(StepContext& ctx) {
+  while (!deadlines_.empty() && deadlines_.begin()->first <= ctx.now.mono) {
+    OnDeadline(std::string(deadlines_.begin()->second), ctx);
+  }
+}
+
+void Executor::OnDeadline(const std::string& id, StepContext& ctx) {
+  Operation& operation = state_.operations.find(id)->second;
+  if (operation.stage == Stage::kAsking) {
+    PROBE("shard.blob_timeout");
+    BackOff(id, false, ctx.now.mono);
+    return EndOperation(id, Outcome::kBlobTimeout, "the cluster did not answer", ctx);
+  }
+  MUSTER_CHECK(operation.stage == Stage::kInstructed, "machine {} has a deadline in no stage that has one", id);
+  if (!p_.sessions.Has(operation.cluster)) {
+    PROBE("shard.instruction_given_up");
+    state_.unanswered.erase(operation.token);
+    return EndOperation(id, Outcome::kNoSession, "the cluster's session did not come back", ctx);
+  }
+  PROBE("shard.drained_unacknowledged");
+  Enqueue(id, operation);
+}
+
+// --- the provider
+
+std::optional<std::pair<Outcome, std::string>> Executor::Obstacle(const Operation& operation,
+                                                                  const Tracked& tracked) const {
+  const MachineState state = tracked.record->state;
+  if (state != StartOf(operation.kind)) return std::pair(Outcome::kStaleState, WrongState(state));
+  const std::optional<Outcome> outcome = p_.rails.Obstacle(operation, p_.sessions.Has(operation.cluster));
+  if (!outcome) return std::nullopt;
+  return std::pair(*outcome, std::string(*outcome == Outcome::kNoSession ? "the cluster's session ended" : ""));
+}
+
+void Executor::CallProvider(StepContext& ctx) {
+  while (!state_.queue.empty() && state_.calling < p_.config.execute_concurrency) {
+    const std::string id = std::move(state_.queue.front());
+    state_.queue.pop_front();
+    const auto found = state_.operations.find(id);
+    if (found == state_.operations.end() || found->second.stage != Stage::kQueued) continue;
+    Operation& operation = found->second;
+    Tracked& tracked = *p_.machines.Find(id);
+    if (auto obstacle = Obstacle(operation, tracked)) {
+      PROBE("shard.obstacle");
+      EndOperation(id, obstacle->first, std::move(obstacle->second), ctx);
+      continue;
+    }
+    if (operation.blob_until && ctx.now.mono >= *operation.blob_until) {
+      PROBE("shard.blob_expired");
+      AskBlob(id, operation, ctx);
+      continue;
+    }
+    operation.stage = Stage::kCalling;
+    ++state_.calling;
+    p_.machines.SetCalling(id);
+    tracked.not_before = p_.machines.NextMoment();
+    tracked.missed = false;
+    operation.call = p_.calls.Open({.kind = OpenCall::Kind::kTransition, .machine = id, .begun = tracked.not_before});
+    ctx.Emit(Call{.id = operation.call,
+                  .to = std::string(kProvider),
+                  .request = RequestOf(id, operation),
+                  .timeout = p_.config.call_timeout});
+  }
+}
+
+PartnerRequest Executor::RequestOf(const std::string& id, const Operation& operation) {
+  const int64_t epoch = p_.lifecycle.epoch();
+  const contract::FenceToken fence{.shard_id = p_.config.id, .epoch = epoch, .sequence = ++state_.sequence};
+  switch (operation.kind) {
+    case OperationKind::kBootstrap:
+      return contract::ConfigureRequest{.machine_id = id,
+                                        .cluster_id = operation.cluster,
+                                        .bootstrap_blob = operation.blob,
+                                        .fence = fence,
+                                        .shard_metadata = StampOf(operation, p_.config.id, epoch)};
+    case OperationKind::kProvision:
+    case OperationKind::kRecreate: return contract::CreateRequest{.machine_id = id, .fence = fence};
+    case OperationKind::kPreempt:
+    case OperationKind::kReclaim:
+      return contract::DrainRequest{.machine_id = id, .grace_period_seconds = operation.grace_seconds, .fence = fence};
+    case OperationKind::kDelete:
+    case OperationKind::kRepair: break;
+  }
+  return contract::DeleteRequest{.machine_id = id, .fence = fence};
+}
+
+std::optional<contract::MachineRecord> Executor::OnTransitionDone(const CallDone& done, const OpenCall& call,
+                                                                  StepContext& ctx) {
+  --state_.calling;
+  const std::string& id = call.machine;
+  const auto found = state_.operations.find(id);
+  if (found == state_.operations.end() || found->second.call != done.id) {
+    PROBE("shard.late_transition");  // its machine was dropped meanwhile
+    return std::nullopt;
+  }
+  if (done.status.code() == Code::kFailedPrecondition && !MUTANT("shard.fenced_goes_on")) {
+    PROBE("shard.fenced");
+    EndOperation(id, Outcome::kFenced, done.status.message(), ctx);
+    p_.lifecycle.Stop(
+        Status(Code::kFailedPrecondition,
+               fmt::format("{}; another shard {} is at work, or was with a higher epoch: stop it, or start "
+                           "this one with --epoch-at-least above it",
+                           done.status.message(), p_.config.id)),
+        ctx);
+    return std::nullopt;
+  }
+  Tracked& tracked = *p_.machines.Find(id);
+  tracked.not_before = p_.machines.NextMoment();
+  if (!done.status.ok()) {
+    PROBE("shard.transition_failed");
+    p_.gets.ScheduleGet(id);  // whether it happened is not known
+    const bool never = done.status.code() == Code::kUnimplemented;
+    BackOff(id, never, ctx.now.mono);
+    EndOperation(id, never ? Outcome::kUnimplemented : Outcome::kProviderError, done.status.ToString(), ctx);
+    return std::nullopt;
+  }
+  if (tracked.missed) {
+    PROBE("shard.look_after_call");
+    p_.gets.ScheduleGet(id);
+  }
+  if (found->second.kind == OperationKind::kDelete) ++ctx.counters.idle_releases;
+  EndOperation(id, Outcome::kSuccess, "", ctx);
+  return std::get<contract::TransitionAck>(*done.reply).machine;
+}
+
+// --- the end
+
+void Executor::OnMachineMoved(const model::Machine& machine, StepContext& ctx) {
+  state_.retries.erase(machine.id);
+  const auto operation = state_.operations.find(machine.id);
+  if (operation == state_.operations.end() || operation->second.stage == Stage::kCalling) return;
+  PROBE("shard.overtaken");
+  EndOperation(machine.id, Outcome::kStaleState, WrongState(machine.state), ctx);
+}
+
+void Executor::VoidInstructions(const std::string& id) {
+  std::erase_if(state_.unanswered, [&](const auto& row) { return row.second.instruction.nodes.front() == id; });
+}
+
+void Executor::OnMachineDropped(const std::string& id, const std::string& detail, StepContext& ctx) {
+  if (state_.operations.contains(id)) EndOperation(id, Outcome::kInventoryMiss, detail, ctx);
+  state_.retries.erase(id);
+  VoidInstructions(id);
+}
+
+void Executor::EndOperation(const std::string& id, Outcome outcome, std::string error, StepContext& ctx) {
+  const auto found = state_.operations.find(id);
+  const Operation operation = found->second;
+  SetDeadline(id, found->second, std::nullopt);
+  state_.machine_of_token.erase(operation.token);
+  // An instruction that is void is not repeated; one that led to a drain is, until it is acknowledged.
+  if (outcome != Outcome::kSuccess) state_.unanswered.erase(operation.token);
+  state_.operations.erase(found);
+  p_.machines.ClearInProgress(id);
+  if (outcome != Outcome::kSuccess) ctx.cycle.Request();
+  if (IsRepair(operation.kind)) p_.repairs.OnEnded(id, operation.kind, outcome, ctx);
+  contract::ActionView view = ViewOf(id, operation);
+  view.outcome = OutcomeName(outcome);
+  view.error = std::move(error);
+  ++ctx.counters.outcomes[{view.kind, view.outcome}];
+  p_.log.End(operation.line, view, ctx.now.mono - operation.decided.mono, ctx);
+}
+
+void Executor::BackOff(const std::string& id, bool for_long, MonoTime now) {
+  Retry& retry = state_.retries[id];
+  retry.failures = std::min(retry.failures + 1, 20);
+  const Duration pause = p_.config.retry_first * (int64_t{1} << (retry.failures - 1));
+  retry.until = now + (for_long ? p_.config.retry_longest : std::min(pause, p_.config.retry_longest));
+}
+
+void Executor::CheckInvariants() const {
+  size_t deadlines = 0;
+  const bool stopped = !p_.lifecycle.stopped().ok();
+  for (const auto& [id, operation] : state_.operations) {
+    MUSTER_CHECK(p_.machines.Find(id) != nullptr, "an operation on {}, which is not tracked", id);
+    deadlines += operation.deadline ? 1 : 0;
+    if (operation.deadline) MUSTER_CHECK(deadlines_.contains({*operation.deadline, id}));
+    MUSTER_CHECK(p_.machines.IsCalling(id) == (operation.stage == Stage::kCalling));
+    if (operation.stage != Stage::kCalling) continue;
+    MUSTER_CHECK(p_.calls.IsOpen(operation.call) || stopped);
+    MUSTER_CHECK(p_.lifecycle.epoch() > 0);
+  }
+  MUSTER_CHECK(deadlines == deadlines_.size());
+  if (stopped) return;
+  MUSTER_CHECK(p_.calls.Count(OpenCall::Kind::kTransition) == state_.calling);
+  MUSTER_CHECK(state_.calling <= p_.config.execute_concurrency);
+}
+
+}  // namespace muster::shard

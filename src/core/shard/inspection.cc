@@ -1,0 +1,206 @@
+#include "core/shard/inspection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "core/shard/narrow.h"
+#include "model/names.h"
+
+namespace muster::shard {
+namespace {
+
+contract::NeedView ViewOf(const engine::NeedVerdict& verdict) {
+  contract::NeedView view{.need = verdict.need,
+                          .satisfied = verdict.satisfied,
+                          .residual = verdict.residual,
+                          .claimed_machines = Narrow(verdict.credited + verdict.creating),
+                          .bootstraps = Narrow(verdict.bootstraps),
+                          .provisions = Narrow(verdict.provisions),
+                          .same_domain = verdict.domain.value_or(""),
+                          .same_satisfiable = false,
+                          .parked = verdict.parked,
+                          .age_cycles_unmet = verdict.age,
+                          .reason = verdict.reason,
+                          .supply = {.idle = verdict.supply.idle,
+                                     .configured = verdict.supply.configured,
+                                     .speculative = verdict.supply.speculative},
+                          .victims = Narrow(verdict.victims),
+                          .has_session = verdict.has_session};
+  for (const engine::DomainScore& domain : verdict.domains) {
+    view.same_satisfiable = view.same_satisfiable || domain.satisfiable;
+    view.same_candidates.push_back({.domain = domain.domain,
+                                    .coverage_per_mille = Narrow(domain.coverage_per_mille),
+                                    .satisfiable = domain.satisfiable});
+  }
+  return view;
+}
+
+std::string NameOf(const engine::NeedKey& key) {
+  return fmt::format("{} of {}{}", key.fingerprint, key.cluster, key.group.empty() ? "" : " group " + key.group);
+}
+
+void ExplainVerdict(const engine::NeedVerdict& verdict, std::vector<std::string>& lines) {
+  lines.push_back(fmt::format("need {}", NameOf(engine::KeyOf(verdict.need))));
+  lines.push_back(fmt::format("  wants {}, in units of at most {}", verdict.need.aggregate.ToString(),
+                              verdict.need.min_unit.ToString()));
+  lines.push_back(fmt::format("  has {} bound, {} being made; this cycle binds {} and buys {}", verdict.credited,
+                              verdict.creating, verdict.bootstraps, verdict.provisions));
+  if (verdict.domain) lines.push_back(fmt::format("  in domain {}", *verdict.domain));
+  if (verdict.pledged > 0) lines.push_back(fmt::format("  {} more are on their way to it", verdict.pledged));
+  if (verdict.victims > 0) lines.push_back(fmt::format("  takes {} from needs of lower priority", verdict.victims));
+  if (verdict.lost > 0) lines.push_back(fmt::format("  loses {} to needs of higher priority", verdict.lost));
+  if (verdict.satisfied) {
+    lines.emplace_back("  it is covered");
+    return;
+  }
+  lines.push_back(fmt::format("  short of {} for {} cycles: {}", verdict.residual.ToString(), verdict.age,
+                              model::ReasonSentence(verdict.reason)));
+  lines.push_back(fmt::format("  machines that match: {} idle, {} that could be bought, {} in use", verdict.supply.idle,
+                              verdict.supply.speculative, verdict.supply.configured));
+}
+
+}  // namespace
+
+void Inspection::Ask(const Asked& asked, StepContext& ctx) {
+  if (p_.lifecycle.decided()) {
+    state_.waiting.push_back(asked);
+    ctx.cycle.Request();
+    return;
+  }
+  Result<contract::ShardReply> reply = Reply(asked.body, nullptr, ctx);
+  Answer answer{.request = asked.request, .status = reply ? Status() : reply.error(), .reply = std::nullopt};
+  if (reply) answer.reply = *std::move(reply);
+  ctx.Emit(std::move(answer));
+}
+
+void Inspection::AnswerWaiting(const engine::Decision& decision, StepContext& ctx) {
+  for (const Asked& asked : std::exchange(state_.waiting, {})) {
+    Result<contract::ShardReply> reply = Reply(asked.body, &decision, ctx);
+    Answer answer{.request = asked.request, .status = reply ? Status() : reply.error(), .reply = std::nullopt};
+    if (reply) answer.reply = *std::move(reply);
+    ctx.Emit(std::move(answer));
+  }
+}
+
+Result<contract::ShardReply> Inspection::Reply(const contract::ShardRequest& request, const engine::Decision* decision,
+                                               StepContext& ctx) const {
+  if (const auto* needs = std::get_if<contract::InspectNeeds>(&request)) return InspectNeeds(*needs, decision, ctx);
+  if (const auto* machines = std::get_if<contract::ListMachines>(&request)) return ListMachines(*machines, decision);
+  const auto* why = std::get_if<contract::Explain>(&request);
+  if (why == nullptr) return Error(Code::kInternal, "not a question about a decision");
+  if (decision == nullptr) return Error(Code::kUnavailable, "the shard has not decided anything yet");
+  return Explain(*why, *decision, ctx.cycle.number());
+}
+
+contract::NeedsInspected Inspection::InspectNeeds(const contract::InspectNeeds& query, const engine::Decision* decision,
+                                                  StepContext& ctx) const {
+  contract::NeedsInspected needs;
+  if (decision == nullptr) return needs;
+  needs.cycle = ctx.cycle.number();
+  needs.computed_at = ctx.now.wall;
+  std::map<engine::NeedKey, model::Resources> freed;
+  for (const engine::Action& action : decision->actions) {
+    const Tracked* tracked = p_.machines.Find(action.machine);
+    if (action.kind != engine::ActionKind::kPreempt || !action.need || tracked == nullptr) continue;
+    model::Resources& sum = freed[*action.need];
+    if (auto more = model::Add(sum, tracked->record->EffectiveAllocatable())) sum = *std::move(more);
+  }
+  for (const engine::NeedVerdict& verdict : decision->needs) {
+    if (!query.cluster_id.empty() && verdict.need.cluster != query.cluster_id) continue;
+    ++needs.total;
+    if (query.limit > 0 && needs.total > query.limit) continue;
+    contract::NeedView view = ViewOf(verdict);
+    const engine::NeedKey key = engine::KeyOf(verdict.need);
+    if (const auto sum = freed.find(key); sum != freed.end()) view.capacity_freed = sum->second;
+    const ShortNeed* known = view.parked ? p_.ledger.Find(key) : nullptr;
+    if (known != nullptr && known->cycles.hopeless > 0) {
+      view.parked_age_cycles = Narrow(needs.cycle - known->cycles.hopeless + 1 - p_.config.policy.park_after);
+    }
+    needs.needs.push_back(std::move(view));
+  }
+  return needs;
+}
+
+contract::MachinesListed Inspection::ListMachines(const contract::ListMachines& query,
+                                                  const engine::Decision* decision) const {
+  contract::MachinesListed listed;
+  size_t at = 0;
+  for (const auto& [id, tracked] : p_.machines.tracked()) {
+    const model::Machine& machine = *tracked.record;
+    if (!query.states.empty() && std::ranges::find(query.states, machine.state) == query.states.end()) continue;
+    if (!query.cluster_id.empty() && machine.cluster != query.cluster_id) continue;
+    contract::MachineView view{.machine = tracked.record};
+    if (decision != nullptr) {
+      while (at < decision->machines.size() && decision->machines[at].machine < id) ++at;
+      if (at < decision->machines.size() && decision->machines[at].machine == id) {
+        const engine::MachineVerdict& verdict = decision->machines[at];
+        view.reason = verdict.reason;
+        if (verdict.need) {
+          view.need_fingerprint = decision->needs[*verdict.need].need.profile.fingerprint();
+          view.need_group = decision->needs[*verdict.need].need.group;
+        }
+      }
+    }
+    listed.machines.push_back(std::move(view));
+  }
+  return listed;
+}
+
+contract::ClustersListed Inspection::ListClusters() const {
+  contract::ClustersListed listed;
+  for (const std::string& name : p_.clusters.names()) {
+    const ClusterDemand& demand = p_.demand.Of(name);
+    listed.clusters.push_back({.cluster_id = name,
+                               .session = p_.sessions.Has(name),
+                               .gate_open = demand.gate_open,
+                               .mode = p_.rails.modes().For(name, std::nullopt),
+                               .needs = Narrow(static_cast<int64_t>(demand.rows.size())),
+                               .configured = Narrow(p_.machines.BoundTo(name).configured),
+                               .held_rollups = p_.rails.quarantine().held(name),
+                               .last_refusal = demand.last_refusal,
+                               .reclaims_in_window = Narrow(p_.rails.reclaims().SpentBy(name))});
+  }
+  return listed;
+}
+
+Result<contract::ShardReply> Inspection::Explain(const contract::Explain& query, const engine::Decision& decision,
+                                                 int64_t cycle) const {
+  contract::Explained explained{.cycle = cycle, .lines = {}};
+  if (const auto* ref = std::get_if<contract::NeedRef>(&query.subject)) {
+    for (const engine::NeedVerdict& verdict : decision.needs) {
+      const bool same = verdict.need.cluster == ref->cluster_id && verdict.need.group == ref->group &&
+                        verdict.need.profile.fingerprint() == ref->fingerprint;
+      if (same) ExplainVerdict(verdict, explained.lines);
+    }
+    if (explained.lines.empty()) {
+      return Error(Code::kNotFound, fmt::format("cluster {} lists no such need; `muster fleet needs` shows them",
+                                                model::Quoted(ref->cluster_id)));
+    }
+    return explained;
+  }
+  const auto& id = std::get<std::string>(query.subject);
+  const Tracked* tracked = p_.machines.Find(id);
+  if (tracked == nullptr) {
+    return Error(Code::kNotFound, fmt::format("this shard has no machine {}", model::Quoted(id)));
+  }
+  const model::Machine& machine = *tracked->record;
+  explained.lines.push_back(fmt::format("machine {} is {}{}", id, model::StateName(machine.state),
+                                        machine.cluster.empty() ? "" : " for cluster " + machine.cluster));
+  if (!machine.last_error.empty()) explained.lines.push_back("  " + machine.last_error);
+  const Executor::Operations& operations = p_.executor.operations();
+  if (const auto operation = operations.find(id); operation != operations.end()) {
+    explained.lines.push_back(fmt::format("  {} is under way: {}", OperationKindName(operation->second.kind),
+                                          model::ReasonSentence(operation->second.reason)));
+  }
+  const auto verdict = std::ranges::find(decision.machines, id, &engine::MachineVerdict::machine);
+  if (verdict != decision.machines.end()) {
+    explained.lines.push_back(fmt::format("  {}", model::ReasonSentence(verdict->reason)));
+    if (verdict->need) ExplainVerdict(decision.needs[*verdict->need], explained.lines);
+  }
+  return explained;
+}
+
+}  // namespace muster::shard

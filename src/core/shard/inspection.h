@@ -1,0 +1,73 @@
+// Inspection: answers what operators ask: needs, machines, clusters and why. It only reads.
+//
+// Questions about a decision wait for the next cycle, which then explains itself.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "base/fields.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "contract/shard.h"
+#include "core/shard/clusters.h"
+#include "core/shard/config.h"
+#include "core/shard/demand.h"
+#include "core/shard/executor.h"
+#include "core/shard/ledger.h"
+#include "core/shard/lifecycle.h"
+#include "core/shard/machines.h"
+#include "core/shard/rails.h"
+#include "core/shard/sessions.h"
+#include "core/shard/step_context.h"
+#include "engine/types.h"
+
+namespace muster::shard {
+
+class Inspection {
+ public:
+  struct State {
+    std::vector<Asked> waiting;  // for a cycle that explains
+
+    MUSTER_FIELDS(State, waiting)
+  };
+  // The parts it reads; all outlive it.
+  struct Parts {
+    const Config& config;
+    const Lifecycle& lifecycle;
+    const Clusters& clusters;
+    const Machines& machines;
+    const Sessions& sessions;
+    const Rails& rails;
+    const Demand& demand;
+    const Ledger& ledger;
+    const Executor& executor;
+  };
+
+  explicit Inspection(const Parts& parts, State state) : p_(parts), state_(std::move(state)) {}
+
+  // A question about a decision: answered now if nothing was decided yet, else after the next cycle.
+  void Ask(const Asked& asked, StepContext& ctx);
+  contract::ClustersListed ListClusters() const;
+  // Whether the next cycle must explain itself.
+  bool waits() const { return !state_.waiting.empty(); }
+  // After a cycle that explained itself.
+  void AnswerWaiting(const engine::Decision& decision, StepContext& ctx);
+
+  const State& state() const { return state_; }
+
+ private:
+  // `decision` may be null: nothing was decided yet.
+  Result<contract::ShardReply> Reply(const contract::ShardRequest& request, const engine::Decision* decision,
+                                     StepContext& ctx) const;
+  contract::NeedsInspected InspectNeeds(const contract::InspectNeeds& query, const engine::Decision* decision,
+                                        StepContext& ctx) const;
+  contract::MachinesListed ListMachines(const contract::ListMachines& query, const engine::Decision* decision) const;
+  Result<contract::ShardReply> Explain(const contract::Explain& query, const engine::Decision& decision,
+                                       int64_t cycle) const;
+
+  const Parts p_;
+  State state_;
+};
+
+}  // namespace muster::shard

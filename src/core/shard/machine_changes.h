@@ -1,0 +1,43 @@
+// MachineChanges: what follows in other parts of the shard when the provider shows another state of a machine, or no
+// longer has it. One place, so that no part has to be told of a change twice.
+#pragma once
+
+#include <string>
+
+#include "core/shard/executor.h"
+#include "core/shard/ledger.h"
+#include "core/shard/machines.h"
+#include "core/shard/repairs.h"
+#include "core/shard/sessions.h"
+#include "core/shard/step_context.h"
+#include "model/machine.h"
+
+namespace muster::shard {
+
+class MachineChanges {
+ public:
+  // The parts that follow; all outlive it.
+  struct Parts {
+    Machines& machines;
+    Executor& executor;
+    Sessions& sessions;
+    Repairs& repairs;
+    Ledger& ledger;
+  };
+
+  explicit MachineChanges(const Parts& parts) : p_(parts) {}
+
+  // The machine was seen for the first time.
+  void OnAdopted(const model::Machine& machine, StepContext& ctx);
+  // Its state or cluster is another than before.
+  void OnMoved(const model::Machine& before, const model::Machine& machine, StepContext& ctx);
+  // Removes the machine.
+  void Drop(const std::string& id, const std::string& detail, StepContext& ctx);
+
+ private:
+  void OnState(const model::Machine& before, const model::Machine& machine, StepContext& ctx);
+
+  const Parts p_;
+};
+
+}  // namespace muster::shard

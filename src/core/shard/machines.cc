@@ -1,0 +1,154 @@
+#include "core/shard/machines.h"
+
+#include "base/check.h"
+#include "core/shard/engine_view.h"
+#include "engine/bind_stamp.h"
+
+namespace muster::shard {
+namespace {
+
+using model::MachineState;
+
+MachineKind KindOf(const model::Machine& machine) {
+  const auto interruption =
+      machine.shard_metadata.empty() ? model::PenaltyBucket::kZero : engine::BoundInterruption(machine.shard_metadata);
+  return {machine.state, machine.capacity_type, interruption};
+}
+
+}  // namespace
+
+Machines::Machines(EngineView& engine, Clusters& clusters, State state)
+    : engine_(engine), clusters_(clusters), state_(std::move(state)) {}
+
+void Machines::Rebuild(std::map<std::string, InProgress, std::less<>> in_progress) {
+  in_progress_ = std::move(in_progress);
+  for (const auto& [id, tracked] : state_.tracked) {
+    Count(id, tracked, 1);
+    PublishToEngine(id, tracked);
+  }
+}
+
+Tracked* Machines::Find(const std::string& id) {
+  const auto found = state_.tracked.find(id);
+  return found == state_.tracked.end() ? nullptr : &found->second;
+}
+
+const Tracked* Machines::Find(const std::string& id) const {
+  const auto found = state_.tracked.find(id);
+  return found == state_.tracked.end() ? nullptr : &found->second;
+}
+
+void Machines::Add(Tracked tracked) {
+  const std::string id = tracked.record->id;
+  const auto added = state_.tracked.emplace(id, std::move(tracked)).first;
+  Count(id, added->second, 1);
+  PublishToEngine(id, added->second);
+}
+
+void Machines::SetRecord(const std::string& id, Tracked& tracked, contract::MachineRecord record) {
+  Count(id, tracked, -1);
+  tracked.record = std::move(record);
+  Count(id, tracked, 1);
+}
+
+void Machines::Remove(const std::string& id) {
+  const auto found = state_.tracked.find(id);
+  Count(id, found->second, -1);
+  state_.tracked.erase(found);
+  engine_.engine().Remove(id);
+}
+
+void Machines::SetInProgress(const std::string& id, InProgress in_progress) {
+  const Tracked& tracked = state_.tracked.find(id)->second;
+  Count(id, tracked, -1);
+  in_progress_.insert_or_assign(id, std::move(in_progress));
+  Count(id, tracked, 1);
+  PublishToEngine(id, tracked);
+}
+
+void Machines::SetCalling(const std::string& id) { in_progress_.find(id)->second.calling = true; }
+
+void Machines::ClearInProgress(const std::string& id) {
+  const Tracked& tracked = state_.tracked.find(id)->second;
+  Count(id, tracked, -1);
+  in_progress_.erase(id);
+  Count(id, tracked, 1);
+  PublishToEngine(id, tracked);
+}
+
+bool Machines::IsCalling(const std::string& id) const {
+  const auto found = in_progress_.find(id);
+  return found != in_progress_.end() && found->second.calling;
+}
+
+MachineState Machines::StateForEngine(const std::string& id, const Tracked& tracked) const {
+  const auto found = in_progress_.find(id);
+  if (found == in_progress_.end() || tracked.record->state != found->second.from) return tracked.record->state;
+  return found->second.to;
+}
+
+model::Machine Machines::MachineForEngine(const std::string& id, const Tracked& tracked) const {
+  model::Machine machine = *tracked.record;
+  machine.state = StateForEngine(id, tracked);
+  if (machine.state == MachineState::kConfiguring && tracked.record->state != machine.state) {
+    const InProgress& in_progress = in_progress_.find(id)->second;
+    machine.cluster = in_progress.cluster;
+    machine.shard_metadata = in_progress.metadata;
+  }
+  return machine;
+}
+
+void Machines::PublishToEngine(const std::string& id, const Tracked& tracked) {
+  if (StateForEngine(id, tracked) == tracked.record->state) {
+    return engine_.engine().Upsert(*tracked.record, tracked.record.digest());
+  }
+  engine_.engine().Upsert(MachineForEngine(id, tracked));
+}
+
+const Machines::Bound& Machines::BoundTo(const std::string& cluster) const {
+  static const Bound none;
+  const auto found = bound_.find(cluster);
+  return found == bound_.end() ? none : found->second;
+}
+
+void Machines::Count(const std::string& id, const Tracked& tracked, int64_t by) {
+  const model::Machine& machine = *tracked.record;
+  counts_[KindOf(machine)] += static_cast<uint64_t>(by);
+  by_instance_type_[machine.instance_type] += by;
+  by_zone_[machine.zone] += by;
+  if (machine.cluster.empty()) return;
+  const auto [bound, is_new] = bound_.try_emplace(machine.cluster);
+  if (is_new) clusters_.Add(machine.cluster);
+  if (by > 0) {
+    bound->second.machines.insert(id);
+  } else {
+    bound->second.machines.erase(id);
+  }
+  if (StateForEngine(id, tracked) == MachineState::kConfigured) bound->second.configured += by;
+}
+
+void Machines::CheckInvariants() const {
+  std::map<MachineKind, uint64_t> counts;
+  std::map<std::string, int64_t> configured;
+  std::map<std::string, size_t> bound;
+  for (const auto& [id, tracked] : state_.tracked) {
+    const model::Machine& machine = *tracked.record;
+    MUSTER_CHECK(machine.id == id);
+    ++counts[KindOf(machine)];
+    if (machine.cluster.empty()) continue;
+    ++bound[machine.cluster];
+    MUSTER_CHECK(BoundTo(machine.cluster).machines.contains(id));
+    if (StateForEngine(id, tracked) == MachineState::kConfigured) ++configured[machine.cluster];
+  }
+  for (const auto& [kind, count] : counts_) MUSTER_CHECK(counts[kind] == count);
+  for (const auto& [name, known] : bound_) {
+    MUSTER_CHECK(known.machines.size() == bound[name]);
+    MUSTER_CHECK(known.configured == configured[name], "cluster {} has {} Configured machines, not {}", name,
+                 configured[name], known.configured);
+  }
+  for (const auto& [id, in_progress] : in_progress_) {
+    MUSTER_CHECK(state_.tracked.contains(id), "an operation on {}, which is not tracked", id);
+  }
+}
+
+}  // namespace muster::shard

@@ -1,0 +1,113 @@
+#include "core/shard/parts.h"
+
+#include <utility>
+
+namespace muster::shard {
+
+Parts::Parts(SavedState state, Parallel* workers)
+    : config(std::move(state.config)),
+      parallel(workers),
+      engine(config.policy, parallel),
+      cycle(config, state.cycle),
+      clusters(std::move(state.clusters)),
+      calls(std::move(state.calls)),
+      log(std::move(state.log)),
+      owned(config, std::move(state.owned)),
+      machines(engine, clusters, std::move(state.machines)),
+      lifecycle(config, std::move(state.lifecycle)),
+      gets(config, calls, machines, std::move(state.gets)),
+      sessions(lifecycle, clusters, std::move(state.sessions)),
+      rails(config, clusters, log, std::move(state.rails)),
+      repairs(config, std::move(state.repairs)),
+      executor({.config = config,
+                .lifecycle = lifecycle,
+                .calls = calls,
+                .machines = machines,
+                .gets = gets,
+                .sessions = sessions,
+                .rails = rails,
+                .repairs = repairs,
+                .log = log},
+               std::move(state.executor)),
+      ledger(engine, std::move(state.ledger)),
+      demand({.config = config,
+              .engine = engine,
+              .clusters = clusters,
+              .sessions = sessions,
+              .rails = rails,
+              .ledger = ledger},
+             std::move(state.demand)),
+      changes({.machines = machines, .executor = executor, .sessions = sessions, .repairs = repairs, .ledger = ledger}),
+      reconcile({.config = config,
+                 .parallel = parallel,
+                 .lifecycle = lifecycle,
+                 .calls = calls,
+                 .engine = engine,
+                 .owned = owned,
+                 .machines = machines,
+                 .gets = gets,
+                 .changes = changes},
+                std::move(state.reconcile)),
+      hints({.config = config, .engine = engine, .clusters = clusters, .sessions = sessions}, std::move(state.hints)),
+      reports({.config = config,
+               .lifecycle = lifecycle,
+               .calls = calls,
+               .engine = engine,
+               .machines = machines,
+               .owned = owned,
+               .reconcile = reconcile},
+              std::move(state.reports)),
+      inspection({.config = config,
+                  .lifecycle = lifecycle,
+                  .clusters = clusters,
+                  .machines = machines,
+                  .sessions = sessions,
+                  .rails = rails,
+                  .demand = demand,
+                  .ledger = ledger,
+                  .executor = executor},
+                 std::move(state.inspection)),
+      check({.config = config,
+             .engine = engine,
+             .clusters = clusters,
+             .machines = machines,
+             .demand = demand,
+             .ledger = ledger}) {}
+
+void Parts::RegisterRows(contract::RowReader& reader) {
+  lifecycle.RegisterRows(reader);
+  cycle.RegisterRows(reader);
+  owned.RegisterRows(reader);
+  rails.RegisterRows(reader);
+  repairs.RegisterRows(reader);
+  ledger.RegisterRows(reader);
+  demand.RegisterRows(reader);
+  reconcile.RegisterRows(reader);
+}
+
+std::string Parts::Save() const {
+  return SaveBytes(engine.engine().ExportMemory(), config, cycle.state(), clusters.state(), calls.state(), log.state(),
+                   owned.state(), machines.state(), lifecycle.state(), gets.state(), sessions.state(), rails.state(),
+                   repairs.state(), executor.state(), ledger.state(), demand.state(), reconcile.state(), hints.state(),
+                   reports.state(), inspection.state());
+}
+
+void Parts::Rebuild(const engine::Memory& memory) {
+  engine.engine().Restore(ledger.restored());
+  engine.engine().Restore(memory);
+  demand.Rebuild();
+  machines.Rebuild(executor.AllInProgress());
+  ledger.Rebuild(cycle.number());
+}
+
+void Parts::CheckInvariants() const {
+  machines.CheckInvariants();
+  sessions.CheckInvariants();
+  repairs.CheckInvariants();
+  executor.CheckInvariants();
+  ledger.CheckInvariants();
+  demand.CheckInvariants();
+  reconcile.CheckInvariants();
+}
+
+}  // namespace muster::shard

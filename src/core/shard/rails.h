@@ -1,0 +1,194 @@
+// Rails: everything that limits what the engine's decisions may do, and which roll-ups count. A rail changes how fast a
+// decision is carried out, or whether it is carried out at all; it never changes what the engine wants.
+//
+//   pause, dry run       decisions are made and logged, not carried out; per shard or per cluster, durable
+//   reclaim cap, budget  how many machines a cluster may lose to Reclaim in a cycle and within a window; durable
+//   session, gate        a cluster without a session gains and loses nothing; one whose demand is not known loses
+//                        nothing to surplus
+//   volume               how many actions start in a cycle, how many operations are open
+//   quarantine           a roll-up far below the accepted demand is held until it was repeated; baseline durable
+//   repairs              none while the shard is paused or in dry run
+//
+// Preempt is how priority is kept: neither budget nor volume limits it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/fields.h"
+#include "base/time.h"
+#include "contract/shard.h"
+#include "contract/tables.h"
+#include "core/shard/action_log.h"
+#include "core/shard/clusters.h"
+#include "core/shard/config.h"
+#include "core/shard/operation.h"
+#include "core/shard/step_context.h"
+#include "engine/types.h"
+
+namespace muster::shard {
+
+// The size of a demand: what a suspicious roll-up is told by.
+struct Baseline {
+  uint64_t rows = 0;
+  std::map<std::string, int64_t> totals;  // by dimension
+
+  bool operator==(const Baseline&) const = default;
+  MUSTER_FIELDS(Baseline, rows, totals)
+};
+
+inline constexpr contract::Table<std::string, contract::ActuationMode> kModeRows{"mode/"};  // cluster; empty: the shard
+inline constexpr contract::Table<std::string, uint64_t> kReclaimRows{"reclaims/"};   // cluster: within the window
+inline constexpr contract::Table<std::string, Baseline> kBaselineRows{"baseline/"};  // cluster
+
+// Pause and dry run.
+class ActuationModes {
+ public:
+  struct State {
+    contract::ActuationMode shard = contract::ActuationMode::kActive;
+    std::map<std::string, contract::ActuationMode, std::less<>> clusters;
+
+    MUSTER_FIELDS(State, shard, clusters)
+  };
+
+  explicit ActuationModes(State state) : state_(std::move(state)) {}
+
+  contract::ActuationMode shard() const { return state_.shard; }
+  // What is set for the cluster alone, or for the shard if the name is empty.
+  contract::ActuationMode Get(const std::string& cluster) const;
+  void Set(const std::string& cluster, contract::ActuationMode mode, StepContext& ctx);
+  void Restore(const std::string& cluster, contract::ActuationMode mode);
+  // The strictest of what is set for the shard and for the clusters an action touches: the one that gains or loses the
+  // machine, and the one of the need it is for.
+  contract::ActuationMode For(const std::string& cluster, const std::optional<engine::NeedKey>& need) const;
+
+  const State& state() const { return state_; }
+
+ private:
+  State state_;
+};
+
+// How many machines a cluster gave up to Reclaim within the window.
+class ReclaimBudget {
+ public:
+  struct Spent {
+    std::deque<MonoTime> times;
+    bool stored = false;  // the row is on disk
+
+    MUSTER_FIELDS(Spent, times, stored)
+  };
+  using State = std::map<std::string, Spent, std::less<>>;
+
+  explicit ReclaimBudget(const Config& config, State state) : config_(config), state_(std::move(state)) {}
+
+  void Restore(const std::string& cluster, uint64_t spent);
+  // How long ago the reclaims of an earlier life were is not known for certain: they count from now, so that no restart
+  // widens the budget.
+  void Start(MonoTime now);
+  // How many more the cluster may lose in this cycle: its cap, or what the window leaves.
+  int64_t Allowed(const std::string& cluster, int64_t configured, StepContext& ctx);
+  void Spend(const std::string& cluster, StepContext& ctx);
+  int64_t SpentBy(const std::string& cluster) const;
+
+  const State& state() const { return state_; }
+
+ private:
+  const Config& config_;
+  State state_;
+};
+
+// Roll-ups that look like a mistake are held.
+class RollupQuarantine {
+ public:
+  struct Watched {
+    std::optional<Baseline> baseline;  // of the accepted demand
+    int32_t held = 0;                  // roll-ups in a row
+
+    MUSTER_FIELDS(Watched, baseline, held)
+  };
+  using State = std::map<std::string, Watched, std::less<>>;
+
+  explicit RollupQuarantine(const Config& config, State state) : config_(config), state_(std::move(state)) {}
+
+  void Restore(const std::string& cluster, Baseline baseline) { state_[cluster].baseline = std::move(baseline); }
+  // Why the roll-up is held; empty if it may be accepted. The third suspicious one in a row is accepted.
+  std::string Hold(const std::string& cluster, const Baseline& size);
+  // The cluster repeated the demand in force.
+  void Clear(const std::string& cluster) { state_[cluster].held = 0; }
+  void Accept(const std::string& cluster, Baseline size, StepContext& ctx);
+  int32_t held(const std::string& cluster) const;
+
+  const State& state() const { return state_; }
+
+ private:
+  std::string Suspicion(const Watched& watched, const Baseline& size) const;
+
+  const Config& config_;
+  State state_;
+};
+
+class Rails {
+ public:
+  struct State {
+    ActuationModes::State modes;
+    ReclaimBudget::State reclaims;
+    RollupQuarantine::State quarantine;
+    std::set<std::pair<std::string, engine::ActionKind>> suppressed;  // in the last cycle
+
+    MUSTER_FIELDS(State, modes, reclaims, quarantine, suppressed)
+  };
+
+  // What is referred to outlives this.
+  Rails(const Config& config, Clusters& clusters, ActionLog& log, State state);
+
+  void RegisterRows(contract::RowReader& reader);
+  void Start(StepContext& ctx);
+
+  void SetMode(const std::string& cluster, contract::ActuationMode mode, StepContext& ctx);
+  const ActuationModes& modes() const { return modes_; }
+  ReclaimBudget& reclaims() { return reclaims_; }
+  const ReclaimBudget& reclaims() const { return reclaims_; }
+  RollupQuarantine& quarantine() { return quarantine_; }
+  const RollupQuarantine& quarantine() const { return quarantine_; }
+
+  // Before a decision: what the engine is told of the cluster.
+  engine::ClusterState ClusterInput(const std::string& cluster, bool session, bool gate_open, int64_t configured,
+                                    StepContext& ctx);
+  // A roll-up that is held opens the gate only if an accepted demand is in force: nothing else would stand between the
+  // cluster's machines and an empty demand.
+  static bool HeldOpensGate(bool accepted);
+
+  // After a decision: BeginCycle, then Admit for each action in the order of decision.
+  void BeginCycle();
+  // Whether the action starts. `can_start`: the executor can take it; `operations`: how many are open.
+  bool Admit(const engine::Action& action, bool can_start, size_t operations, StepContext& ctx);
+  // Why an operation that is ready must not be carried out after all; none if it may.
+  std::optional<Outcome> Obstacle(const Operation& operation, bool session) const;
+  // Whether repairs that are due may begin.
+  bool MayRepair() const { return modes_.shard() == contract::ActuationMode::kActive; }
+
+  State state() const;
+
+ private:
+  // Whether a mode keeps the action back. Says so in the audit log once for as long as it lasts: the same action is
+  // decided again in every cycle.
+  bool IsSuppressed(const engine::Action& action, StepContext& ctx);
+
+  const Config& config_;
+  Clusters& clusters_;
+  ActionLog& log_;
+  ActuationModes modes_;
+  ReclaimBudget reclaims_;
+  RollupQuarantine quarantine_;
+  std::set<std::pair<std::string, engine::ActionKind>> suppressed_;         // in this cycle
+  std::set<std::pair<std::string, engine::ActionKind>> suppressed_before_;  // in the cycle before
+  int64_t started_ = 0;                                                     // in this cycle, of those that are limited
+};
+
+}  // namespace muster::shard

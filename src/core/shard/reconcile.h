@@ -1,0 +1,128 @@
+// Reconcile: keeps the tracked machines as the provider shows them.
+//
+// One list at a time: what changed since the last one, and now and then a sweep: all machines, page by page, to see
+// which are gone. What a list shows of a machine counts unless a transition of that machine began or ended since the
+// list was asked for. Machines whose state is in doubt, and those a sweep did not show, are asked for by name
+// (gets.h) before they are believed to be gone.
+//
+// Invariants:
+//   1. Only machines of the owned set are tracked.
+//   2. A record is applied whole or rejected with a reason; the last valid record is kept.
+//   3. swept is the number of tracked machines that the newest sweep has shown.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/fields.h"
+#include "base/parallel.h"
+#include "base/time.h"
+#include "contract/provider.h"
+#include "contract/tables.h"
+#include "core/shard/calls.h"
+#include "core/shard/config.h"
+#include "core/shard/engine_view.h"
+#include "core/shard/gets.h"
+#include "core/shard/lifecycle.h"
+#include "core/shard/machine_changes.h"
+#include "core/shard/machines.h"
+#include "core/shard/owned_set.h"
+#include "core/shard/step_context.h"
+#include "model/reason.h"
+
+namespace muster::shard {
+
+// A page of a sweep, and when it was asked for.
+struct Page {
+  contract::ListReply list;
+  Moment begun = 0;
+
+  MUSTER_FIELDS(Page, list, begun)
+};
+
+inline constexpr contract::KeySet<std::string> kForgottenRows{.prefix = "forgotten/", .value = ""};  // machine
+
+class Reconcile {
+ public:
+  struct State {
+    std::string cursor;        // of lists of changes
+    std::string sweep_cursor;  // of the sweep's pages
+    uint64_t sweep = 0;        // number of the newest
+    uint64_t swept = 0;
+    std::pair<std::string, std::string> last_page;    // of the sweep: its first and last machine
+    bool stale_page = false;                          // it showed only machines that the sweep had shown
+    std::optional<Page> page;                         // applied in the next step, while the provider makes another
+    std::map<std::string, Moment, std::less<>> gone;  // machines dropped of late: a read begun before tells nothing
+    bool sweeping = false;
+    bool list_open = false;
+    int32_t list_failures = 0;  // in a row
+    MonoTime next_list;
+    MonoTime next_sweep;
+    std::set<std::string, std::less<>> forgotten;  // durable: Failed machines that an operator dropped
+
+    MUSTER_FIELDS(State, cursor, sweep_cursor, sweep, swept, last_page, stale_page, page, gone, sweeping, list_open,
+                  list_failures, next_list, next_sweep, forgotten)
+  };
+  // The parts it works with; all outlive it, and `parallel` may be null.
+  struct Parts {
+    const Config& config;
+    Parallel* parallel;
+    Lifecycle& lifecycle;
+    Calls& calls;
+    EngineView& engine;
+    OwnedSet& owned;
+    Machines& machines;
+    Gets& gets;
+    MachineChanges& changes;
+  };
+
+  explicit Reconcile(const Parts& parts, State state) : p_(parts), state_(std::move(state)) {}
+  void RegisterRows(contract::RowReader& reader);
+  void Start(MonoTime now) { state_.next_list = state_.next_sweep = now; }
+
+  // Asks for the next list if one is due.
+  void AskList(StepContext& ctx);
+  void OnListDone(const CallDone& done, const OpenCall& call, StepContext& ctx);
+  void OnGetDone(const CallDone& done, const OpenCall& call, StepContext& ctx);
+  // The provider acknowledged a transition of the machine with this record.
+  void OnAcknowledged(const std::string& id, const contract::MachineRecord& record, StepContext& ctx);
+  // A page waits to be applied.
+  bool page_waits() const { return state_.page.has_value(); }
+  void ApplyPage(StepContext& ctx);
+
+  // Drops the machine until the provider shows a state other than Failed.
+  void Forget(const std::string& id, StepContext& ctx);
+  // Domains came or went: machines of others are dropped, and a sweep looks for new ones.
+  void OnOwnedSetChanged(StepContext& ctx);
+  // When AskList has something to do; MonoTime::max() while a list is open.
+  MonoTime NextWake() const { return state_.list_open ? MonoTime::max() : state_.next_list; }
+
+  const State& state() const { return state_; }
+  void CheckInvariants() const;
+
+ private:
+  void BeginSweep();
+  void EndSweep(StepContext& ctx);
+  void ApplyList(const contract::ListReply& list, Moment begun, StepContext& ctx);
+  // Whether the record is sound; counts and notes it if not. The same for lists, gets and acknowledgements.
+  bool Validate(const model::Machine& machine, StepContext& ctx) const;
+  static void Reject(const std::string& id, const std::string& problem, StepContext& ctx);
+  // `tracked` is the machine of that record, null if it is not tracked.
+  void ApplyRecord(const contract::MachineRecord& record, Tracked* tracked, Moment begun, StepContext& ctx);
+  void Adopt(const contract::MachineRecord& record, Moment begun, StepContext& ctx);
+  void Update(const std::string& id, Tracked& tracked, const contract::MachineRecord& record, StepContext& ctx);
+  void Drop(const std::string& id, model::Reason reason, std::string detail, StepContext& ctx);
+  void MarkSwept(Tracked& tracked);
+  // Times the machine's transition.
+  static void MeasureLeg(Tracked& tracked, model::MachineState before, StepContext& ctx);
+
+  const Parts p_;
+  State state_;
+};
+
+}  // namespace muster::shard

@@ -1,0 +1,67 @@
+// What a shard shows of itself: an immutable view for metrics and readiness.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+#include "contract/shard.h"
+#include "model/machine.h"
+#include "model/penalty.h"
+
+namespace muster::shard {
+
+// Since the start of this life. Names of metrics are in docs/operating.md.
+struct Counters {
+  std::map<std::string, uint64_t> actions;                           // decided, by kind
+  std::map<std::pair<std::string, std::string>, uint64_t> outcomes;  // by kind and outcome
+  std::map<std::string, uint64_t> suppressed;                        // by kind
+  std::map<std::string, uint64_t> dry_run;                           // by kind
+  std::map<std::string, uint64_t> machines_rejected;                 // by field
+  std::map<std::string, uint64_t> rollups_rejected;                  // by cluster
+  uint64_t deferred = 0;                                             // by MaxActionsPerCycle
+  uint64_t dropped = 0;                                              // the queue was full
+  uint64_t deduped = 0;                                              // the machine had an operation, or waits
+  uint64_t reclaims_capped = 0;  // times a cluster had more to give up in a cycle than it may
+  uint64_t idle_releases = 0;
+  uint64_t sessions_installed = 0;
+  uint64_t sessions_removed = 0;
+  uint64_t sessions_replaced = 0;
+  uint64_t list_failures = 0;
+  uint64_t reports = 0;
+  uint64_t plans_kept = 0;       // of needs, speculated or made in turn
+  uint64_t plans_conflicts = 0;  // made again, because what they counted on was gone
+  uint64_t plans_displaced = 0;  // and taken back for a need of higher precedence
+};
+
+// How machines are counted.
+struct MachineKind {
+  model::MachineState state = model::MachineState::kUnspecified;
+  model::CapacityType capacity_type = model::CapacityType::kUnspecified;
+  model::PenaltyBucket interruption = model::PenaltyBucket::kZero;  // of the need it was bound for
+
+  auto operator<=>(const MachineKind&) const = default;
+};
+
+struct Snapshot {
+  bool ready = false;  // the machines have been seen
+  Status stopped;      // not OK: why it does nothing more
+  int64_t epoch = 0;
+  int64_t cycle = 0;
+  contract::ActuationMode mode = contract::ActuationMode::kActive;
+  std::map<MachineKind, uint64_t> machines;
+  std::map<model::PenaltyBucket, uint64_t> demand;  // machines that needs have or get, counted now and then
+  uint64_t sessions = 0;
+  uint64_t shortfalls = 0;  // needs that are short
+  std::map<int32_t, uint64_t> shortfalls_by_priority;
+  std::array<uint64_t, 4> shortfalls_aged{};   // 1-9, 10-59, 60-299 and 300 or more cycles
+  std::map<std::string, int32_t> quarantined;  // clusters whose roll-up is held: how many in a row
+  uint64_t operations = 0;                     // begun and not ended
+  uint64_t calls = 0;                          // of them, in the provider's hands
+  Counters counters;
+};
+
+}  // namespace muster::shard
