@@ -28,6 +28,11 @@ class CommandLineTest : public testing::Test {
         .Path("--log", log_, "Where to write")
         .Flag("--dry-run", dry_run_, "Change nothing")
         .Choice("-o,--output", output_, {"table", "json"}, "Form")
+        .Instead("--list", "List what can be placed",
+                 [] {
+                   Print("box\n");
+                   return kOk;
+                 })
         .Example("muster place box --count 2")
         .Run([this] {
           ++runs_;
@@ -78,6 +83,13 @@ TEST_F(CommandLineTest, SetsEveryKindOfOption) {
   EXPECT_EQ(log_, "a b");
   EXPECT_TRUE(dry_run_);
   EXPECT_EQ(output_, "json");
+}
+
+TEST_F(CommandLineTest, AFlagMayStandForTheVerb) {
+  const Outcome listed = Run({"place", "box", "--list"});
+  EXPECT_EQ(listed.code, 0) << listed.err;
+  EXPECT_EQ(listed.out, "box\n");
+  EXPECT_EQ(runs_, 0);
 }
 
 TEST_F(CommandLineTest, VerbsBelowVerbs) {

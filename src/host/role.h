@@ -22,7 +22,7 @@ class Role {
   // Idempotent; waits, a few seconds at most for calls that are under way. Nothing can be started again.
   virtual void Stop() = 0;
 
-  // Who is told when a started role must not go on. Set before Start, called at most once, from any thread.
+  // Called when a started role must not go on: at most once, from any thread. Set before Start.
   using Failed = std::function<void(std::string_view literal_reason, const Status& why)>;
   void OnFailure(Failed failed) { failed_ = std::move(failed); }
 

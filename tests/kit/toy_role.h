@@ -61,7 +61,7 @@ class Core {
  public:
   static constexpr std::string_view kName = "toy";
   static constexpr contract::Single<std::string> kNote{"note"};
-  using Call = contract::Call<std::monostate>;  // it calls nobody
+  using Call = contract::Call<std::monostate>;  // it calls no other role
   using CallDone = contract::CallDone<std::monostate>;
   using Event = std::variant<contract::Wake, Replace, CallDone>;
   using Effect = std::variant<contract::Persist, Call, Answer>;

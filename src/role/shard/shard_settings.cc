@@ -122,7 +122,7 @@ void DeclareDecisions(host::Settings& settings, RoleOptions& options, Composed& 
       .Add("--victim-weights", config.policy.victim_weights, "1,0.1,0.1,0.1", Weights(),
            "What counts in choosing a victim: priority gap, drain speed, interruption, reclamation")
       .Add("--surplus-hold", config.policy.surplus_hold, "120s", host::AnyDuration(),
-           "How long a cluster keeps a machine that nobody claims")
+           "How long a cluster keeps a machine that no need claims")
       .Add("--release-hold", composed.holds, "on-demand=10m,spot=1m",
            HoldsByType({.on_demand = config.policy.release_hold_on_demand, .spot = config.policy.release_hold_spot}),
            "How long idle machines are kept, by type");
