@@ -2,7 +2,7 @@
 if(MUSTER_TESTS)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/source_dir.cc @ONLY CONTENT [[
 #include "base/source_dir_for_test.h"
-std::filesystem::path muster::SourceDir() { return "@CMAKE_SOURCE_DIR@"; }
+std::string muster::SourceDir() { return "@CMAKE_SOURCE_DIR@"; }
 ]])
   add_library(muster_source_dir STATIC ${CMAKE_BINARY_DIR}/source_dir.cc)
   target_include_directories(muster_source_dir PUBLIC ${CMAKE_SOURCE_DIR}/src)

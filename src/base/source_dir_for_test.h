@@ -2,10 +2,10 @@
 // path, so that compiled tests are shared between clones.
 #pragma once
 
-#include <filesystem>
+#include <string>
 
 namespace muster {
 
-std::filesystem::path SourceDir();
+std::string SourceDir();
 
 }  // namespace muster

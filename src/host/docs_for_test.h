@@ -19,7 +19,7 @@ namespace muster::host {
 
 inline ::testing::AssertionResult PageShows(const std::string& page, const std::string& name,
                                             const std::string& expected) {
-  const std::filesystem::path path = SourceDir() / page;
+  const std::filesystem::path path = SourceDir() + "/" + std::string(page);
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
   const std::string begin = "<!-- begin " + name + " -->\n";

@@ -35,7 +35,7 @@ inline void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 
 // The rows of one kind in tests/faults/<area>.txt.
 inline std::vector<Row> Rows(std::string_view area, std::string_view kind) {
-  std::ifstream file(SourceDir() / "tests/faults" / (std::string(area) + ".txt"));
+  std::ifstream file(SourceDir() + "/tests/faults/" + std::string(area) + ".txt");
   std::vector<Row> rows;
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);

@@ -212,7 +212,7 @@ TEST(Decode, SaysWhatIsWrong) {
 
 // The YAML blocks of the page that documents the keys.
 std::vector<TextValue> DocumentedBlocks() {
-  std::ifstream file(SourceDir() / "docs/model-files.md");
+  std::ifstream file(SourceDir() + "/docs/model-files.md");
   std::vector<TextValue> blocks;
   std::string block;
   bool inside = false;

@@ -182,7 +182,7 @@ void AddTypes(const Descriptor& type, std::set<std::string>& types) {
 // Every message of the files under proto/ that are compiled into this program.
 std::set<std::string> CompiledMessages() {
   std::set<std::string> types;
-  const std::filesystem::path root = SourceDir() / "proto";
+  const std::filesystem::path root = SourceDir() + "/proto";
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
     if (entry.path().extension() != ".proto") continue;
     const auto* file = google::protobuf::DescriptorPool::generated_pool()->FindFileByName(

@@ -150,7 +150,7 @@ class Wire : public testing::Test {
       const bool ours = !file.package().starts_with("google.") && !file.package().starts_with("grpc.");
       if (ours) AddFile(*built, compiled_);
     }
-    page_ = ReadPage(ReadAll(SourceDir() / "docs/wire.md"));
+    page_ = ReadPage(ReadAll(SourceDir() + "/docs/wire.md"));
   }
 
   pb::DescriptorPool pool_;
@@ -214,7 +214,7 @@ TEST_F(Wire, NothingOfTheProtocolsWasLeftOut) {
 
 // The comparison itself: a page that differs from the protos in one place is caught.
 TEST_F(Wire, OneWrongRowIsSeen) {
-  const std::string text = ReadAll(SourceDir() / "docs/wire.md");
+  const std::string text = ReadAll(SourceDir() + "/docs/wire.md");
   const auto differs = [&](const std::string& from, const std::string& to) {
     const size_t at = text.find(from);
     EXPECT_NE(at, std::string::npos) << from;

@@ -22,7 +22,7 @@
 namespace muster::engine {
 namespace {
 
-const std::filesystem::path kFolder = SourceDir() / "tests/cases/engine";
+const std::filesystem::path kFolder = SourceDir() + "/tests/cases/engine";
 
 std::vector<std::string> CaseNames() {
   std::vector<std::string> names;

@@ -262,7 +262,7 @@ Result<contract::ProviderReply> Ask(contract::ProviderPort& port, contract::Prov
 // What a provider of format 1 left when it was killed: m-000001 Draining, m-000002 Configured, m-000003 Idle,
 // m-000004 never touched.
 TEST_F(Program, AnOlderDataDirectoryOpens) {
-  const std::filesystem::path old = SourceDir() / "tests/provider/data/directory-1";
+  const std::filesystem::path old = SourceDir() + "/tests/provider/data/directory-1";
   std::filesystem::create_directory(dir_.File("data"));
   std::filesystem::copy_file(old / "cloud.log", dir_.File("data/cloud.log"));
   std::ifstream file(old / "state.sql");

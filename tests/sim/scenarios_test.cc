@@ -19,7 +19,7 @@
 namespace muster::sim {
 namespace {
 
-const std::filesystem::path kFolder = SourceDir() / "tests/scenarios";
+const std::filesystem::path kFolder = SourceDir() + "/tests/scenarios";
 
 std::vector<std::string> Names() {
   std::vector<std::string> names;

@@ -392,7 +392,7 @@ std::string FromHex(const std::string& hex) {
 
 // The rows of a provider of format 1: m1 Draining, m2 Failed, m3 Speculative, a fence, a price that moved.
 TEST(ProviderCore, AnOlderStateOpens) {
-  std::ifstream file(SourceDir() / "tests/provider/data/state-format-1.rows");
+  std::ifstream file(SourceDir() + "/tests/provider/data/state-format-1.rows");
   contract::Recovered rows;
   for (std::string key, value; file >> key >> value;) rows[FromHex(key)] = FromHex(value);
   ASSERT_EQ(rows.size(), 7u);
