@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -65,6 +66,11 @@ TEST(Fields, AreVisitedInTheirOrderUnderTheirNames) {
   ForEachField<Whole>(whole, [&](std::string_view name, const auto&) { names.emplace_back(name); });
   EXPECT_EQ(names, (std::vector<std::string>{"amount", "name", "lists", "choice"}));
   EXPECT_EQ(codec::Describe(whole), "Whole{amount=3, name=x, lists=[], choice=none}");
+}
+
+TEST(Fields, AreATuple) {
+  static_assert(std::tuple_size_v<decltype(Whole::Fields())> == 4);
+  EXPECT_EQ(std::get<1>(Whole::Fields()).name, "name");
 }
 
 TEST(Fields, ThoseOfAClassLoseTheirUnderscore) { EXPECT_EQ(codec::Describe(Private(7)), "Private{amount=7}"); }

@@ -67,5 +67,22 @@ class CheckLayers(planted.PlantedTreeTest):
                    'const char* text = R"(\n#include "model/machine.h"\n)";\n')
         self.assert_passes()
 
+    def test_namespaces_follow_folders(self):
+        self.plant("src/model/node.cc", "namespace muster::model {\nnamespace {\nint x;\n}\n}  // namespace muster::model\n")
+        self.plant("src/host/internal.cc", "namespace muster::host::internal {}\nnamespace absl {}\n")
+        self.assert_passes()
+        for namespace in ("muster", "muster::hostile", "muster::model"):
+            with self.subTest(namespace=namespace):
+                self.plant("src/host/stray.cc", f"// namespace muster {{\nnamespace {namespace} {{}}\n")
+                self.assert_caught(f"src/host/stray.cc:2: namespace {namespace} does not follow the folder: muster::host")
+
+    def test_namespaces_that_the_table_excepts(self):
+        self.plant("tools/layers.txt", "core/*:\nhost:\nsrc/core/* = muster::*\nsrc/host = muster::host muster::v1  # why\n")
+        self.plant("src/core/shard/core.cc", "namespace muster::shard {}\n")
+        self.plant("src/host/core.cc", "namespace muster::v1 {}\nnamespace muster::host {}\n")
+        self.assert_passes()
+        self.plant("src/core/agent/core.cc", "namespace muster::shard {}\n")
+        self.assert_caught("src/core/agent/core.cc:1: namespace muster::shard does not follow the folder: muster::agent")
+
 
 planted.main()
