@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "engine/fast/cycle.h"
+#include "engine/fast/internals.h"
 
 namespace muster::bench {
 namespace {
@@ -38,22 +38,14 @@ void AddAction(Hasher& hasher, engine::ActionKind kind, std::string_view machine
   hasher.Add(static_cast<uint64_t>(grace_seconds));
 }
 
-ClaimKind KindOf(MachineState state) {
-  switch (state) {
-    case MachineState::kIdle: return ClaimKind::kBootstrap;
-    case MachineState::kSpeculative: return ClaimKind::kProvision;
-    case MachineState::kCreating: return ClaimKind::kCreating;
-    default: return ClaimKind::kCredit;
-  }
-}
-
 // By machine: the need that claimed it.
-std::vector<fast::NeedId> Claimers(const fast::Engine& engine) {
-  const fast::Inventory& inventory = engine.inventory();
+fast::Rows<fast::MachineId, fast::NeedId> Claimers(const fast::Internals& engine) {
+  const fast::Inventory& inventory = engine.inventory;
   std::vector<fast::ClaimRow> claims;
-  engine.cycle().ForEachClaim([&](const fast::ClaimRow& claim) { claims.push_back(claim); });
+  engine.cycle.ForEachClaim([&](const fast::ClaimRow& claim) { claims.push_back(claim); });
   std::ranges::sort(claims, {}, [](const fast::ClaimRow& c) { return std::tuple(c.group, c.first); });
-  std::vector<fast::NeedId> claimers(inventory.rows(), fast::kNoId);
+  fast::Rows<fast::MachineId, fast::NeedId> claimers;
+  claimers.resize(inventory.rows());
   fast::GroupId group = fast::kNoId;
   fast::IdSet::Cursor cursor;
   uint32_t at = 0;
@@ -72,18 +64,18 @@ std::vector<fast::NeedId> Claimers(const fast::Engine& engine) {
 }  // namespace
 
 uint64_t CycleDigest(const fast::Engine& engine) {
-  const fast::Inventory& inventory = engine.inventory();
-  const std::vector<fast::NeedRow*>& order = engine.demand().order();
-  std::vector<uint64_t> needs(order.size());
-  for (size_t n = 0; n < order.size(); ++n) needs[n] = HashOf(inventory.NameOf(order[n]->key));
-  const std::vector<fast::NeedId> claimers = Claimers(engine);
+  const fast::Internals internals(engine);
+  const fast::Inventory& inventory = internals.inventory;
+  fast::Rows<fast::NeedId, uint64_t> needs;
+  for (const fast::NeedRow* need : internals.demand.order()) needs.Add(HashOf(inventory.NameOf(need->key)));
+  const fast::Rows<fast::MachineId, fast::NeedId> claimers = Claimers(internals);
   Hasher hasher;
   for (const fast::MachineId m : inventory.by_id()) {
     if (claimers[m] == fast::kNoId) continue;
     const MachineState state = inventory.group(inventory.group_of(m)).state;
-    AddClaim(hasher, inventory.id(m), needs[claimers[m]], KindOf(state));
+    AddClaim(hasher, inventory.id(m), needs[claimers[m]], fast::KindOfClaim(state));
   }
-  for (const fast::FastAction& action : engine.actions()) {
+  for (const fast::FastAction& action : internals.cycle.actions()) {
     AddAction(hasher, action.kind, inventory.id(action.machine), action.need == fast::kNoId ? 0 : needs[action.need],
               action.reason, action.grace_seconds);
   }

@@ -10,8 +10,8 @@
 #include "bench/cycle_digest.h"
 #include "bench/light_provider.h"
 #include "bench/process.h"
-#include "engine/fast/cycle.h"
 #include "engine/fast/engine.h"
+#include "engine/fast/internals.h"
 
 namespace muster::bench {
 namespace {
@@ -47,8 +47,8 @@ double Dollars(int64_t micros) { return static_cast<double>(micros) / 1e6; }
 // What the machines cost an hour once the actions are carried out.
 int64_t CostAfter(const Setup& setup, const fast::Engine& engine) {
   int64_t micros = LightProvider::CostMicros(setup.world.machines);
-  for (const fast::FastAction& action : engine.actions()) {
-    const int64_t price = setup.world.machines[action.machine].price_per_hour.micros;
+  for (const fast::FastAction& action : fast::Internals(engine).cycle.actions()) {
+    const int64_t price = setup.world.machines[action.machine.value()].price_per_hour.micros;
     if (action.kind == engine::ActionKind::kProvision) micros += price;
     if (action.kind == engine::ActionKind::kDelete) micros -= price;
   }
@@ -57,12 +57,12 @@ int64_t CostAfter(const Setup& setup, const fast::Engine& engine) {
 
 Outcomes OutcomesOf(const fast::Engine& engine) {
   Outcomes outcomes{.unsatisfied = static_cast<int64_t>(engine.unsatisfied())};
-  for (const fast::FastAction& action : engine.actions()) outcomes.Count(action.kind);
+  for (const fast::FastAction& action : fast::Internals(engine).cycle.actions()) outcomes.Count(action.kind);
   return outcomes;
 }
 
 void CountBroker(const fast::Engine& engine, Line& line) {
-  const fast::BrokerStats& broker = engine.cycle().broker();
+  const fast::BrokerStats& broker = engine.broker();
   line.conflict_fraction = std::max(line.conflict_fraction, broker.conflict_fraction());
   line.retries += broker.retries;
   const auto mean_us = [](uint64_t nanos, uint64_t plans) {
@@ -74,9 +74,10 @@ void CountBroker(const fast::Engine& engine, Line& line) {
 }
 
 void TellEngine(const Setup& setup, const fast::Engine& engine, Line& line) {
-  line.decided = engine.demand().order().size();
+  const fast::Internals internals(engine);
+  line.decided = internals.demand.order().size();
   line.hot_bytes_per_machine =
-      static_cast<double>(engine.inventory().hot_bytes()) / static_cast<double>(engine.inventory().machines());
+      static_cast<double>(internals.inventory.hot_bytes()) / static_cast<double>(internals.inventory.machines());
   line.rss_mb = static_cast<double>(ResidentBytes() - setup.resident_before) / (1 << 20);
 }
 
@@ -175,7 +176,7 @@ Status MeasureWarm(Setup& setup, const std::function<void(const Line&)>& see) {
     CountBroker(*engine, line);
     const int64_t most_short =
         std::max<int64_t>(line.outcomes.unsatisfied, static_cast<int64_t>(engine->unsatisfied()));
-    for (const fast::FastAction& action : engine->actions()) line.outcomes.Count(action.kind);
+    for (const fast::FastAction& action : fast::Internals(*engine).cycle.actions()) line.outcomes.Count(action.kind);
     line.outcomes.unsatisfied = most_short;
     return {};
   });

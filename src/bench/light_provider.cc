@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "engine/bind_stamp.h"
-#include "engine/fast/cycle.h"
+#include "engine/fast/internals.h"
 
 namespace muster::bench {
 namespace {
@@ -55,18 +55,19 @@ void LightProvider::Enter(uint32_t m, MachineState state, size_t dwell) {
 }
 
 void LightProvider::CarryOut(const fast::Engine& engine) {
-  const fast::Inventory& inventory = engine.inventory();
-  for (const fast::FastAction& action : engine.actions()) {
-    const uint32_t m = action.machine;
+  const fast::Internals internals(engine);
+  const fast::Inventory& inventory = internals.inventory;
+  for (const fast::FastAction& action : internals.cycle.actions()) {
+    const uint32_t m = action.machine.value();
     model::Machine& machine = machines_[m];
-    MUSTER_CHECK(machine.id == inventory.id(m), "{} is not in row {}", machine.id, m);
+    MUSTER_CHECK(machine.id == inventory.id(action.machine), "{} is not in row {}", machine.id, m);
     MUSTER_CHECK(machine.state == StartOf(action.kind), "{} of {}, which is {}", engine::ActionKindName(action.kind),
                  machine.id, model::StateName(machine.state));
     Binding binding;
     if (action.kind == ActionKind::kBootstrap || action.kind == ActionKind::kProvision) {
-      const fast::NeedRow& need = *engine.demand().order()[action.need];
+      const fast::NeedRow& need = *internals.demand.order()[action.need];
       const engine::NeedKey key = inventory.NameOf(need.key);
-      const model::Profile& profile = engine.demand().info(need.profile).profile;
+      const model::Profile& profile = internals.demand.info(need.profile).profile;
       binding.cluster = key.cluster;
       binding.metadata = engine::EncodeBindStamp({.fingerprint = key.fingerprint,
                                                   .group = key.group,

@@ -15,7 +15,7 @@
 #include "engine/case_print.h"
 #include "engine/case_run.h"
 #include "engine/fast/amounts.h"
-#include "engine/fast/engine.h"
+#include "engine/fast/follower.h"
 #include "host/text_file.h"
 
 namespace muster::cli {

@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "base/parallel.h"
-#include "engine/fast/cycle.h"
-#include "engine/fast/engine.h"
+#include "engine/fast/follower.h"
 #include "engine/shapes/shapes.h"
 #include "host/pool.h"
 
@@ -20,9 +19,9 @@ struct Decided {
 
 Decided DecideOnce(const World& world, Parallel* parallel) {
   fast::Follower follower(Policy{}, parallel);
-  follower.Show(world);
+  follower.Update(world);
   const Decision decision = follower.Decide(MonoTime(std::chrono::hours(1)));
-  return {.digest = Digest(decision), .stats = follower.engine().cycle().broker()};
+  return {.digest = Digest(decision), .stats = follower.engine().broker()};
 }
 
 void ExpectSound(const fast::BrokerStats& stats) {
@@ -124,12 +123,12 @@ TEST(Broker, AWarmFleetHasFewConflicts) {
   fast::Follower one(Policy{});
   fast::Follower eight(Policy{}, &shuffled);
   for (size_t cycle = 0; cycle < 25; ++cycle) {
-    one.Show(world);
-    eight.Show(world);
+    one.Update(world);
+    eight.Update(world);
     const MonoTime now(std::chrono::hours(1) + std::chrono::seconds(cycle));
     const Decision decision = one.Decide(now);
     ASSERT_EQ(Digest(eight.Decide(now)), Digest(decision)) << "cycle " << cycle;
-    const fast::BrokerStats& stats = eight.engine().cycle().broker();
+    const fast::BrokerStats& stats = eight.engine().broker();
     ExpectSound(stats);
     EXPECT_LE(stats.conflict_fraction(), cycle == 0 ? 0.5 : 0.2) << "cycle " << cycle;
     CarryOut(decision, world);

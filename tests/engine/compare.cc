@@ -104,12 +104,12 @@ Decision Comparison::Decide(const World& world, Memory& memory, MonoTime now, co
     }
   }
   left_behind_ = memory;
-  long_lived_->Show(world);
+  long_lived_->Update(world);
   const Decision lasting = long_lived_->Decide(now);
   Note("long-lived", expected, memory, lasting, long_lived_->engine().ExportMemory());
 
   const auto decide_unexplained = [&](const char* who, fast::Follower& engine) {
-    engine.Show(world);
+    engine.Update(world);
     engine.engine().Decide(now);
     Decision named = engine.engine().Explain();
     named.needs = expected.needs;  // verdicts are made on demand only
@@ -119,7 +119,7 @@ Decision Comparison::Decide(const World& world, Memory& memory, MonoTime now, co
   decide_unexplained("without verdicts", *unexplained_);
   decide_unexplained("eight workers without verdicts", *unexplained_side_by_side_);
 
-  side_by_side_->Show(world);
+  side_by_side_->Update(world);
   const Decision parallel = side_by_side_->Decide(now);
   Note("eight workers", expected, memory, parallel, side_by_side_->engine().ExportMemory());
   return expected;

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/parallel.h"
-#include "engine/fast/engine.h"
+#include "engine/fast/follower.h"
 #include "engine/search.h"
 #include "engine/types.h"
 

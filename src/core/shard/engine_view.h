@@ -1,12 +1,10 @@
-// EngineView: the questions the shard asks the fast engine, in the shard's own terms. The only place of the shard that
-// knows the engine's tables.
+// EngineView: the questions the shard asks the fast engine, in the shard's own terms.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +12,6 @@
 #include "base/fields.h"
 #include "base/parallel.h"
 #include "engine/fast/engine.h"
-#include "engine/fast/ids.h"
 #include "engine/types.h"
 #include "model/penalty.h"
 #include "model/resources.h"
@@ -46,8 +43,8 @@ struct ShortChanges {
     int32_t priority = 0;
     ShortCycles cycles;
   };
-  std::vector<Changed> changed;    // became short, or are short in another way
-  std::set<engine::NeedKey> over;  // are no longer short
+  std::vector<Changed> changed;        // became short, or are short in another way
+  std::vector<engine::NeedKey> ended;  // are no longer short
   ShortCounts counts;
 };
 
@@ -67,33 +64,22 @@ class EngineView {
   const engine::fast::Engine& engine() const { return engine_; }
 
   // Whether the engine can tell these dimensions apart beside those it knows.
-  bool HasRoomFor(const model::Resources& dimensions) const;
+  bool HasRoomFor(const model::Resources& dimensions) const { return engine_.HasRoomFor(dimensions); }
   // What the engine was told of the cluster; none: nothing yet.
-  std::optional<engine::ClusterState> ClusterStateOf(const std::string& cluster) const;
-  // By instance type.
-  std::vector<std::pair<std::string, engine::DrainMean>> DrainMeans() const;
+  std::optional<engine::ClusterState> ClusterStateOf(const std::string& cluster) const {
+    return engine_.StateOf(cluster);
+  }
 
   // --- of the last decision
   PlanCounts Plans() const;
-  uint64_t ReclaimsCapped() const;  // clusters that reached their limit
+  uint64_t ReclaimsCapped() const { return engine_.reclaims_capped(); }  // clusters that reached their limit
   // Machines that needs have or get, by the interruption penalty of the need.
-  std::map<model::PenaltyBucket, uint64_t> MachinesByPenalty() const;
+  std::map<model::PenaltyBucket, uint64_t> MachinesByPenalty() const { return engine_.ClaimedByInterruption(); }
   // `cycle` is the number of the decision. Call it once for each.
   ShortChanges TakeShortChanges(int64_t cycle);
-  // After a load: the needs that are short already.
-  void RestoreShort();
 
  private:
-  // Of a need that is or was short, by the engine's number of it.
-  struct Mark {
-    ShortCycles cycles;
-    int32_t priority = 0;
-    int64_t seen = -1;  // the last cycle in which it was short
-  };
-
   engine::fast::Engine engine_;
-  std::vector<Mark> marks_;
-  std::vector<engine::fast::KeyId> short_ids_;  // in the last cycle
 };
 
 }  // namespace muster::shard

@@ -88,11 +88,9 @@ void Ledger::KeepMachines(const Machines& machines, StepContext& ctx) {
 }
 
 void Ledger::KeepDrains(StepContext& ctx) {
-  for (const auto& [type, mean] : engine_.DrainMeans()) {
-    engine::DrainMean& known = state_.drains[type];
-    if (known == mean) continue;
-    known = mean;
-    ctx.Write(kDrainRows.Put(type, known));
+  for (const auto& [type, mean] : engine_.engine().TakeDrainChanges()) {
+    state_.drains[type] = mean;
+    ctx.Write(kDrainRows.Put(type, mean));
   }
 }
 
@@ -100,7 +98,7 @@ void Ledger::KeepShort(const Demand& demand, StepContext& ctx) {
   ShortChanges changes = engine_.TakeShortChanges(ctx.cycle.number());
   short_counts_ = std::move(changes.counts);
   for (const ShortChanges::Changed& changed : changes.changed) PutShort(changed, ctx);
-  for (const engine::NeedKey& key : changes.over) {
+  for (const engine::NeedKey& key : changes.ended) {
     if (state_.short_needs.erase(key) > 0) ctx.Write(kShortRows.Erase(key));
   }
   // Needs that an earlier life knew as short, and that their cluster no longer lists or that are covered.
@@ -137,7 +135,6 @@ const ShortNeed* Ledger::Find(const engine::NeedKey& key) const {
 }
 
 void Ledger::Rebuild(int64_t cycle) {
-  engine_.RestoreShort();
   for (const auto& [key, need] : state_.short_needs) short_counts_.Add(cycle - need.cycles.first + 1, need.priority);
 }
 

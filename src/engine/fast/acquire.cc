@@ -38,23 +38,11 @@ bool TieInPool(const PoolKind& a, const PoolKind& b) { return a.cost == b.cost &
 }  // namespace
 
 bool Planner::IsPledgedTo(NeedId n, GroupId g) const {
-  if (sight_.Remaining(g) == 0 || sight_.pledge_ended(g) || !fit(n).Has(inventory_.group(g).cls)) return false;
-  return sight_.held_for(g) == kNoId || sight_.held_for(g) == n;
+  if (view_.Remaining(g) == 0 || view_.pledge_ended(g) || !fit(n).Has(inventory_.group(g).cls)) return false;
+  return view_.held_for(g) == kNoId || view_.held_for(g) == n;
 }
 
-void Planner::PledgedLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const {
-  lane.clear();
-  for (const GroupId g : inventory_.key(need(n).key).idle) {
-    if (!IsPledgedTo(n, g)) continue;
-    if (domain == kNoId || DomainOf(fit(n), inventory_.group(g).cls) == domain) lane.push_back(g);
-  }
-  std::ranges::sort(lane, {}, [&](GroupId g) {
-    const ClassId c = inventory_.group(g).cls;
-    return std::tuple(catalogue().cls(c).price, catalogue().shape_of(c).size, g);
-  });
-}
-
-void Planner::PlanAcquisition(NeedId n, Amounts& shortage, uint32_t domain, Acquisition& plan) {
+void Planner::PlanAcquisition(NeedId n, Amounts& shortage, DomainId domain, Acquisition& plan) {
   if (inventory_.key_state(need(n).key).has_pledges) {
     PledgedLane(n, domain, lane_);
     TakeLane(lane_, TiesInPool, shortage, plan.takes, &plan.machines);
@@ -90,7 +78,7 @@ void Planner::PlanAcquisition(NeedId n, Amounts& shortage, uint32_t domain, Acqu
   NamePicks(speculative, of_speculative, plan);
 }
 
-void Planner::FreeOfferers(NeedId n, MachineState state, uint32_t domain, std::vector<Offerer>& out) const {
+void Planner::FreeOfferers(NeedId n, MachineState state, DomainId domain, std::vector<Offerer>& out) const {
   const Fit& classes = fit(n);
   const model::PenaltyBucket bucket = demand_.info(need(n).profile).profile.interruption();
   for (const ClassId c : domain == kNoId ? classes.classes : classes.in_domain[domain]) {
@@ -104,22 +92,22 @@ void Planner::FreeOfferers(NeedId n, MachineState state, uint32_t domain, std::v
 }
 
 // Idle machines pledged to others: a last resort, or free like any other where the pledge has just ended.
-void Planner::PledgedOfferers(NeedId n, uint32_t domain, std::vector<Offerer>& out) const {
+void Planner::PledgedOfferers(NeedId n, DomainId domain, std::vector<Offerer>& out) const {
   const Fit& classes = fit(n);
   for (const GroupId g : inventory_.pledged_idle()) {
     const Group& group = inventory_.group(g);
     if (group.size == 0 || !classes.Has(group.cls)) continue;
     if (domain != kNoId && DomainOf(classes, group.cls) != domain) continue;
-    const bool ended = sight_.pledge_ended(g);
+    const bool ended = view_.pledge_ended(g);
     if (!ended && (group.pledge == need(n).key || MUTANT("fast.missed_pledge"))) continue;
-    if (!ended && sight_.held_for(g) != kNoId && sight_.held_for(g) != n) continue;
+    if (!ended && view_.held_for(g) != kNoId && view_.held_for(g) != n) continue;
     out.push_back({.group = g,
                    .cost = {.reserved = !ended, .micros = catalogue().cls(group.cls).price},
                    .size = catalogue().shape_of(group.cls).size});
   }
 }
 
-void Planner::Offerers(NeedId n, MachineState state, uint32_t domain, std::vector<Offerer>& out) const {
+void Planner::Offerers(NeedId n, MachineState state, DomainId domain, std::vector<Offerer>& out) const {
   out.clear();
   FreeOfferers(n, state, domain, out);
   if (state == MachineState::kIdle) PledgedOfferers(n, domain, out);
@@ -152,18 +140,18 @@ void Planner::FillPool(std::vector<Offerer>& offerers, Pool& pool) const {
 }
 
 // The pool without what is pledged: kept from need to need and cycle to cycle.
-Planner::Pool& Planner::FreePool(NeedId n, MachineState state, uint32_t domain) {
+Planner::Pool& Planner::FreePool(NeedId n, MachineState state, DomainId domain) {
   const auto bucket = state == MachineState::kIdle
                           ? uint64_t{0}
                           : uint64_t{1} + static_cast<uint64_t>(demand_.info(need(n).profile).profile.interruption());
-  KeptPools& kept = pools_[uint64_t{need(n).fit} << 8 | bucket];
+  KeptPools& kept = pools_[uint64_t{need(n).fit.value()} << 8 | bucket];
   const size_t classes = fit(n).classes.size();
   if (kept.version != inventory_.supply_version() || (kept.classes != classes && !MUTANT("fast.stale_pool_domains"))) {
     kept.version = inventory_.supply_version();
     kept.classes = classes;
     ++kept.filling;
   }
-  const size_t at = domain == kNoId ? 0 : domain + 1;
+  const size_t at = domain == kNoId ? 0 : domain.value() + size_t{1};
   if (kept.pools.size() <= at) kept.pools.resize(at + 1);
   if (kept.pools[at] == nullptr) kept.pools[at] = std::make_unique<Pool>();
   Pool& pool = *kept.pools[at];
@@ -176,8 +164,8 @@ Planner::Pool& Planner::FreePool(NeedId n, MachineState state, uint32_t domain) 
   return pool;
 }
 
-// The pool with what is left of it now. Of a kind no more is counted than anybody could use, and one.
-Planner::Pool& Planner::PoolFor(NeedId n, MachineState state, uint32_t domain, const Amounts& deficit, Pool& scratch) {
+// The pool with what is left of it now. Of a kind no more is counted than the deficit can use, and one.
+Planner::Pool& Planner::PoolFor(NeedId n, MachineState state, DomainId domain, const Amounts& deficit, Pool& scratch) {
   Pool* pool = &FreePool(n, state, domain);
   offerers_.clear();
   if (state == MachineState::kIdle) PledgedOfferers(n, domain, offerers_);
@@ -196,8 +184,8 @@ Planner::Pool& Planner::PoolFor(NeedId n, MachineState state, uint32_t domain, c
     kind.each = &catalogue().shape(kind.shape).each;  // shapes move in memory when one comes
     const int64_t enough =
         pool->mixed ? std::numeric_limits<int64_t>::max() : UsefulCount(*kind.each, deficit, dims()) + 1;
-    kind.available = kind.tied == nullptr ? 0 : kind.tied->Count(sight_, enough);
-    for (const GroupId g : kind.more) kind.available += sight_.Remaining(g);
+    kind.available = kind.tied == nullptr ? 0 : kind.tied->Count(view_, enough);
+    for (const GroupId g : kind.more) kind.available += view_.Remaining(g);
   }
   return *pool;
 }
@@ -259,9 +247,9 @@ CoverPool Planner::View(Pool& pool, bool idle) {
 
 void Planner::NameKind(const PoolKind& kind, int64_t count, std::vector<MachineId>& names, std::vector<Take>* takes) {
   if (kind.more.empty() && (count == 1 || kind.tied->groups.size() == 1)) {
-    const GroupId g = kind.tied->groups.size() == 1 ? kind.tied->groups[0] : kind.tied->First(sight_);
-    IdSet::Cursor cursor = sight_.FirstUnclaimed(g);
-    for (int64_t i = 0; i < count; ++i) names.push_back(sight_.Next(g, cursor));
+    const GroupId g = kind.tied->groups.size() == 1 ? kind.tied->groups[0] : kind.tied->First(view_);
+    IdSet::Cursor cursor = view_.FirstUnclaimed(g);
+    for (int64_t i = 0; i < count; ++i) names.push_back(view_.Next(g, cursor));
     if (takes != nullptr) takes->push_back({.group = g, .count = static_cast<uint32_t>(count)});
     return;
   }

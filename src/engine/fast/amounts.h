@@ -1,4 +1,4 @@
-// Amounts: resource vectors as dense integers. Dimensions are numbered in order of first sight (Catalogue), so loops
+// Amounts: resource vectors as dense integers. Dimensions are numbered in order of first view (Catalogue), so loops
 // run over the few that exist; those beyond are zero.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/hash.h"
 #include "engine/arithmetic.h"
 
 namespace muster::engine::fast {
@@ -21,8 +22,20 @@ struct Amounts {
   bool operator==(const Amounts&) const = default;
 };
 
+// Dimensions may still come: the hash reads those that are not zero only.
+inline void AddTo(Hasher& hasher, const Amounts& amounts) {
+  for (size_t d = 0; d < kMaxDimensions; ++d) {
+    if (amounts[d] != 0) hasher.Add(static_cast<uint64_t>(amounts[d]) * kMaxDimensions + d);
+  }
+}
+
 // Sums of amounts.
 using Totals = std::array<Wide, kMaxDimensions>;
+
+// Adds `count` machines, or takes them off if it is negative.
+inline void Add(Totals& totals, const Amounts& each, int64_t count, size_t n) {
+  for (size_t d = 0; d < n; ++d) totals[d] += Wide{each[d]} * count;
+}
 
 // A demand that shrinks as machines are taken for it: what is short, over `n` dimensions.
 inline bool IsZero(const Amounts& amounts, size_t n) {
@@ -32,7 +45,8 @@ inline bool IsZero(const Amounts& amounts, size_t n) {
   return true;
 }
 
-inline bool Covers(const Amounts& supply, const Amounts& demand, size_t n) {
+template <class Supply>  // Amounts or Totals
+bool Covers(const Supply& supply, const Amounts& demand, size_t n) {
   for (size_t d = 0; d < n; ++d) {
     if (supply[d] < demand[d]) return false;
   }
@@ -53,6 +67,17 @@ inline int64_t UsefulCount(const Amounts& each, const Amounts& shortage, size_t 
     if (shortage[d] > 0 && each[d] > 0) count = std::max(count, (shortage[d] - 1) / each[d] + 1);
   }
   return count;
+}
+
+// How many of `count` equal machines may go without lowering what of `deficit` is covered by all that is taken.
+inline int64_t Redundant(const Totals& taken, const Amounts& each, const Amounts& deficit, int64_t count, size_t n) {
+  Wide spare = count;
+  for (size_t d = 0; d < n; ++d) {
+    if (deficit[d] == 0 || each[d] == 0) continue;
+    if (taken[d] <= deficit[d]) return 0;
+    spare = std::min(spare, (taken[d] - deficit[d]) / each[d]);
+  }
+  return static_cast<int64_t>(spare);
 }
 
 // Takes `count` machines off, never below zero.

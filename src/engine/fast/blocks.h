@@ -5,18 +5,21 @@
 #include <memory>
 #include <vector>
 
+#include "engine/fast/ids.h"
+
 namespace muster::engine::fast {
 
-template <class Row>
+template <class Id, class Row>
 class Blocks {
  public:
   size_t size() const { return size_; }
-  Row& operator[](size_t i) { return blocks_[i / kRows][i % kRows]; }
-  const Row& operator[](size_t i) const { return blocks_[i / kRows][i % kRows]; }
+  Row& operator[](Id id) { return blocks_[id.value() / kRows][id.value() % kRows]; }
+  const Row& operator[](Id id) const { return blocks_[id.value() / kRows][id.value() % kRows]; }
+  IdRange<Id> ids() const { return IdRange<Id>(size_); }
   // A row as Row() makes it, at the end.
-  Row& Add() {
+  Id Add() {
     if (size_ == blocks_.size() * kRows) blocks_.push_back(std::make_unique<Row[]>(kRows));
-    return (*this)[size_++];
+    return Id::Of(size_++);
   }
 
  private:

@@ -2,8 +2,8 @@
 //
 // Needs that are short speculate in windows. Needs that read the same buckets (instance types) form a chain and are
 // planned by one worker, one after the other, each seeing what those before it would take; other chains are planned at
-// the same time by others. A plan is a proposal: the broker accepts it tentatively as it comes in, whoever comes first;
-// a need of strictly higher precedence that wants an accepted machine displaces, anybody else has a conflict. Then the
+// the same time by others. A plan is a proposal: the broker accepts it tentatively in the order of arrival;
+// a need of strictly higher precedence that wants an accepted machine displaces, any other has a conflict. Then the
 // window is settled in the order of needs: a proposal that still stands and whose buckets moved by nothing but what it
 // saw is committed, every other need is planned again in its turn. So the answer is that of one pass in order, however
 // the workers ran.
@@ -22,26 +22,26 @@ constexpr size_t kLargestWindow = 4096;
 }  // namespace
 
 bool Cycle::MaySpeculate(NeedId n) const {
-  return turns_[n] == Turn::kCredited && HasSession(n) && !IsZero(outcomes_[n].shortage, dims());
+  return progress_[n] == Progress::kCredited && HasSession(n) && !IsZero(outcomes_[n].shortage, dims());
 }
 
 void Cycle::ServeBySpeculation(Parallel& parallel) {
-  sequence_.assign(catalogue().drain_types().size(), 0);
-  winner_.resize(inventory_.rows(), kNoId);
+  sequence_.assign(catalogue().types().size(), 0);
+  winner_.resize(inventory_.rows());
   size_t size = kSmallestWindow;
   std::vector<NeedId> window;
-  for (NeedId n = 0; n < turns_.size();) {
+  for (NeedId n(0); progress_.Has(n);) {
     // A window ends before a need that must be served whole in its turn.
     window.clear();
     NeedId end = n;
-    for (; end < turns_.size() && window.size() < size; ++end) {
-      if (turns_[end] == Turn::kToCome) break;
+    for (; progress_.Has(end) && window.size() < size; end = After(end)) {
+      if (progress_[end] == Progress::kWaiting) break;
       if (MaySpeculate(end)) window.push_back(end);
     }
     const uint64_t conflicts = stats_.conflicts + stats_.displacements;
     Speculate(window, parallel);
     size_t next = 0;
-    for (; n < end; ++n) {
+    for (; n != end; n = After(n)) {
       if (next < proposals_.size() && proposals_[next].need == n) {
         SettleProposal(proposals_[next++], parallel);
       } else if (MaySpeculate(n)) {
@@ -55,9 +55,10 @@ void Cycle::ServeBySpeculation(Parallel& parallel) {
     } else if (window.size() == size) {
       size = std::min(size * 2, kLargestWindow);
     }
-    if (n < turns_.size() && turns_[n] == Turn::kToCome) {
+    if (progress_.Has(n) && progress_[n] == Progress::kWaiting) {
       if (!Settle(n)) PlanInTurn(n, plans_[0], parallel);
-      EndTurn(n++);
+      EndTurn(n);
+      n = After(n);
     }
   }
   sequence_.clear();
@@ -67,7 +68,7 @@ void Cycle::ServeBySpeculation(Parallel& parallel) {
 void Cycle::Speculate(std::span<const NeedId> window, Parallel& parallel) {
   proposals_.resize(0);
   if (window.size() < kSmallestWindow) return;
-  std::map<std::vector<uint32_t>, std::vector<NeedId>> chains;  // by the buckets they read
+  std::map<std::vector<TypeId>, std::vector<NeedId>> chains;  // by the buckets they read
   for (const NeedId n : window) chains[fit(n).types].push_back(n);
   if (chains.size() == 1) return;  // nothing to do side by side
   proposals_.resize(window.size());
@@ -84,7 +85,7 @@ void Cycle::Speculate(std::span<const NeedId> window, Parallel& parallel) {
     ++turn;
   }
   for (auto& chain : work) std::ranges::sort(chain, {}, &Proposal::need);
-  tentative_.resize(inventory_.rows(), kNoId);
+  tentative_.resize(inventory_.rows());
   parallel.For(workers, [&](size_t worker) { SpeculateChain(worker, work[worker], parallel); });
   for (const Proposal& proposal : proposals_) {
     for (const MachineId m : proposal.plan.acquired.machines) tentative_[m] = kNoId;
@@ -93,25 +94,22 @@ void Cycle::Speculate(std::span<const NeedId> window, Parallel& parallel) {
 
 void Cycle::SpeculateChain(size_t worker, std::span<Proposal* const> chain, Parallel& parallel) {
   Planner& planner = *planners_[worker];
-  planner.sight().Part();
-  std::vector<uint64_t> moved(sequence_.size(), 0);  // by this worker's own plans
+  planner.view().BeginPrivate();
+  Rows<TypeId, uint64_t> moved;  // by this worker's own plans
+  moved.resize(sequence_.size());
   for (Proposal* proposal : chain) {
     const NeedId n = proposal->need;
     Plan& plan = proposal->plan;
-    plan.Clear(need(n).aggregate);
-    plan.shortage = outcomes_[n].shortage;
-    for (uint32_t c = outcomes_[n].first_claim; c != kNoId; c = claims_[c].next_of_need) {
-      plan.credits.push_back({.group = claims_[c].group, .count = claims_[c].count});
-    }
-    for (const uint32_t type : fit(n).types) proposal->read.push_back(sequence_[type] + moved[type]);
+    BeginFromCredit(n, plan);
+    for (const TypeId type : fit(n).types) proposal->read.push_back(sequence_[type] + moved[type]);
     const uint64_t began = parallel.Nanos();
     planner.Acquire(n, plan);
     proposal->nanos = parallel.Nanos() - began;
-    for (const Take& take : plan.acquired.takes) planner.sight().Claim(take.group, take.count);
-    for (const uint32_t type : fit(n).types) ++moved[type];
+    for (const Take& take : plan.acquired.takes) planner.view().Claim(take.group, take.count);
+    for (const TypeId type : fit(n).types) ++moved[type];
     parallel.OneAtATime([&] { Submit(*proposal); });
   }
-  planner.sight().Join();
+  planner.view().EndPrivate();
 }
 
 // The broker's door: one proposal at a time.
@@ -138,7 +136,7 @@ void Cycle::Submit(Proposal& proposal) {
 }
 
 bool Cycle::StillHolds(const Proposal& proposal) const {
-  const std::vector<uint32_t>& types = fit(proposal.need).types;
+  const std::vector<TypeId>& types = fit(proposal.need).types;
   for (size_t i = 0; i < types.size(); ++i) {
     if (sequence_[types[i]] != proposal.read[i] && !MUTANT("fast.moves_ignored")) return false;
   }
@@ -175,12 +173,8 @@ void Cycle::SettleProposal(Proposal& proposal, const Parallel& parallel) {
 void Cycle::PlanInTurn(NeedId n, Plan& plan, const Parallel& parallel) {
   Planner& planner = *planners_[0];
   const uint64_t began = parallel.Nanos();
-  if (turns_[n] == Turn::kCredited) {
-    plan.Clear(need(n).aggregate);
-    plan.shortage = outcomes_[n].shortage;
-    for (uint32_t c = outcomes_[n].first_claim; c != kNoId; c = claims_[c].next_of_need) {
-      plan.credits.push_back({.group = claims_[c].group, .count = claims_[c].count});
-    }
+  if (progress_[n] == Progress::kCredited) {
+    BeginFromCredit(n, plan);
     planner.Acquire(n, plan);
   } else {
     planner.Whole(n, plan);
@@ -193,8 +187,17 @@ void Cycle::PlanInTurn(NeedId n, Plan& plan, const Parallel& parallel) {
   if (!MUTANT("fast.retry_unnoticed")) Bump(fit(n), kPoison);
 }
 
+// A plan that begins with what the need was credited.
+void Cycle::BeginFromCredit(NeedId n, Plan& plan) const {
+  plan.Clear(need(n).aggregate);
+  plan.shortage = outcomes_[n].shortage;
+  for (ClaimId c = outcomes_[n].first_claim; c != kNoId; c = claims_[c].next_of_need) {
+    plan.credits.push_back({.group = claims_[c].group, .count = claims_[c].count});
+  }
+}
+
 void Cycle::Bump(const Fit& classes, uint64_t by) {
-  for (const uint32_t type : classes.types) sequence_[type] += by;
+  for (const TypeId type : classes.types) sequence_[type] += by;
 }
 
 }  // namespace muster::engine::fast

@@ -11,18 +11,31 @@
 namespace muster::engine::fast {
 namespace {
 
-// Dimensions may still come: the hash reads those that are not zero only.
-void AddTo(Hasher& hasher, const Amounts& amounts) {
-  for (size_t d = 0; d < kMaxDimensions; ++d) {
-    if (amounts[d] != 0) hasher.Add(static_cast<uint64_t>(amounts[d]) * kMaxDimensions + d);
+uint64_t HashOf(const Filter& filter) {
+  Hasher hasher;
+  for (const model::Requirement& requirement : filter.requirements) {
+    hasher.Add(requirement.key);
+    hasher.Add(static_cast<uint64_t>(requirement.op) << 32 | requirement.values.size());
+    for (const std::string& value : requirement.values) hasher.Add(value);
   }
+  for (const model::Spread& spread : filter.spread) {
+    hasher.Add(spread.topology_key);
+    hasher.Add(static_cast<uint64_t>(spread.max_skew));
+  }
+  return hasher.value();
 }
 
-std::string Posting(std::string_view key, std::string_view value) {
-  std::string posting(key);
-  posting += '\0';
-  posting += value;
-  return posting;
+uint64_t HashOf(const Amounts& each) {
+  Hasher hasher;
+  AddTo(hasher, each);
+  return hasher.value();
+}
+
+uint64_t HashOf(FilterId filter, const Amounts& min_unit) {
+  Hasher hasher;
+  hasher.Add(filter.value());
+  AddTo(hasher, min_unit);
+  return hasher.value();
 }
 
 }  // namespace
@@ -42,9 +55,15 @@ std::vector<std::string> Filter::TopologyKeys() const {
   return keys;
 }
 
-uint32_t DomainOf(const Fit& fit, ClassId id) {
+DomainId DomainOf(const Fit& fit, ClassId id) {
   const auto at = std::ranges::lower_bound(fit.classes, id);
   return fit.domain_of[static_cast<size_t>(at - fit.classes.begin())];
+}
+
+std::string DomainText(const std::vector<std::string>& domain) {
+  std::string text;
+  for (const std::string& value : domain) text += (text.empty() ? "" : "/") + value;
+  return text;
 }
 
 Amounts Catalogue::Dense(const model::Resources& resources) {
@@ -83,14 +102,8 @@ bool Catalogue::HasRoomFor(const model::Resources& resources) const {
 }
 
 ShapeId Catalogue::ShapeOf(const Amounts& each) {
-  Hasher hasher;
-  AddTo(hasher, each);
-  const ShapeId known = shape_lookup_.Find(hasher.value(), [&](uint32_t i) { return shapes_[i].each == each; });
-  if (known != kNoId) return known;
-  const auto id = static_cast<ShapeId>(shapes_.size());
-  shapes_.push_back({.each = each});
-  shape_lookup_.Insert(hasher.value(), id);
-  return id;
+  return shape_lookup_.FindOrAdd(
+      HashOf(each), [&](ShapeId i) { return shapes_[i].each == each; }, [&] { return shapes_.Add({.each = each}); });
 }
 
 #ifdef MUSTER_FAULTS
@@ -116,14 +129,13 @@ bool Catalogue::IsOfClass(const model::Machine& machine, ClassId id) const {
 #endif
 
 ClassId Catalogue::ClassOf(const model::Machine& machine, uint64_t digest) {
-  const ClassId known = class_lookup_.Find(digest, [&](uint32_t i) { return classes_[i].digest == digest; });
+  const ClassId known = class_lookup_.Find(digest, [&](ClassId i) { return classes_[i].digest == digest; });
   if (known != kNoId) {
 #ifdef MUSTER_FAULTS
     MUSTER_CHECK(IsOfClass(machine, known), "machine {} came with another machine's digest", machine.id);
 #endif
     return known;
   }
-  const auto id = static_cast<ClassId>(classes_.size());
   Class fresh{.digest = digest,
               .instance_type = machine.instance_type,
               .zone = machine.zone,
@@ -132,8 +144,8 @@ ClassId Catalogue::ClassOf(const model::Machine& machine, uint64_t digest) {
               .price = machine.price_per_hour.micros,
               .probability = machine.interruption_probability.millionths,
               .shape = ShapeOf(Dense(machine.EffectiveAllocatable()))};
-  fresh.drain = DrainRow(machine.instance_type);
-  classes_.push_back(std::move(fresh));
+  fresh.type = TypeOf(machine.instance_type);
+  const ClassId id = classes_.Add(std::move(fresh));
   class_lookup_.Insert(digest, id);
   Index(id);
   return id;
@@ -141,10 +153,10 @@ ClassId Catalogue::ClassOf(const model::Machine& machine, uint64_t digest) {
 
 void Catalogue::Index(ClassId id) {
   const Class& c = classes_[id];
-  if (!c.instance_type.empty()) postings_[Posting(model::kInstanceTypeKey, c.instance_type)].push_back(id);
-  if (!c.zone.empty()) postings_[Posting(model::kZoneKey, c.zone)].push_back(id);
+  if (!c.instance_type.empty()) with_[std::string(model::kInstanceTypeKey)][c.instance_type].push_back(id);
+  if (!c.zone.empty() && !MUTANT("fast.class_unindexed")) with_[std::string(model::kZoneKey)][c.zone].push_back(id);
   for (const auto& [key, value] : c.labels) {
-    if (key != model::kInstanceTypeKey && key != model::kZoneKey) postings_[Posting(key, value)].push_back(id);
+    if (key != model::kInstanceTypeKey && key != model::kZoneKey) with_[key][value].push_back(id);
   }
 }
 
@@ -177,11 +189,7 @@ bool Catalogue::RefreshSizes() {
   return changed;
 }
 
-uint32_t Catalogue::FilterOf(const model::Profile& profile) {
-  const std::string& fingerprint = profile.fingerprint();
-  std::string text = fingerprint.substr(std::min(fingerprint.find("|reqs="), fingerprint.size()));
-  const auto [it, is_new] = filter_of_.emplace(std::move(text), static_cast<uint32_t>(filters_.size()));
-  if (!is_new) return it->second;
+FilterId Catalogue::FilterOf(const model::Profile& profile) {
   Filter filter{.requirements = profile.requirements()};
   for (const model::Requirement& requirement : filter.requirements) {
     if (requirement.op == model::Operator::kSame) filter.same_keys.push_back(requirement.key);
@@ -189,8 +197,12 @@ uint32_t Catalogue::FilterOf(const model::Profile& profile) {
   for (const model::Spread& spread : profile.spread()) {
     if (!filter.is_gang() && spread.when == model::WhenUnsatisfiable::kDoNotSchedule) filter.spread.push_back(spread);
   }
-  filters_.push_back(std::move(filter));
-  return it->second;
+  return filter_lookup_.FindOrAdd(
+      HashOf(filter),
+      [&](FilterId i) {
+        return filters_[i].requirements == filter.requirements && filters_[i].spread == filter.spread;
+      },
+      [&] { return filters_.Add(std::move(filter)); });
 }
 
 bool Catalogue::MatchesFilter(const Filter& filter, ClassId id) const {
@@ -212,8 +224,8 @@ void Catalogue::Extend(Filter& filter) {
     if (requirement.op != model::Operator::kIn) continue;
     size_t count = 0;
     for (const std::string& value : requirement.values) {
-      const auto it = postings_.find(Posting(requirement.key, value));
-      if (it != postings_.end()) count += it->second.size();
+      const std::vector<ClassId>* with = ClassesWith(requirement.key, value);
+      if (with != nullptr) count += with->size();
     }
     if (count < fewest) {
       fewest = count;
@@ -222,32 +234,32 @@ void Catalogue::Extend(Filter& filter) {
   }
   const size_t before = filter.classes.size();
   const auto consider = [&](ClassId id) {
-    if (id >= filter.seen && MatchesFilter(filter, id)) filter.classes.push_back(id);
+    if (id.value() >= filter.seen && MatchesFilter(filter, id)) filter.classes.push_back(id);
   };
   if (narrow == nullptr) {
-    for (ClassId id = filter.seen; id < classes_.size(); ++id) consider(id);
+    for (const ClassId id : IdRange<ClassId>(classes_.size(), filter.seen)) consider(id);
   } else {
     for (const std::string& value : narrow->values) {
-      const auto it = postings_.find(Posting(narrow->key, value));
-      if (it == postings_.end()) continue;
-      for (const ClassId id : it->second) consider(id);
+      const std::vector<ClassId>* with = ClassesWith(narrow->key, value);
+      if (with == nullptr) continue;
+      for (const ClassId id : *with) consider(id);
     }
     std::ranges::sort(filter.classes.begin() + static_cast<ptrdiff_t>(before), filter.classes.end());
   }
-  filter.seen = static_cast<uint32_t>(classes_.size());
+  filter.seen = classes_.size();
 }
 
-FitId Catalogue::FitOf(uint32_t filter, const Amounts& min_unit) {
-  Hasher hasher;
-  hasher.Add(filter);
-  AddTo(hasher, min_unit);
-  const FitId known = fit_lookup_.Find(
-      hasher.value(), [&](uint32_t i) { return fits_[i].filter == filter && fits_[i].min_unit == min_unit; });
-  if (known != kNoId) return known;
-  const auto id = static_cast<FitId>(fits_.size());
-  fits_.push_back({.filter = filter, .min_unit = min_unit});
-  fit_lookup_.Insert(hasher.value(), id);
-  return id;
+const std::vector<ClassId>* Catalogue::ClassesWith(const std::string& key, const std::string& value) const {
+  const auto values = with_.find(key);
+  if (values == with_.end()) return nullptr;
+  const auto classes = values->second.find(value);
+  return classes == values->second.end() ? nullptr : &classes->second;
+}
+
+FitId Catalogue::FitOf(FilterId filter, const Amounts& min_unit) {
+  return fit_lookup_.FindOrAdd(
+      HashOf(filter, min_unit), [&](FitId i) { return fits_[i].filter == filter && fits_[i].min_unit == min_unit; },
+      [&] { return fits_.Add({.filter = filter, .min_unit = min_unit}); });
 }
 
 const Fit& Catalogue::fit(FitId id) {
@@ -256,12 +268,13 @@ const Fit& Catalogue::fit(FitId id) {
   if (filter.seen < classes_.size() && !(MUTANT("fast.stale_fit") && filter.seen > 0)) Extend(filter);
   for (; fit.seen < filter.classes.size(); ++fit.seen) {
     const ClassId c = filter.classes[fit.seen];
-    if (!fast::Covers(each(c), fit.min_unit, kMaxDimensions)) continue;
+    if (!Covers(each(c), fit.min_unit, kMaxDimensions)) continue;
     fit.classes.push_back(c);
-    if (fit.bits.size() <= c / 64) fit.bits.resize(c / 64 + 1, 0);
-    fit.bits[c / 64] |= uint64_t{1} << (c % 64);
-    const auto at = std::ranges::lower_bound(fit.types, classes_[c].drain);
-    if (at == fit.types.end() || *at != classes_[c].drain) fit.types.insert(at, classes_[c].drain);
+    const uint32_t bit = c.value();
+    if (fit.bits.size() <= bit / 64) fit.bits.resize(bit / 64 + 1, 0);
+    fit.bits[bit / 64] |= uint64_t{1} << (bit % 64);
+    const auto at = std::ranges::lower_bound(fit.types, classes_[c].type);
+    if (at == fit.types.end() || *at != classes_[c].type) fit.types.insert(at, classes_[c].type);
   }
   return fit;
 }
@@ -270,7 +283,7 @@ const Fit& Catalogue::fit(FitId id) {
 const Fit& Catalogue::FitWithDomains(FitId id) {
   fit(id);
   Fit& fit = fits_[id];
-  if (fit.domains_for != kNoId && MUTANT("fast.stale_domains")) {
+  if (fit.domains_for && MUTANT("fast.stale_domains")) {
     fit.domain_of.resize(fit.classes.size());
   } else if (fit.domains_for != fit.classes.size()) {
     fit.domains_for = fit.classes.size();
@@ -302,12 +315,13 @@ void Catalogue::NameDomains(Fit& fit) const {
   std::ranges::sort(domains);
   const auto repeated = std::ranges::unique(domains);
   domains.erase(repeated.begin(), repeated.end());
-  fit.domains = std::move(domains);
+  fit.domains.clear();
+  for (std::vector<std::string>& domain : domains) fit.domains.Add(std::move(domain));
   fit.domain_of.clear();
   fit.in_domain.assign(fit.domains.size(), {});
   for (size_t i = 0; i < fit.classes.size(); ++i) {
     const auto at = std::ranges::lower_bound(fit.domains, of_class[i]);
-    fit.domain_of.push_back(static_cast<uint32_t>(at - fit.domains.begin()));
+    fit.domain_of.push_back(DomainId::Of(static_cast<size_t>(at - fit.domains.begin())));
     fit.in_domain[fit.domain_of.back()].push_back(fit.classes[i]);
   }
   fit.value_of.assign(filter.spread.size(), {});
@@ -319,17 +333,17 @@ void Catalogue::NameDomains(Fit& fit) const {
     const auto again = std::ranges::unique(values);
     values.erase(again.begin(), again.end());
     for (const auto& domain : fit.domains) {
-      fit.value_of[c].push_back(static_cast<uint32_t>(std::ranges::lower_bound(values, domain[c]) - values.begin()));
+      fit.value_of[c].Add(static_cast<uint32_t>(std::ranges::lower_bound(values, domain[c]) - values.begin()));
     }
     fit.values.push_back(static_cast<uint32_t>(values.size()));
   }
   fit.value_lives.resize(fit.values.size());
 }
 
-uint32_t Catalogue::DrainRow(std::string_view instance_type) {
-  const auto [it, is_new] = drain_of_.emplace(instance_type, static_cast<uint32_t>(drain_types_.size()));
-  if (is_new) drain_types_.emplace_back(instance_type);
-  return it->second;
+TypeId Catalogue::TypeOf(std::string_view instance_type) {
+  return type_lookup_.FindOrAdd(
+      Hash(instance_type), [&](TypeId i) { return types_[i] == instance_type; },
+      [&] { return types_.Add(std::string(instance_type)); });
 }
 
 }  // namespace muster::engine::fast

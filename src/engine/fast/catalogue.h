@@ -2,7 +2,12 @@
 // differ in nothing but id and state), filters (requirements) and fits (which classes can serve a need).
 //
 // A fleet has many machines but few classes, so a profile is matched against classes, once; the answer is kept and only
-// tried against classes that came since.
+// tried against classes that came since. Nothing is ever removed: ids stay good.
+//
+// Invariants (Verify): 1. every lookup finds exactly the rows of its table, and a row by its own content. 2. A shape's
+// live machines are those of its classes. 3. The index from (key, value) to classes says what the classes say. 4. A
+// filter lists, ascending, the classes it has seen that match; a fit those of them that cover its min_unit, with their
+// bits and types. 5. Where domains are named, each class is in the domain of its values, and domains are in order.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +44,7 @@ struct Class {
   int64_t live = 0;            // machines that are not Failed
   std::vector<GroupId> free;   // Idle and Speculative groups
   std::vector<GroupId> bound;  // Configured groups, of all clusters
-  uint32_t drain = kNoId;      // row of the instance type's drain mean
+  TypeId type = kNoId;         // its instance type, by number
 
   std::optional<std::string_view> Attribute(std::string_view key) const;
 };
@@ -50,7 +55,7 @@ struct Filter {
   std::vector<std::string> same_keys;  // a gang's; empty otherwise
   std::vector<model::Spread> spread;   // the binding constraints; none for a gang
   std::vector<ClassId> classes;        // those that match and have every key it spreads over
-  uint32_t seen = 0;                   // classes tried so far
+  size_t seen = 0;                     // classes tried so far
 
   bool is_gang() const { return !same_keys.empty(); }
   // What a domain of this filter is named by.
@@ -58,28 +63,33 @@ struct Filter {
 };
 
 struct Fit {
-  uint32_t filter = kNoId;
+  FilterId filter = kNoId;
   Amounts min_unit;
   std::vector<ClassId> classes;  // ascending
   std::vector<uint64_t> bits;    // the same, by class
-  uint32_t seen = 0;             // of the filter's classes
-  std::vector<uint32_t> types;   // their instance types (drain rows), ascending: the buckets of the broker
+  size_t seen = 0;               // of the filter's classes
+  std::vector<TypeId> types;     // their instance types, ascending: the buckets of the broker
   // Of a filter with topology keys: domains by name, and each class's.
-  std::vector<std::vector<std::string>> domains;  // sorted
-  std::vector<uint32_t> domain_of;                // parallel to `classes`
-  size_t domains_for = kNoId;                     // so many classes
-  std::vector<std::vector<ClassId>> in_domain;    // by domain
+  Rows<DomainId, std::vector<std::string>> domains;  // sorted
+  std::vector<DomainId> domain_of;                   // parallel to `classes`
+  std::optional<size_t> domains_for;                 // so many classes
+  Rows<DomainId, std::vector<ClassId>> in_domain;
   // Spread: per constraint, how many values there are, and the value of each domain.
-  std::vector<std::vector<uint32_t>> value_of;  // [constraint][domain]
-  std::vector<uint32_t> values;                 // [constraint]
-  std::vector<std::vector<bool>> value_lives;   // [constraint][value]: a machine that is not Failed has it
-  uint64_t lives_version = 0;                   // of Catalogue::live_version()
+  std::vector<Rows<DomainId, uint32_t>> value_of;  // [constraint][domain]
+  std::vector<uint32_t> values;                    // [constraint]
+  std::vector<std::vector<bool>> value_lives;      // [constraint][value]: a machine that is not Failed has it
+  uint64_t lives_version = 0;                      // of Catalogue::live_version()
 
-  bool Has(ClassId id) const { return id / 64 < bits.size() && (bits[id / 64] >> (id % 64) & 1) != 0; }
+  bool Has(ClassId id) const {
+    const uint32_t bit = id.value();
+    return bit / 64 < bits.size() && (bits[bit / 64] >> (bit % 64) & 1) != 0;
+  }
 };
 
 // The domain of a class in a fit that has domains and serves with it.
-uint32_t DomainOf(const Fit& fit, ClassId id);
+DomainId DomainOf(const Fit& fit, ClassId id);
+// Its values, joined by slashes.
+std::string DomainText(const std::vector<std::string>& domain);
 
 class Catalogue {
  public:
@@ -108,9 +118,9 @@ class Catalogue {
   bool RefreshSizes();
   uint64_t live_version() const { return live_version_; }
 
-  uint32_t FilterOf(const model::Profile& profile);
-  const Filter& filter(uint32_t id) const { return filters_[id]; }
-  FitId FitOf(uint32_t filter, const Amounts& min_unit);
+  FilterId FilterOf(const model::Profile& profile);
+  const Filter& filter(FilterId id) const { return filters_[id]; }
+  FitId FitOf(FilterId filter, const Amounts& min_unit);
   // The fit with every class known by now.
   const Fit& fit(FitId id);
   // The same, without looking for new classes: safe from several threads once fit() was called in this cycle.
@@ -119,10 +129,14 @@ class Catalogue {
   const Fit& FitWithDomains(FitId id);
   size_t fits() const { return fits_.size(); }
 
-  uint32_t DrainRow(std::string_view instance_type);
-  const std::vector<std::string>& drain_types() const { return drain_types_; }
+  TypeId TypeOf(std::string_view instance_type);
+  const Rows<TypeId, std::string>& types() const { return types_; }
+
+  // The first invariant that does not hold; empty if all do.
+  std::string Verify() const;
 
  private:
+  std::string VerifyFit(const Fit& fit) const;
 #ifdef MUSTER_FAULTS
   bool IsOfClass(const model::Machine& machine, ClassId id) const;
 #endif
@@ -131,20 +145,23 @@ class Catalogue {
   void Index(ClassId id);
   bool MatchesFilter(const Filter& filter, ClassId id) const;
   void Extend(Filter& filter);
+  // The classes with this value of the key, if there are any.
+  const std::vector<ClassId>* ClassesWith(const std::string& key, const std::string& value) const;
 
   std::vector<std::string> names_;
   std::vector<uint32_t> by_name_;
-  std::vector<Shape> shapes_;
-  Lookup shape_lookup_;
-  std::vector<Class> classes_;
-  Lookup class_lookup_;
-  std::unordered_map<std::string, std::vector<ClassId>> postings_;  // "key\0value" -> classes that have it
-  std::vector<Filter> filters_;
-  std::unordered_map<std::string, uint32_t> filter_of_;  // by the part of the fingerprint that says it
-  std::vector<Fit> fits_;
-  Lookup fit_lookup_;
-  std::vector<std::string> drain_types_;
-  std::unordered_map<std::string, uint32_t> drain_of_;
+  Rows<ShapeId, Shape> shapes_;
+  Lookup<ShapeId> shape_lookup_;
+  Rows<ClassId, Class> classes_;
+  Lookup<ClassId> class_lookup_;
+  using Values = std::unordered_map<std::string, std::vector<ClassId>>;
+  std::unordered_map<std::string, Values> with_;  // by key and value: the classes that have it, ascending
+  Rows<FilterId, Filter> filters_;
+  Lookup<FilterId> filter_lookup_;
+  Rows<FitId, Fit> fits_;
+  Lookup<FitId> fit_lookup_;
+  Rows<TypeId, std::string> types_;
+  Lookup<TypeId> type_lookup_;
   uint64_t live_version_ = 1;   // a class has machines now, or none any more
   uint64_t sized_version_ = 0;  // live_version_ for which sizes hold
 };

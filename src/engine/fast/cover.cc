@@ -27,21 +27,6 @@ bool CheaperPerShare(const Cost& a, Wide share_a, const Cost& b, Wide share_b) {
   return Wide{a.micros} * share_b < Wide{b.micros} * share_a;
 }
 
-void Add(Totals& totals, const Amounts& each, int64_t count, size_t n) {
-  for (size_t d = 0; d < n; ++d) totals[d] += Wide{each[d]} * count;
-}
-
-// How many of `count` machines may go without lowering what is covered.
-int64_t Redundant(const Totals& taken, const Amounts& each, const Amounts& deficit, int64_t count, size_t n) {
-  Wide spare = count;
-  for (size_t d = 0; d < n; ++d) {
-    if (deficit[d] == 0 || each[d] == 0) continue;
-    if (taken[d] <= deficit[d]) return 0;
-    spare = std::min(spare, (taken[d] - deficit[d]) / each[d]);
-  }
-  return static_cast<int64_t>(spare);
-}
-
 int64_t CountOf(const Counts& counts, uint32_t kind) {
   for (const auto& [k, count] : counts) {
     if (k == kind) return count;
@@ -57,6 +42,52 @@ void AddTo(Counts& counts, uint32_t kind, int64_t more) {
   } else {
     counts.insert(at, {kind, more});
   }
+}
+
+// The machines of a cover from the last in the pool on: kind by kind, or stretch by stretch where kinds tie.
+class FromTheEnd {
+ public:
+  FromTheEnd(const CoverPool& pool, Counts& counts)
+      : pool_(pool), counts_(counts), at_(pool.mixed ? pool.stretches.size() : counts.size()) {
+    Step();
+  }
+  bool empty() const { return here_ == 0; }
+  const PoolKind& kind() const { return pool_.kinds[entry_->first]; }
+
+  // Drops what the rest makes redundant of the machines it stands at, and goes on to those before.
+  void Prune(Totals& taken, const Amounts& deficit, size_t n) {
+    const int64_t drop = Redundant(taken, *kind().each, deficit, here_, n);
+    entry_->second -= drop;
+    Add(taken, *kind().each, -drop, n);
+    Step();
+  }
+
+ private:
+  void Step() {
+    for (here_ = 0; here_ == 0 && at_ > 0;) {
+      --at_;
+      if (!pool_.mixed) {
+        entry_ = &counts_[at_];
+        here_ = entry_->second;
+        continue;
+      }
+      const Stretch& stretch = pool_.stretches[at_];
+      const auto entry = std::ranges::find(counts_, stretch.kind, &std::pair<uint32_t, int64_t>::first);
+      if (entry == counts_.end()) continue;
+      entry_ = &*entry;
+      here_ = std::clamp(entry_->second - stretch.ordinal, int64_t{0}, stretch.count);
+    }
+  }
+
+  const CoverPool& pool_;
+  Counts& counts_;
+  size_t at_;  // entries of `counts_`, or stretches, before it are to come
+  std::pair<uint32_t, int64_t>* entry_ = nullptr;
+  int64_t here_ = 0;
+};
+
+void DropEmpty(Counts& counts) {
+  std::erase_if(counts, [](const auto& entry) { return entry.second == 0; });
 }
 
 class CoverSearch {
@@ -292,33 +323,11 @@ class CoverSearch {
     return best;
   }
 
-  // Drops what is redundant, the last in the pool first.
-  void Prune(Counts& counts, Totals& taken) const {
-    if (!pool_.mixed) {
-      for (size_t i = counts.size(); i-- > 0;) {
-        const Amounts& each = *pool_.kinds[counts[i].first].each;
-        const int64_t drop = Redundant(taken, each, deficit_, counts[i].second, n_);
-        counts[i].second -= drop;
-        Add(taken, each, -drop, n_);
-      }
-    } else {
-      for (size_t s = pool_.stretches.size(); s-- > 0;) {
-        const Stretch& stretch = pool_.stretches[s];
-        const int64_t here = std::clamp(CountOf(counts, stretch.kind) - stretch.ordinal, int64_t{0}, stretch.count);
-        if (here == 0) continue;
-        const Amounts& each = *pool_.kinds[stretch.kind].each;
-        const int64_t drop = Redundant(taken, each, deficit_, here, n_);
-        AddTo(counts, stretch.kind, -drop);
-        Add(taken, each, -drop, n_);
-      }
-    }
-    std::erase_if(counts, [](const auto& entry) { return entry.second == 0; });
-  }
-
   void Consider(Counts counts) {
     Totals taken{};
     for (const auto& [k, count] : counts) Add(taken, *pool_.kinds[k].each, count, n_);
-    Prune(counts, taken);
+    for (FromTheEnd last(pool_, counts); !last.empty();) last.Prune(taken, deficit_, n_);
+    DropEmpty(counts);
     Cover cover{.counts = std::move(counts)};
     for (const auto& [k, count] : cover.counts) {
       const Cost& cost = pool_.kinds[k].cost;
@@ -408,7 +417,7 @@ class CoverSearch {
 
 std::optional<std::pair<uint32_t, int64_t>> CoverOfOneKind(std::span<const PoolKind> kinds, bool mixed, bool idle,
                                                            const Amounts& deficit, size_t n) {
-  uint32_t best = kNoId;
+  std::optional<uint32_t> best;
   Wide best_waste = 0;
   size_t useful = 0;
   bool each_covers = true;
@@ -418,12 +427,12 @@ std::optional<std::pair<uint32_t, int64_t>> CoverOfOneKind(std::span<const PoolK
     ++useful;
     each_covers = each_covers && Covers(*kind.each, deficit, n);
     if (useful > 1 && !each_covers) return std::nullopt;
-    if (best == kNoId) {
+    if (!best) {
       best = k;
       continue;
     }
     // Kinds are in pool order, and only the first eight are looked at: a later one must waste less at the same cost.
-    if (useful > kBestKinds || kind.cost != kinds[best].cost) continue;
+    if (useful > kBestKinds || kind.cost != kinds[*best].cost) continue;
     if (mixed || !idle) return std::nullopt;
     const auto waste = [&](uint32_t of) {
       Wide sum = 0;
@@ -432,15 +441,15 @@ std::optional<std::pair<uint32_t, int64_t>> CoverOfOneKind(std::span<const PoolK
       }
       return sum;
     };
-    if (useful == 2) best_waste = waste(best);
+    if (useful == 2) best_waste = waste(*best);
     const Wide other = waste(k);
     if (other >= best_waste) continue;
     best = k;
     best_waste = other;
   }
   if (useful == 0) return {{0, 0}};
-  if (useful > 1) return {{best, 1}};
-  return {{best, std::min(kinds[best].available, UsefulCount(*kinds[best].each, deficit, n))}};
+  if (useful > 1) return {{*best, 1}};
+  return {{*best, std::min(kinds[*best].available, UsefulCount(*kinds[*best].each, deficit, n))}};
 }
 
 Counts BestCover(const CoverPool& pool, const Amounts& deficit, size_t dimensions) {
@@ -455,41 +464,17 @@ void PruneTogether(const CoverPool& idle, Counts& of_idle, const CoverPool& spec
   if (of_idle.empty() || of_speculative.empty() || MUTANT("fast.no_prune_together"))
     return;  // each was pruned when it was chosen
   Totals taken{};
-  struct Part {
-    const PoolKind* kind;
-    std::pair<uint32_t, int64_t>* count;
-    int64_t here;
-  };
-  const auto parts_of = [&](const CoverPool& pool, Counts& counts) {
-    std::pmr::vector<Part> parts(pool.memory);
-    for (auto& entry : counts) Add(taken, *pool.kinds[entry.first].each, entry.second, n);
-    if (!pool.mixed) {
-      for (auto& entry : counts) parts.push_back({&pool.kinds[entry.first], &entry, entry.second});
-      return parts;
-    }
-    for (const Stretch& stretch : pool.stretches) {
-      for (auto& entry : counts) {
-        const int64_t here = std::clamp(entry.second - stretch.ordinal, int64_t{0}, stretch.count);
-        if (entry.first == stretch.kind && here > 0) parts.push_back({&pool.kinds[entry.first], &entry, here});
-      }
-    }
-    return parts;
-  };
-  std::pmr::vector<Part> idle_parts = parts_of(idle, of_idle);
-  std::pmr::vector<Part> speculative_parts = parts_of(speculative, of_speculative);
-  while (!idle_parts.empty() || !speculative_parts.empty()) {
-    const bool from_idle = speculative_parts.empty() ||
-                           (!idle_parts.empty() && speculative_parts.back().kind->cost < idle_parts.back().kind->cost);
-    std::pmr::vector<Part>& parts = from_idle ? idle_parts : speculative_parts;
-    const Part part = parts.back();
-    parts.pop_back();
-    const int64_t drop = Redundant(taken, *part.kind->each, deficit, part.here, n);
-    part.count->second -= drop;
-    Add(taken, *part.kind->each, -drop, n);
+  for (const auto& [k, count] : of_idle) Add(taken, *idle.kinds[k].each, count, n);
+  for (const auto& [k, count] : of_speculative) Add(taken, *speculative.kinds[k].each, count, n);
+  FromTheEnd last_idle(idle, of_idle);
+  FromTheEnd last_speculative(speculative, of_speculative);
+  while (!last_idle.empty() || !last_speculative.empty()) {
+    const bool from_idle =
+        last_speculative.empty() || (!last_idle.empty() && last_speculative.kind().cost < last_idle.kind().cost);
+    (from_idle ? last_idle : last_speculative).Prune(taken, deficit, n);
   }
-  const auto none = [](const auto& entry) { return entry.second == 0; };
-  std::erase_if(of_idle, none);
-  std::erase_if(of_speculative, none);
+  DropEmpty(of_idle);
+  DropEmpty(of_speculative);
 }
 
 }  // namespace muster::engine::fast

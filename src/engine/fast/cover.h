@@ -23,7 +23,7 @@ struct PoolKind {
   Cost cost;
   Wide size = 0;
   int64_t available = 0;
-  Tied* tied = nullptr;       // its groups that are nobody's
+  Tied* tied = nullptr;       // its groups that are not pledged
   std::vector<GroupId> more;  // and those that are, or just were, pledged
 };
 

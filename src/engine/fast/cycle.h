@@ -1,5 +1,5 @@
 // One decision cycle of the fast engine: plans (planner.h) committed in the order of needs, then phases 2 and 3, over
-// groups instead of machines; phase2.cc and phase3.cc go by the names of the reference's files, finish.cc makes the
+// groups instead of machines; phase2.cc and phase3.cc go by the names of the reference's files, remember.cc makes the
 // next cycle's memory.
 //
 // With one worker a need is planned and committed in its turn. With more, clusters are credited side by side, and needs
@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "engine/fast/answers.h"
+#include "engine/fast/broker_stats.h"
 #include "engine/fast/planner.h"
 
 namespace muster::engine::fast {
@@ -26,8 +28,8 @@ struct ClaimRow {
   GroupId group = kNoId;
   uint32_t first = 0;  // ordinal in the group
   uint32_t count = 0;
-  uint32_t next_of_group = kNoId;
-  uint32_t next_of_need = kNoId;
+  ClaimId next_of_group = kNoId;
+  ClaimId next_of_need = kNoId;
 };
 
 // The cycle's claims, on shelves so that several workers may write, each to its own.
@@ -38,12 +40,12 @@ class ClaimLog {
   void Clear() {
     for (auto& shelf : shelves_) shelf.clear();
   }
-  uint32_t Add(uint32_t shelf, const ClaimRow& row) {
+  ClaimId Add(uint32_t shelf, const ClaimRow& row) {
     shelves_[shelf].push_back(row);
-    return shelf << 26 | static_cast<uint32_t>(shelves_[shelf].size() - 1);
+    return ClaimId(shelf << 26 | static_cast<uint32_t>(shelves_[shelf].size() - 1));
   }
-  ClaimRow& operator[](uint32_t id) { return shelves_[id >> 26][id & 0x3ffffff]; }
-  const ClaimRow& operator[](uint32_t id) const { return shelves_[id >> 26][id & 0x3ffffff]; }
+  ClaimRow& operator[](ClaimId id) { return shelves_[id.value() >> 26][id.value() & 0x3ffffff]; }
+  const ClaimRow& operator[](ClaimId id) const { return shelves_[id.value() >> 26][id.value() & 0x3ffffff]; }
   template <class Visit>
   void ForEach(const Visit& visit) const {
     for (const auto& shelf : shelves_) {
@@ -66,39 +68,23 @@ struct FastAction {
 // What became of a need.
 struct Outcome {
   Amounts shortage;
-  uint32_t first_claim = kNoId;
+  ClaimId first_claim = kNoId;
   uint32_t credited = 0;
   uint32_t creating = 0;
   uint32_t bootstraps = 0;
   uint32_t provisions = 0;
   uint32_t victims = 0;
   uint32_t lost = 0;
-  uint32_t gang = kNoId;  // row in Cycle::gangs_
+  GangId gang = kNoId;
   bool parked = false;
   bool satisfiable = false;
   bool on_its_way = false;
 };
 
-// How the speculation went. Claims are machines.
-struct BrokerStats {
-  uint64_t proposals_basic = 0;   // plans of plain needs, speculated or made in turn
-  uint64_t proposals_gang = 0;    // all-or-nothing plans
-  uint64_t nanos_basic = 0;       // what planning them took, by the clock of Parallel
-  uint64_t nanos_gang = 0;        // the same
-  uint64_t conflicts = 0;         // proposals whose buckets had moved
-  uint64_t retries = 0;           // plans made again in turn
-  uint64_t displacements = 0;     // accepted proposals that a need of higher precedence took machines from
-  uint64_t accepted_claims = 0;   // tentative claims the broker accepted
-  uint64_t displaced_claims = 0;  // and took back
-  uint64_t claimed = 0;           // acquisitions that stand
+// What a claim on a machine in this state is.
+ClaimKind KindOfClaim(model::MachineState state);
 
-  double conflict_fraction() const {
-    const uint64_t proposals = proposals_basic + proposals_gang;
-    return proposals == 0 ? 0 : static_cast<double>(conflicts) / static_cast<double>(proposals);
-  }
-};
-
-class Cycle {
+class Cycle : private Tables {
  public:
   Cycle(Inventory& inventory, Demand& demand, const Policy& policy);
 
@@ -110,8 +96,8 @@ class Cycle {
   template <class Visit>
   void ForEachClaim(const Visit& visit) const {
     claims_.ForEach(visit);
-    for (NeedId n = 0; n < turns_.size(); ++n) {
-      if (turns_[n] != Turn::kSettled) continue;
+    for (const NeedId n : progress_.ids()) {
+      if (progress_[n] != Progress::kSettled) continue;
       for (const GroupId g : inventory_.key(need(n).key).own) {
         const uint32_t count = inventory_.SettledClaim(inventory_.group(g));
         if (count > 0) visit(ClaimRow{.need = n, .group = g, .count = count});
@@ -128,20 +114,17 @@ class Cycle {
   void RestoreNeed(KeyId key, const NeedMemory& memory);
   const std::vector<KeyId>& remembered() const { return remembered_; }
   const NeedMemory& need_memory(KeyId key) const { return need_memory_[key]; }
+  ShortChanges TakeShortChanges(const ShortVisitor& visit);
   Action Name(const FastAction& action) const;
   // Names and verdicts; what only a run with `explain` knows is left out after one without.
   Decision Explain();
+  // The first invariant of the last cycle that does not hold; empty if all do: what is claimed of a group are its first
+  // machines, as many as it counts, by needs that they can serve.
+  std::string Verify() const;
 
  private:
-  const NeedRow& need(NeedId n) const { return *demand_.order()[n]; }
-  size_t dims() const { return inventory_.catalogue().dimensions(); }
-  Catalogue& catalogue() { return inventory_.catalogue(); }
-  const Fit& fit(NeedId n) const { return inventory_.catalogue().fit_as_is(need(n).fit); }
-  const Amounts& each(GroupId g) const { return inventory_.catalogue().each(inventory_.group(g).cls); }
-  bool HasSession(NeedId n) const { return inventory_.cluster(need(n).cluster).state.session; }
-
-  // serve.cc
-  enum class Turn : uint8_t { kToCome, kCredited, kSettled, kOver };
+  // phase1.cc
+  enum class Progress : uint8_t { kWaiting, kCredited, kSettled, kDone };
   void Begin(MonoTime now, bool explain);
   bool Settle(NeedId n);
   void KeepSettled(NeedRow& row, std::span<const Take> takes);
@@ -176,6 +159,7 @@ class Cycle {
   bool IsOvertaken(const Proposal& proposal) const;
   void SettleProposal(Proposal& proposal, const Parallel& parallel);
   void PlanInTurn(NeedId n, Plan& plan, const Parallel& parallel);
+  void BeginFromCredit(NeedId n, Plan& plan) const;
   void Bump(const Fit& fit, uint64_t by);
 
   // phase2.cc
@@ -239,7 +223,7 @@ class Cycle {
   void Release();
   bool IsHeld(MachineId m) const;
 
-  // finish.cc
+  // remember.cc
   void Finish();
   void KeepClocks();
   void KeepClocks(GroupId g);
@@ -247,52 +231,58 @@ class Cycle {
   void Remember();
 
   // explain.cc
-  std::vector<NeedId> Claimers();
+  Rows<MachineId, NeedId> Claimers() const;
   NeedVerdict VerdictOf(NeedId n);
-  MachineVerdict VerdictOf(MachineId m, std::span<const NeedId> claimers);
+  MachineVerdict VerdictOf(MachineId m, const Rows<MachineId, NeedId>& claimers);
+  model::Reason ShortReason(NeedId n, const SupplyCount& supply) const;
   NeedId FirstOfKey(KeyId key) const;
 
-  Inventory& inventory_;
-  Demand& demand_;
   const Policy& policy_;
   MonoTime now_{};
   bool explain_ = false;
   std::tuple<size_t, uint64_t, uint64_t> prepared_{};  // what fits were prepared for
 
-  std::vector<Turn> turns_;        // by need
-  std::vector<Outcome> outcomes_;  // by need; of one that settled, an older cycle's
-  std::vector<NeedId> served_;     // needs that did not settle, in order
-  std::vector<NeedId> short_;      // needs that phase 1 left short, in order
-  std::vector<GangPlan> gangs_;
+  Rows<NeedId, Progress> progress_;
+  Rows<NeedId, Outcome> outcomes_;  // of a need that settled, an older cycle's
+  std::vector<NeedId> served_;      // needs that did not settle, in order
+  std::vector<NeedId> short_;       // needs that phase 1 left short, in order
+  Rows<GangId, GangPlan> gangs_;
   ClaimLog claims_;
-  std::vector<uint32_t> restamps_[ClaimLog::kShelves];  // claims on machines that were another need's
+  std::vector<ClaimId> restamps_[ClaimLog::kShelves];  // claims on machines that were another need's
   std::vector<FastAction> actions_;
-  std::vector<int64_t> reclaims_left_;  // by cluster
+  Rows<ClusterId, int64_t> reclaims_left_;
   uint64_t reclaims_capped_ = 0;
-  std::vector<Surplus> surplus_;  // by cluster
-  std::vector<GroupId> found_;    // scratch
-  std::vector<GroupId> ended_;    // pledged groups whose pledge ended in this cycle
-  std::vector<bool> taken_;       // by machine: phase 2 took it
-  uint32_t taken_in_ = 0;         // the cycle for which it holds
+  Rows<ClusterId, Surplus> surplus_;
+  std::vector<GroupId> found_;   // scratch
+  std::vector<GroupId> ended_;   // pledged groups whose pledge ended in this cycle
+  Rows<MachineId, bool> taken_;  // phase 2 took it
+  uint32_t taken_in_ = 0;        // the cycle for which it holds
   struct Waiting {
     MonoTime until;  // the end of the hold it had when it came
     Inventory::Resting resting;
   };
   std::vector<Waiting> waiting_;         // Idle machines by the end of their hold, a heap
   std::vector<Inventory::Resting> due_;  // past their hold and still Idle
-  std::vector<int32_t> age_before_;      // by need, with `explain`: how long it was short
+  Rows<NeedId, int32_t> age_before_;     // with `explain`: how long it was short
   std::vector<Offers> offers_;           // and spare ones
 
-  std::vector<NeedMemory> need_memory_;  // by key
-  std::vector<KeyId> remembered_;        // keys whose memory says something
+  Rows<KeyId, NeedMemory> need_memory_;
+  std::vector<KeyId> remembered_;  // keys whose memory says something
   std::vector<std::pair<KeyId, NeedMemory>> next_memory_;
+  struct Told {  // what TakeShortChanges last said of a key
+    NeedMemory memory;
+    uint32_t cycle = 0;  // 0: nothing
+    int32_t priority = 0;
+  };
+  Rows<KeyId, Told> told_;
+  std::vector<KeyId> told_short_;  // keys it said are short, and restored ones
 
   std::vector<std::unique_ptr<Planner>> planners_;  // the first one works in turn, all of them side by side
   std::vector<Plan> plans_;                         // one for each planner
   IdMerge merge_;
   // Never iterated; from the first planner's scratch.
-  std::pmr::unordered_map<MachineId, NeedId> held_;        // phase 2: pledged machines single needs count on
-  std::pmr::unordered_map<uint64_t, uint32_t> offers_of_;  // by (fit, priority)
+  std::pmr::unordered_map<MachineId, NeedId, IdHash> held_;  // phase 2: pledged machines single needs count on
+  std::pmr::unordered_map<uint64_t, uint32_t> offers_of_;    // by (fit, priority)
   std::vector<Offerer> offerers_;
   std::vector<Offered> offered_;
   std::vector<Offer> chosen_;
@@ -300,9 +290,9 @@ class Cycle {
   // Speculation.
   BrokerStats stats_;
   std::vector<Proposal> proposals_;
-  std::vector<uint64_t> sequence_;  // by bucket (instance type): how often it has moved
-  std::vector<NeedId> winner_;      // by machine: the need that acquired it in this cycle
-  std::vector<NeedId> tentative_;   // by machine: the need whose accepted proposal holds it
+  Rows<TypeId, uint64_t> sequence_;    // of a bucket: how often it has moved
+  Rows<MachineId, NeedId> winner_;     // the need that acquired it in this cycle
+  Rows<MachineId, NeedId> tentative_;  // the need whose accepted proposal holds it
 };
 
 }  // namespace muster::engine::fast

@@ -47,15 +47,15 @@ Amounts Max(const Amounts& a, const Amounts& b) {
 
 }  // namespace
 
-ProfileId Demand::Learn(const model::Profile& profile) {
+ProfileId Demand::InternProfile(const model::Profile& profile) {
   const ProfileId id = inventory_.ProfileOf(profile.fingerprint());
-  if (infos_.size() <= id) infos_.resize(id + 1);
+  infos_.Cover(id);
   if (infos_[id].filter != kNoId) return id;
   ProfileInfo info{.profile = profile, .filter = inventory_.catalogue().FilterOf(profile)};
   info.is_gang = inventory_.catalogue().filter(info.filter).is_gang();
   info.spreads = !inventory_.catalogue().filter(info.filter).spread.empty();
   info.precedence = Precedence(profile);
-  if (info.is_gang) info.folded = Learn(FoldedProfile(profile));
+  if (info.is_gang) info.folded = InternProfile(FoldedProfile(profile));
   infos_[id] = std::move(info);
   return id;
 }
@@ -65,19 +65,18 @@ ProfileId Demand::ProfileOf(const model::Profile& profile) {
   Seen& seen = profiles_seen_[(reinterpret_cast<uintptr_t>(shared) >> 5) % profiles_seen_.size()];
   const bool known = seen.shared == shared && (seen.rollup == rollups_ || seen.kept == shared);
   if (known) return seen.profile;
-  const ProfileId id = Learn(profile);
+  const ProfileId id = InternProfile(profile);
   seen = {.rollup = rollups_, .shared = shared, .kept = &infos_[id].profile.fingerprint(), .profile = id};
   return id;
 }
 
 const std::string& Demand::FoldNameOf(const Amounts& aggregate) {
   Hasher hasher;
-  for (size_t d = 0; d < kMaxDimensions; ++d) {
-    if (aggregate[d] != 0) hasher.Add(static_cast<uint64_t>(aggregate[d]) * kMaxDimensions + d);
-  }
+  AddTo(hasher, aggregate);
   const uint64_t hash = hasher.value();
-  const uint32_t known = fold_name_lookup_.Find(hash, [&](uint32_t i) { return fold_names_[i].first == aggregate; });
-  if (known != kNoId) return fold_names_[known].second;
+  const FoldNameId known =
+      fold_name_lookup_.Find(hash, [&](FoldNameId i) { return fold_names_[i.value()].first == aggregate; });
+  if (known != kNoId) return fold_names_[known.value()].second;
   const Catalogue& catalogue = inventory_.catalogue();
   std::string name(kFoldPrefix);
   for (const uint32_t d : catalogue.by_name()) {
@@ -85,13 +84,13 @@ const std::string& Demand::FoldNameOf(const Amounts& aggregate) {
     const std::string_view comma = name.size() == kFoldPrefix.size() ? "" : ",";
     name += fmt::format("{}{}={}", comma, catalogue.dimension_names()[d], model::FormatQuantity(aggregate[d]));
   }
-  fold_name_lookup_.Insert(hash, static_cast<uint32_t>(fold_names_.size()));
+  fold_name_lookup_.Insert(hash, FoldNameId::Of(fold_names_.size()));
   return fold_names_.emplace_back(aggregate, std::move(name)).second;
 }
 
 Demand::Terms& Demand::TermsOf(ProfileId profile, const Amounts& aggregate, const Amounts& min_unit) {
   Catalogue& catalogue = inventory_.catalogue();
-  uint64_t mix = profile;
+  uint64_t mix = profile.value();
   for (size_t d = 0; d < catalogue.dimensions(); ++d) {
     mix = (mix ^ static_cast<uint64_t>(aggregate[d])) * 0x9e3779b97f4a7c15;
     mix = (mix ^ static_cast<uint64_t>(min_unit[d])) * 0x9e3779b97f4a7c15;
@@ -111,34 +110,32 @@ Demand::Terms& Demand::TermsOf(ProfileId profile, const Amounts& aggregate, cons
 }
 
 Demand::Listing& Demand::ListingOf(KeyId key) {
-  if (listings_.size() <= key) listings_.resize(key + 1);
+  listings_.Cover(key);
   return listings_[key];
 }
 
 void Demand::Unlist(KeyId key) {
   Listing& listing = listings_[key];
   if (--listing.rows > 0) return;
-  listing.look = cycle_ + 2;  // when needs and their memory are made without it
+  listing.forget_at = cycle_ + 2;  // when needs and their memory are made without it
   if (!std::exchange(listing.is_gone, true)) gone_.push_back(key);
 }
 
-// Gives back keys that are no longer listed once no machine refers to them. A name that normalising may have made
-// stays.
+// Gives back keys that are no longer listed once no machine refers to them. A name that normalising made stays.
 void Demand::ForgetKeys() {
   constexpr uint64_t kPatience = 32;  // cycles until machines of such a key are looked for again
   std::erase_if(gone_, [&](KeyId key) {
     Listing& listing = listings_[key];
-    if (listing.look > cycle_) return false;
-    const std::string_view name = inventory_.key_group(key);
-    const bool is_made = name.starts_with(kFoldPrefix) || name.contains('#');
+    if (listing.forget_at > cycle_) return false;
+    const bool is_made = inventory_.key(key).is_made;
     if (listing.rows == 0 && !is_made && !inventory_.IsBare(key)) {
-      listing.look = cycle_ + kPatience;
+      listing.forget_at = cycle_ + kPatience;
       return false;
     }
     listing.is_gone = false;
     if (listing.rows > 0 || is_made) return true;
-    if (key < stamp_of_.size()) stamp_of_[key] = kNoStamp;
-    if (key < listed_in_.size()) listed_in_[key] = 0;
+    if (stamp_of_.Has(key)) stamp_of_[key] = kNoStamp;
+    if (listed_in_.Has(key)) listed_in_[key] = 0;
     inventory_.Forget(key);
     return true;
   });
@@ -171,7 +168,7 @@ Demand::Row Demand::Read(ClusterId cluster, const model::Need& from) {
   if (terms.fold_name == nullptr) return row;
   if (terms.rollup != rollups_) {
     terms.rollup = rollups_;
-    terms.fold_key = inventory_.KeyOf(cluster, infos_[row.profile].folded, *terms.fold_name);
+    terms.fold_key = inventory_.MadeKeyOf(cluster, infos_[row.profile].folded, *terms.fold_name);
   }
   row.fold_key = terms.fold_key;
   row.fold_fit = terms.fold_fit;
@@ -187,7 +184,7 @@ bool Demand::IsAmountOnly(const Row& row, const model::Need& from, bool stamped)
 }
 
 // A row that only wants more or less than it did.
-void Demand::Reread(Row& row, const model::Need& from) {
+void Demand::UpdateAmounts(Row& row, const model::Need& from) {
   Catalogue& catalogue = inventory_.catalogue();
   row.aggregate = catalogue.Dense(from.aggregate);
   const Amounts min_unit = catalogue.Dense(from.min_unit);
@@ -196,7 +193,7 @@ void Demand::Reread(Row& row, const model::Need& from) {
 }
 
 void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<WallTime> now) {
-  if (clusters_.size() <= cluster) clusters_.resize(cluster + 1);
+  clusters_.Cover(cluster);
   ClusterDemand& demand = clusters_[cluster];
   ++rollups_;
   if (now) latest_ = std::max(latest_, now->time_since_epoch().count());
@@ -219,7 +216,7 @@ void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<Wall
     if (in_place && fresh.empty() && IsAmountOnly(demand.rows[i], rollup.rows[i], now.has_value()) &&
         !infos_[demand.rows[i].profile].is_gang) {
       // The common case: a plain need wants more or less. It keeps its place in every order.
-      Reread(demand.rows[i], rollup.rows[i]);
+      UpdateAmounts(demand.rows[i], rollup.rows[i]);
       Patch(demand, demand.rows[i]);
       continue;
     }
@@ -258,26 +255,26 @@ void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<Wall
 // Whether a need that settles would take the same if it wanted this.
 bool Demand::TakesTheSame(const NeedRow& need, const Amounts& aggregate) const {
   if (need.aggregate == aggregate || MUTANT("fast.settled_forever")) return true;
-  if (need.is_gang || need.habit == nullptr || !need.habit->in_order) return false;
-  const Habit& habit = *need.habit;
+  if (need.is_gang || need.last_take == nullptr || !need.last_take->in_order) return false;
+  const LastTake& last_take = *need.last_take;
   bool needs_all = false;
   for (size_t d = 0; d < inventory_.catalogue().dimensions(); ++d) {
     if (aggregate[d] == 0) continue;
-    if (need.aggregate[d] == 0 || habit.taken[d] < aggregate[d]) return false;
-    needs_all = needs_all || habit.taken[d] - habit.least[d] < aggregate[d] || MUTANT("fast.settled_with_more");
+    if (need.aggregate[d] == 0 || last_take.taken[d] < aggregate[d]) return false;
+    needs_all = needs_all || last_take.taken[d] - last_take.least[d] < aggregate[d] || MUTANT("fast.settled_with_more");
   }
   return needs_all;
 }
 
 // What the list before this one knew of the need.
-void Demand::Inherit(NeedRow& need) {
+void Demand::InheritLastTake(NeedRow& need) {
   const uint32_t place = NotesOf(need.key).before;
   if (place == kNoId) {
     inventory_.AllowSettling(need.key, false);
-    if (spare_habits_.empty()) return;
-    need.habit = std::move(spare_habits_.back());
-    need.habit->in_order = false;
-    spare_habits_.pop_back();
+    if (spare_takes_.empty()) return;
+    need.last_take = std::move(spare_takes_.back());
+    need.last_take->in_order = false;
+    spare_takes_.pop_back();
     return;
   }
   NotesOf(need.key).before = kNoId;  // of equal rows, the first
@@ -285,11 +282,11 @@ void Demand::Inherit(NeedRow& need) {
   if (before.fit != need.fit || before.is_gang != need.is_gang || !TakesTheSame(before, need.aggregate)) {
     inventory_.AllowSettling(need.key, false);
   }
-  need.habit = std::move(before.habit);
+  need.last_take = std::move(before.last_take);
 }
 
 Demand::KeyNotes& Demand::NotesOf(KeyId key) {
-  if (notes_.size() <= key) notes_.resize(std::max<size_t>(inventory_.keys(), key + 1));
+  if (!notes_.Has(key)) notes_.resize(inventory_.keys());
   KeyNotes& notes = notes_[key];
   if (notes.turn != normalisations_) notes = {.turn = normalisations_};
   return notes;
@@ -307,7 +304,7 @@ void Demand::Patch(ClusterDemand& demand, const Row& row) {
 
 // Whether a free machine could host the fold: asked often, answered anew when free groups come or go.
 bool Demand::FreeHost(FitId fit) {
-  if (hosts_.size() <= fit) hosts_.resize(fit + 1);
+  hosts_.Cover(fit);
   Host& host = hosts_[fit];
   if (host.version == inventory_.supply_version()) return host.exists;
   if (host.version == 0) asked_.push_back(fit);
@@ -339,14 +336,14 @@ bool Demand::IsAssembled(KeyId id, FitId fit_id, const Amounts& aggregate) {
   const Key& key = inventory_.key(id);
   Catalogue& catalogue = inventory_.catalogue();
   const Fit& fit = catalogue.FitWithDomains(fit_id);
-  std::vector<std::pair<uint32_t, Amounts>>& missing = missing_;  // by domain
+  std::vector<std::pair<DomainId, Amounts>>& missing = missing_;
   missing.clear();
   for (const auto* list : {&key.own, &key.creating}) {
     for (const GroupId g : *list) {
       const Group& group = inventory_.group(g);
       if (!fit.Has(group.cls) || group.size == 0) continue;
-      const uint32_t domain = DomainOf(fit, group.cls);
-      const auto at = std::ranges::find(missing, domain, &std::pair<uint32_t, Amounts>::first);
+      const DomainId domain = DomainOf(fit, group.cls);
+      const auto at = std::ranges::find(missing, domain, &std::pair<DomainId, Amounts>::first);
       Amounts& rest = at != missing.end() ? at->second : missing.emplace_back(domain, aggregate).second;
       Subtract(rest, catalogue.each(group.cls), group.size, catalogue.dimensions());
       if (IsZero(rest, catalogue.dimensions())) return true;
@@ -357,7 +354,7 @@ bool Demand::IsAssembled(KeyId id, FitId fit_id, const Amounts& aggregate) {
 
 NeedRow Demand::Plain(ClusterId cluster, const Row& row, uint32_t position) {
   const ProfileInfo& info = infos_[row.profile];
-  return {.gang = info.is_gang ? 0 : kNoId,
+  return {.gang = info.is_gang ? GangId(0) : GangId(),
           .key = row.key,
           .cluster = cluster,
           .profile = row.profile,
@@ -382,7 +379,7 @@ void Demand::DraftGang(ClusterId cluster, std::vector<Row>& rows, uint32_t posit
     name_ = inventory_.key_group(row.key);
     name_ += '#';
     fmt::format_to(std::back_inserter(name_), FMT_COMPILE("{}"), count);
-    row.gang_key = inventory_.KeyOf(cluster, row.profile, name_);
+    row.gang_key = inventory_.MadeKeyOf(cluster, row.profile, name_);
   }
   row.folded = !IsAssembled(row.gang_key, row.fit, row.aggregate) && HasHost(cluster, row.fold_fit);
   if (!row.folded) {
@@ -447,14 +444,14 @@ void Demand::Normalise(ClusterId cluster) {
   for (NeedRow& need : drafts_) {
     demand.has_equal_rows = demand.has_equal_rows || NotesOf(need.key).listed;
     NotesOf(need.key).listed = true;
-    Inherit(need);
+    InheritLastTake(need);
     if (need.stamp == kNoStamp) need.stamp = stamp_of_[need.key];
     if (need.stamp == kNoStamp)
       need.stamp = stamp_of_[need.key] = StampOf(need.profile, inventory_.key_group(need.key));
     listed_in_[need.key] = listing_;
   }
   for (NeedRow& gone : before_) {
-    if (gone.habit != nullptr) spare_habits_.push_back(std::move(gone.habit));
+    if (gone.last_take != nullptr) spare_takes_.push_back(std::move(gone.last_take));
   }
   SortDrafts();
   demand.needs.clear();
@@ -542,9 +539,9 @@ void Demand::BeginCycle() {
   SweepStamps();
   RefreshHosts();
   clusters_.resize(std::max(clusters_.size(), inventory_.clusters()));
-  is_anew_.assign(clusters_.size(), 0);
-  anew_.clear();
-  for (ClusterId c = 0; c < clusters_.size(); ++c) {
+  is_normalised_.assign(clusters_.size(), 0);
+  normalised_.clear();
+  for (const ClusterId c : clusters_.ids()) {
     ClusterDemand& demand = clusters_[c];
     const uint64_t version = inventory_.cluster(c).version;
     const bool moved = demand.has_gangs && (demand.seen_version != version || demand.seen_folding != folding_);
@@ -552,15 +549,15 @@ void Demand::BeginCycle() {
     demand.seen_version = version;
     demand.seen_folding = folding_;
     if (!demand.changed && !refold) continue;
-    is_anew_[c] = 1;
-    anew_.push_back(c);
+    is_normalised_[c] = 1;
+    normalised_.push_back(c);
   }
-  if (anew_.empty()) return;
+  if (normalised_.empty()) return;
   inventory_.RankProfiles();
   ++listing_;
   // The needs of these clusters move in memory: their old places leave the order before. A new cluster or profile may
   // have moved the ranks of the others, but never past each other.
-  std::erase_if(sorted_, [&](const SortKey& key) { return is_anew_[key.cluster] != 0; });
+  std::erase_if(sorted_, [&](const SortKey& key) { return is_normalised_[key.cluster] != 0; });
   if (ranked_clusters_ != inventory_.clusters() || ranked_profiles_ != inventory_.profiles()) {
     for (SortKey& key : sorted_) key = SortKeyOf(*key.need);
     ranked_clusters_ = inventory_.clusters();
@@ -568,7 +565,7 @@ void Demand::BeginCycle() {
   }
   fresh_keys_.clear();
   run_ends_.clear();
-  for (const ClusterId c : anew_) {
+  for (const ClusterId c : normalised_) {
     Normalise(c);
     run_ends_.push_back(fresh_keys_.size());
   }
@@ -611,10 +608,10 @@ void Demand::NumberNeeds() {
   order_.resize(sorted_.size());
   keys_.resize(sorted_.size());
   gangs_ = 0;
-  for (NeedId n = 0; n < sorted_.size(); ++n) {
-    SortKey& key = sorted_[n];
-    const uint32_t gang = key.gang == kNoId ? kNoId : static_cast<uint32_t>(gangs_++);
-    if (order_[n] == key.need && key.gang == gang && is_anew_[key.cluster] == 0) continue;
+  for (const NeedId n : order_.ids()) {
+    SortKey& key = sorted_[n.value()];
+    const GangId gang = key.gang == kNoId ? GangId() : GangId::Of(gangs_++);
+    if (order_[n] == key.need && key.gang == gang && is_normalised_[key.cluster] == 0) continue;
     key.gang = key.need->gang = gang;
     key.need->id = n;
     order_[n] = key.need;
@@ -624,13 +621,13 @@ void Demand::NumberNeeds() {
 
 bool Demand::IsListed(KeyId key) const {
   const ClusterId cluster = inventory_.key(key).cluster;
-  return key < listed_in_.size() && cluster < clusters_.size() && listed_in_[key] != 0 &&
+  return listed_in_.Has(key) && clusters_.Has(cluster) && listed_in_[key] != 0 &&
          listed_in_[key] == clusters_[cluster].listed;
 }
 
-KeyId Demand::NowCalled(KeyId key) const {
+KeyId Demand::CurrentKeyOf(KeyId key) const {
   const ClusterId cluster = inventory_.key(key).cluster;
-  if (cluster >= clusters_.size()) return key;
+  if (!clusters_.Has(cluster)) return key;
   for (const Row& row : clusters_[cluster].rows) {
     if (row.gang_key == kNoId) continue;
     if ((row.folded ? row.gang_key : row.fold_key) == key) return row.folded ? row.fold_key : row.gang_key;

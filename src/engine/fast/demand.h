@@ -3,6 +3,10 @@
 // A roll-up replaces what its cluster said before. Rows carry a digest made when they were decoded, so a row that did
 // not change costs a comparison. Gangs that fit one machine are folded; the folded list is kept and made anew only when
 // the cluster's rows changed, or something that folding depends on did.
+//
+// Invariants (Verify), from BeginCycle on: 1. every need is at its place in the order, which is that of docs/engine.md.
+// 2. Every row of a roll-up is in exactly one need, under the key that normalising gave it. 3. A need has the stamp of
+// its own profile and group. 4. A key counts the rows that list it.
 #pragma once
 
 #include <array>
@@ -23,7 +27,7 @@ namespace muster::engine::fast {
 // What is known of a profile once a need has shown it.
 struct ProfileInfo {
   model::Profile profile;
-  uint32_t filter = kNoId;
+  FilterId filter = kNoId;
   bool is_gang = false;
   bool spreads = false;
   uint64_t precedence = 0;   // larger goes first
@@ -33,7 +37,7 @@ struct ProfileInfo {
 // What a need took of its own groups. While every machine of its own adds to all it wants, it takes the fewest in keep
 // order that cover it: the same when it wants more or less, as long as `taken` covers that and, less `least`, would
 // not.
-struct Habit {
+struct LastTake {
   bool in_order = false;  // every machine of its own adds to all it wants
   Amounts taken;
   Amounts least;  // at most what any machine taken has
@@ -41,8 +45,8 @@ struct Habit {
 
 // A need of the normalised list.
 struct NeedRow {
-  NeedId id = kNoId;      // its place in this cycle's order
-  uint32_t gang = kNoId;  // gangs: its place among this cycle's
+  NeedId id = kNoId;    // its place in this cycle's order
+  GangId gang = kNoId;  // gangs: its place among this cycle's
   KeyId key = kNoId;
   ClusterId cluster = kNoId;
   ProfileId profile = kNoId;
@@ -52,10 +56,10 @@ struct NeedRow {
   bool spreads = false;
   uint64_t precedence = 0;
   int64_t arrival = 0;
-  Amounts aggregate;             // its min_unit is that of its fit
-  uint32_t row = 0;              // position in the cluster's roll-up; of a folded need, the first of RowsOf
-  uint32_t last_row = 0;         // of a folded need, the last of them
-  std::unique_ptr<Habit> habit;  // when it last took all it wanted of its own groups (KeyState::may_settle)
+  Amounts aggregate;                    // its min_unit is that of its fit
+  uint32_t row = 0;                     // position in the cluster's roll-up; of a folded need, the first of RowsOf
+  uint32_t last_row = 0;                // of a folded need, the last of them
+  std::unique_ptr<LastTake> last_take;  // when it last took all it wanted of its own groups (KeyState::may_settle)
 };
 
 class Demand {
@@ -67,27 +71,30 @@ class Demand {
 
   // Normalises what changed and puts all needs in order. After Inventory::BeginCycle.
   void BeginCycle();
-  const std::vector<NeedRow*>& order() const { return order_; }
-  const std::vector<KeyId>& keys() const { return keys_; }  // of order()
+  const Rows<NeedId, NeedRow*>& order() const { return order_; }
+  const Rows<NeedId, KeyId>& keys() const { return keys_; }  // of order()
   // Counts changes of the list beyond the amounts of plain needs.
   uint64_t version() const { return listing_; }
   uint64_t fits_version() const { return fits_version_; }  // a need uses another fit than before
   // Under which key a gang's pledge made in another cycle is decided in this one; the key itself if nothing is known.
-  KeyId NowCalled(KeyId key) const;
+  KeyId CurrentKeyOf(KeyId key) const;
   // Positions in the roll-up of the rows that the need stands for: one, or all gangs that were folded into it.
   std::vector<size_t> RowsOf(const NeedRow& need) const;
   bool IsListed(KeyId key) const;
 
   const std::vector<NeedRow>& NeedsOf(ClusterId cluster) const {
     static const std::vector<NeedRow> none;
-    return cluster < clusters_.size() ? clusters_[cluster].needs : none;
+    return clusters_.Has(cluster) ? clusters_[cluster].needs : none;
   }
   uint64_t ListedIn(ClusterId cluster) const { return clusters_[cluster].listed; }  // version() when it was normalised
   bool HasEqualRows(ClusterId cluster) const { return clusters_[cluster].has_equal_rows; }
   size_t gangs() const { return gangs_; }
-  const std::vector<ClusterId>& normalised() const { return anew_; }  // in this cycle
+  const std::vector<ClusterId>& normalised() const { return normalised_; }  // in this cycle
   const ProfileInfo& info(ProfileId id) const { return infos_[id]; }
   size_t rows() const;
+
+  // The first invariant that does not hold; empty if all do. After a cycle.
+  std::string Verify() const;
 
  private:
   struct Row {
@@ -118,8 +125,8 @@ class Demand {
   };
   struct Listing {
     uint32_t rows = 0;
-    bool is_gone = false;  // in gone_
-    uint64_t look = 0;     // while it is: the cycle in which it may be forgotten
+    bool is_gone = false;    // in gone_
+    uint64_t forget_at = 0;  // while it is: the cycle in which it may be forgotten
     int64_t arrival = 0;
   };
 
@@ -132,14 +139,14 @@ class Demand {
   };
 
   ProfileId ProfileOf(const model::Profile& profile);
-  ProfileId Learn(const model::Profile& profile);
+  ProfileId InternProfile(const model::Profile& profile);
   const std::string& FoldNameOf(const Amounts& aggregate);
   Row Read(ClusterId cluster, const model::Need& from);
   bool IsAmountOnly(const Row& row, const model::Need& from, bool stamped) const;
-  void Reread(Row& row, const model::Need& from);
+  void UpdateAmounts(Row& row, const model::Need& from);
   void Patch(ClusterDemand& demand, const Row& row);
   bool TakesTheSame(const NeedRow& need, const Amounts& aggregate) const;
-  void Inherit(NeedRow& need);
+  void InheritLastTake(NeedRow& need);
   KeyNotes& NotesOf(KeyId key);
   bool FoldingStays(ClusterId cluster);
   void Normalise(ClusterId cluster);
@@ -161,7 +168,7 @@ class Demand {
     uint32_t cluster_rank = 0;
     uint32_t profile_rank = 0;
     KeyId key = kNoId;
-    uint32_t gang = kNoId;
+    GangId gang = kNoId;
     NeedRow* need = nullptr;
   };
   SortKey SortKeyOf(NeedRow& need) const;
@@ -172,13 +179,13 @@ class Demand {
   void SweepStamps();
 
   Inventory& inventory_;
-  std::vector<ClusterDemand> clusters_;
-  std::vector<ProfileInfo> infos_;  // by ProfileId; filter == kNoId: not known yet
-  std::vector<Listing> listings_;   // by KeyId
-  std::vector<KeyId> gone_;         // keys that are no longer listed
+  Rows<ClusterId, ClusterDemand> clusters_;
+  Rows<ProfileId, ProfileInfo> infos_;  // filter == kNoId: not known yet
+  Rows<KeyId, Listing> listings_;
+  std::vector<KeyId> gone_;  // keys that are no longer listed
   uint64_t cycle_ = 0;
-  std::vector<NeedRow*> order_;
-  std::vector<KeyId> keys_;
+  Rows<NeedId, NeedRow*> order_;
+  Rows<NeedId, KeyId> keys_;
   std::vector<SortKey> sorted_;  // parallel to order_
   // Profiles by the address of what they share: a decoder gives equal rows one profile. Known to be the same while the
   // roll-up is read that showed it, or if it is the one that is kept.
@@ -205,27 +212,28 @@ class Demand {
   };
   Terms& TermsOf(ProfileId profile, const Amounts& aggregate, const Amounts& min_unit);
   std::vector<Terms> terms_ = std::vector<Terms>(256);
-  std::deque<std::pair<Amounts, std::string>> fold_names_;  // by what is folded
-  Lookup fold_name_lookup_;
-  std::vector<ClusterId> anew_;
-  std::vector<uint8_t> is_anew_;
+  using FoldNameId = Index<struct FoldNameTag>;
+  std::deque<std::pair<Amounts, std::string>> fold_names_;  // by what is folded; by FoldNameId
+  Lookup<FoldNameId> fold_name_lookup_;
+  std::vector<ClusterId> normalised_;
+  Rows<ClusterId, uint8_t> is_normalised_;
   struct Host {
     uint64_t version = 0;  // Inventory::supply_version it holds for; 0: never asked
     bool exists = false;
   };
-  std::vector<Host> hosts_;  // by FitId: whether a free machine could host the fold
+  Rows<FitId, Host> hosts_;  // whether a free machine could host the fold
   std::vector<FitId> asked_;
   uint64_t folding_ = 1;  // counts changes of hosts_
   uint64_t hosts_version_ = 0;
-  std::vector<StampId> stamp_of_;    // by KeyId; kNoStamp: not made yet
-  std::vector<uint64_t> listed_in_;  // by KeyId: version() when it was last listed
+  Rows<KeyId, StampId> stamp_of_;    // kNoStamp: not made yet
+  Rows<KeyId, uint64_t> listed_in_;  // version() when it was last listed
   uint64_t listing_ = 0;
   size_t gangs_ = 0;
   size_t ranked_clusters_ = 0;  // how many there were when `sorted_` was made
   size_t ranked_profiles_ = 0;
-  std::vector<KeyNotes> notes_;  // by KeyId
+  Rows<KeyId, KeyNotes> notes_;
   uint64_t normalisations_ = 0;
-  std::vector<std::unique_ptr<Habit>> spare_habits_;  // of needs that are gone
+  std::vector<std::unique_ptr<LastTake>> spare_takes_;  // of needs that are gone
   int64_t latest_ = 0;
   uint64_t fits_version_ = 0;
 
@@ -238,7 +246,7 @@ class Demand {
   std::vector<SortKey> fresh_keys_;  // of clusters that were normalised
   std::vector<SortKey> merged_;
   std::vector<size_t> run_ends_;
-  std::vector<std::pair<uint32_t, Amounts>> missing_;
+  std::vector<std::pair<DomainId, Amounts>> missing_;
   Stamp stamp_;
   std::string name_;
 };

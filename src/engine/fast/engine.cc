@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/check.h"
 #include "engine/fast/cycle.h"
 
 namespace muster::engine::fast {
@@ -37,9 +38,48 @@ void Engine::Restore(const Memory& memory) {
 void Engine::Decide(MonoTime now, bool explain) {
   InlineParallel in_turn;
   cycle_->Run(now, explain, parallel_ != nullptr ? *parallel_ : in_turn);
+  VerifyInDebugBuilds();
 }
-const std::vector<FastAction>& Engine::actions() const { return cycle_->actions(); }
+
+std::string Engine::Verify() const {
+  for (const std::string& problem : {inventory_->Verify(), demand_->Verify(), cycle_->Verify()}) {
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+void Engine::VerifyInDebugBuilds() const {
+#ifdef MUSTER_FAULTS
+  constexpr size_t kRowsACycle = 256;  // on average, so that a large fleet stays usable
+  const size_t rows = inventory_->rows() + demand_->rows();
+  if (inventory_->cycle() % (1 + rows / kRowsACycle) != 0) return;
+  const std::string problem = Verify();
+  MUSTER_CHECK(problem.empty(), "after cycle {}: {}", inventory_->cycle(), problem);
+#endif
+}
+
 size_t Engine::unsatisfied() const { return cycle_->unsatisfied(); }
+const BrokerStats& Engine::broker() const { return cycle_->broker(); }
+uint64_t Engine::reclaims_capped() const { return cycle_->reclaims_capped(); }
+ShortChanges Engine::TakeShortChanges(const ShortVisitor& visit) { return cycle_->TakeShortChanges(visit); }
+
+bool Engine::HasRoomFor(const model::Resources& resources) const {
+  return inventory().catalogue().HasRoomFor(resources);
+}
+
+std::optional<ClusterState> Engine::StateOf(const std::string& cluster) const {
+  const ClusterId id = inventory().FindCluster(cluster);
+  return id == kNoId ? std::nullopt : std::optional(inventory().cluster(id).state);
+}
+
+std::map<model::PenaltyBucket, uint64_t> Engine::ClaimedByInterruption() const {
+  std::map<model::PenaltyBucket, uint64_t> machines;
+  cycle_->ForEachClaim([&](const ClaimRow& claim) {
+    machines[demand().info(demand().order()[claim.need]->profile).profile.interruption()] += claim.count;
+  });
+  return machines;
+}
+
 Decision Engine::Explain() { return cycle_->Explain(); }
 
 Memory Engine::ExportMemory() const {
@@ -49,9 +89,9 @@ Memory Engine::ExportMemory() const {
     if (row != MachineMemory{}) memory.machines.emplace_hint(memory.machines.end(), inventory().id(m), std::move(row));
   }
   for (const KeyId key : cycle_->remembered()) memory.needs.emplace(inventory().NameOf(key), cycle_->need_memory(key));
-  for (size_t i = 0; i < inventory().drains().size(); ++i) {
-    if (inventory().drains()[i].drains > 0)
-      memory.drains.emplace(inventory().catalogue().drain_types()[i], inventory().drains()[i]);
+  for (const TypeId type : inventory().drains().ids()) {
+    const DrainMean& mean = inventory().drains()[type];
+    if (mean.drains > 0) memory.drains.emplace(inventory().catalogue().types()[type], mean);
   }
   return memory;
 }
@@ -115,70 +155,12 @@ std::vector<std::pair<std::string, MachineMemory>> Engine::TakeMemoryChanges() {
   return changes;
 }
 
-void Follower::Show(const World& world) {
-  std::set<std::string_view> here;
-  for (const model::Machine& machine : world.machines) {
-    here.insert(machine.id);
-    const auto [it, is_new] = machines_.emplace(machine.id, machine);
-    if (!is_new && it->second == machine) continue;
-    it->second = machine;
-    engine_.Upsert(machine);
+std::vector<std::pair<std::string, DrainMean>> Engine::TakeDrainChanges() {
+  std::vector<std::pair<std::string, DrainMean>> changes;
+  for (const TypeId type : inventory_->TakeDrained()) {
+    changes.emplace_back(inventory().catalogue().types()[type], inventory().drains()[type]);
   }
-  for (auto it = machines_.begin(); it != machines_.end();) {
-    if (here.contains(it->first)) {
-      ++it;
-      continue;
-    }
-    engine_.Remove(it->first);
-    it = machines_.erase(it);
-  }
-  for (auto it = clusters_.begin(); it != clusters_.end();) {
-    if (world.clusters.contains(it->first)) {
-      ++it;
-      continue;
-    }
-    engine_.SetCluster(it->first, {.session = false, .gate_open = false});
-    it = clusters_.erase(it);
-  }
-  for (const auto& [name, state] : world.clusters) {
-    clusters_[name] = state;
-    engine_.SetCluster(name, state);
-  }
-  struct Rows {
-    std::vector<model::Need> needs;
-    std::vector<uint64_t> digests;
-  };
-  std::map<std::string, Rows> rows;
-  for (const auto& [name, positions] : positions_) rows[name];
-  positions_.clear();
-  for (size_t i = 0; i < world.needs.size(); ++i) {
-    const model::Need& need = world.needs[i];
-    rows[need.cluster].needs.push_back(need);
-    rows[need.cluster].digests.push_back(RowDigest(need));
-    positions_[need.cluster].push_back(i);
-  }
-  for (const auto& [name, list] : rows) {
-    engine_.ReplaceNeeds(name, {.rows = list.needs, .digests = list.digests}, std::nullopt);
-  }
-}
-
-Decision Follower::Decide(MonoTime now) {
-  engine_.Decide(now, true);
-  Decision decision = engine_.Explain();
-  for (NeedVerdict& verdict : decision.needs) {
-    const std::vector<size_t>& positions = positions_.at(verdict.need.cluster);
-    for (size_t& row : verdict.rows) row = positions[row];
-  }
-  return decision;
-}
-
-Decision Decide(const World& world, Memory& memory, MonoTime now, const Policy& policy) {
-  Follower follower(policy);
-  follower.engine().Restore(memory);
-  follower.Show(world);
-  Decision decision = follower.Decide(now);
-  memory = follower.engine().ExportMemory();
-  return decision;
+  return changes;
 }
 
 }  // namespace muster::engine::fast

@@ -1,10 +1,13 @@
-// The fast engine: the reference engine's answers, from state that is kept up to date instead of read anew.
+// Engine: the reference engine's answers, from state that is kept up to date instead of read anew.
 //
 //   Engine engine(policy);
 //   engine.SetCluster("a", {...});  engine.Upsert(machine);  engine.ReplaceNeeds("a", rows, now);   // as things change
 //   engine.Decide(now);                                                                             // once a cycle
 //
+//   for (const NamedAction& action : engine.NamedActions()) ...
+//
 // Decisions depend on what the engine was told, never on the order in which it was told or on how often it decided.
+// Answers name clusters, needs and machines; no id of a table leaves the engine.
 // Not thread-safe.
 #pragma once
 
@@ -18,6 +21,8 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "engine/fast/answers.h"
+#include "engine/fast/broker_stats.h"
 #include "engine/fast/rollup.h"
 #include "engine/types.h"
 #include "model/machine_digest.h"
@@ -30,32 +35,6 @@ using model::MachineDigest;
 class Cycle;
 class Demand;
 class Inventory;
-struct FastAction;
-
-// An action with the profile of the need it is for, if it is for one.
-struct NamedAction {
-  Action action;
-  std::optional<model::Profile> profile;
-};
-
-// A need that the last decision left short.
-struct ShortNeed {
-  NeedKey key;
-  model::Profile profile;
-  model::Resources shortage;
-  int32_t age = 0;          // cycles in a row
-  bool on_its_way = false;  // covered once the machines taken for it have drained
-};
-
-// Machines that can serve a profile's need, whoever has them.
-struct Available {
-  model::Profile profile;
-  int64_t idle = 0;
-  int64_t speculative = 0;
-  bool in_use = false;    // some serve somebody
-  model::Money price;     // of the cheapest that is free
-  model::Resources each;  // what that one offers
-};
 
 class Engine {
  public:
@@ -75,47 +54,51 @@ class Engine {
 
   void Decide(MonoTime now, bool explain = false);
 
-  // Of the last decision. Indexes are good until the next call that changes something.
-  const std::vector<FastAction>& actions() const;
+  // --- what it was told
+  // Whether `resources` brings no more kinds of resources than the engine can tell apart.
+  bool HasRoomFor(const model::Resources& resources) const;
+  // As SetCluster last said; nothing of a cluster that was never named.
+  std::optional<ClusterState> StateOf(const std::string& cluster) const;
+
+  // --- the last decision
   size_t unsatisfied() const;
-  const Inventory& inventory() const { return *inventory_; }
-  const Demand& demand() const { return *demand_; }
-  const Cycle& cycle() const { return *cycle_; }
-  Decision Explain();  // after Decide(now, true)
-  Memory ExportMemory() const;
   std::vector<NamedAction> NamedActions() const;
   std::vector<ShortNeed> ShortNeeds() const;  // in the order of decision
+  // What changed since the last call about which needs are short. Names only those; costs a walk over rows of a few
+  // bytes for the rest. After every Decide.
+  ShortChanges TakeShortChanges(const ShortVisitor& visit);
   // For each profile of a cluster that has shown its needs, as of the last decision.
   std::vector<Available> AvailableTo(const std::string& cluster) const;
+  // How many machines needs of each interruption bucket claimed; buckets without any are left out.
+  std::map<model::PenaltyBucket, uint64_t> ClaimedByInterruption() const;
+  const BrokerStats& broker() const;
+  // Clusters that had more to give up than SetCluster allowed.
+  uint64_t reclaims_capped() const;
+  Decision Explain();  // after Decide(now, true)
+
+  // --- what must survive a restart
+  Memory ExportMemory() const;
   // What a restart would lose of the machines whose memory may have changed since the last call; nothing of a machine
   // that went or has nothing to remember.
   std::vector<std::pair<std::string, MachineMemory>> TakeMemoryChanges();
+  // Instance types of which a drain ended since the last call, and their means. What Restore said is not told again.
+  std::vector<std::pair<std::string, DrainMean>> TakeDrainChanges();
+
+  // The first invariant of a table that does not hold; empty if all do. After Decide, which itself checks it in builds
+  // with MUSTER_FAULTS: in every cycle of a small fleet, now and then of a large one.
+  std::string Verify() const;
 
  private:
+  friend struct Internals;
+  const Inventory& inventory() const { return *inventory_; }
+  const Demand& demand() const { return *demand_; }
+  void VerifyInDebugBuilds() const;
+
   const Policy policy_;
   Parallel* parallel_;
   std::unique_ptr<Inventory> inventory_;
   std::unique_ptr<Demand> demand_;
   std::unique_ptr<Cycle> cycle_;
-};
-
-// The reference engine's signature: a fresh engine for one decision.
-Decision Decide(const World& world, Memory& memory, MonoTime now, const Policy& policy);
-
-// Brings a long-lived engine to a world that may differ from the last one it was shown in anything.
-class Follower {
- public:
-  explicit Follower(Policy policy, Parallel* parallel = nullptr) : engine_(policy, parallel) {}
-  void Show(const World& world);
-  // Rows of the decision as positions in the world last shown.
-  Decision Decide(MonoTime now);
-  Engine& engine() { return engine_; }
-
- private:
-  Engine engine_;
-  std::map<std::string, model::Machine> machines_;
-  std::map<std::string, std::vector<size_t>> positions_;  // by cluster: where its rows are in World::needs
-  std::map<std::string, ClusterState> clusters_;
 };
 
 }  // namespace muster::engine::fast

@@ -11,9 +11,18 @@ using model::Reason;
 
 namespace {
 
-const Outcome kSettledOutcome{.satisfiable = true};  // what nobody asked about is not known
+const Outcome kSettledOutcome{.satisfiable = true};  // of a cycle without verdicts nothing else is known
 
 }  // namespace
+
+ClaimKind KindOfClaim(MachineState state) {
+  switch (state) {
+    case MachineState::kIdle: return ClaimKind::kBootstrap;
+    case MachineState::kSpeculative: return ClaimKind::kProvision;
+    case MachineState::kCreating: return ClaimKind::kCreating;
+    default: return ClaimKind::kCredit;
+  }
+}
 
 NeedId Cycle::FirstOfKey(KeyId key) const {
   for (const NeedRow& row : demand_.NeedsOf(inventory_.key(key).cluster)) {
@@ -23,11 +32,12 @@ NeedId Cycle::FirstOfKey(KeyId key) const {
 }
 
 // By machine: the need that claimed it.
-std::vector<NeedId> Cycle::Claimers() {
-  std::vector<NeedId> claimers(inventory_.rows(), kNoId);
+Rows<MachineId, NeedId> Cycle::Claimers() const {
+  Rows<MachineId, NeedId> claimers;
+  claimers.resize(inventory_.rows());
   ForEachClaim([&](const ClaimRow& claim) {
     IdSet::Cursor cursor = inventory_.group(claim.group).members.Begin();
-    for (uint32_t i = 0; i < claim.first; ++i) inventory_.Next(claim.group, cursor);
+    inventory_.Skip(claim.group, cursor, claim.first);
     for (uint32_t i = 0; i < claim.count; ++i) claimers[inventory_.Next(claim.group, cursor)] = claim.need;
   });
   return claimers;
@@ -35,7 +45,7 @@ std::vector<NeedId> Cycle::Claimers() {
 
 NeedVerdict Cycle::VerdictOf(NeedId n) {
   const NeedRow& row = need(n);
-  const Outcome& outcome = turns_[n] == Turn::kSettled ? kSettledOutcome : outcomes_[n];
+  const Outcome& outcome = progress_[n] == Progress::kSettled ? kSettledOutcome : outcomes_[n];
   NeedVerdict verdict;
   verdict.need.cluster = inventory_.cluster(row.cluster).name;
   verdict.need.profile = demand_.info(row.profile).profile;
@@ -50,14 +60,11 @@ NeedVerdict Cycle::VerdictOf(NeedId n) {
   verdict.creating = outcome.creating;
   verdict.bootstraps = outcome.bootstraps;
   verdict.provisions = outcome.provisions;
-  if (outcome.gang != kNoId && gangs_[outcome.gang].domain != kNoId) {
-    std::string text;
-    for (const std::string& value : fit(n).domains[gangs_[outcome.gang].domain]) {
-      text += (text.empty() ? "" : "/") + value;
-    }
-    verdict.domain = text;
+  if (outcome.gang != kNoId) {
+    const GangPlan& gang = gangs_[outcome.gang];
+    if (gang.domain != kNoId) verdict.domain = DomainText(fit(n).domains[gang.domain]);
+    verdict.domains = gang.domains;
   }
-  if (outcome.gang != kNoId) verdict.domains = gangs_[outcome.gang].domains;
   for (const ClassId c : fit(n).classes) {
     for (const GroupId g : catalogue().cls(c).free) {
       const Group& group = inventory_.group(g);
@@ -66,57 +73,52 @@ NeedVerdict Cycle::VerdictOf(NeedId n) {
     for (const GroupId g : catalogue().cls(c).bound) verdict.supply.configured += inventory_.group(g).size;
   }
   verdict.victims = outcome.victims;
-  const Key& key = inventory_.key(row.key);
-  for (const auto* list : {&key.idle, &key.draining}) {
-    for (const GroupId g : *list) {
-      const Group& group = inventory_.Open(g);
-      if (group.pledge_ended) continue;
-      IdSet::Cursor cursor = inventory_.FirstUnclaimed(g);
-      for (MachineId m = inventory_.Next(g, cursor); m != kNoMachine; m = inventory_.Next(g, cursor)) {
-        const auto held = held_.find(m);
-        const NeedId holder = held != held_.end() ? held->second : group.held_for;
-        verdict.pledged += holder == n || (holder == kNoId && FirstOfKey(row.key) == n) ? 1 : 0;
-      }
-    }
-  }
+  inventory_.key(row.key).ForEachPledged([&](GroupId g) {
+    const Group& group = inventory_.Open(g);
+    if (group.pledge_ended) return;
+    inventory_.ForEachUnclaimed(g, [&](MachineId m) {
+      const auto held = held_.find(m);
+      const NeedId holder = held != held_.end() ? held->second : group.held_for;
+      verdict.pledged += holder == n || (holder == kNoId && FirstOfKey(row.key) == n) ? 1 : 0;
+    });
+  });
   verdict.lost = outcome.lost;
   verdict.parked = outcome.parked;
   verdict.has_session = HasSession(n);
   if (verdict.satisfied) return verdict;
-  verdict.age = (n < age_before_.size() ? age_before_[n] : 0) + 1;
-  if (!verdict.has_session) {
-    verdict.reason = Reason::kNoSession;
-  } else if (outcome.on_its_way) {
-    verdict.reason = Reason::kDraining;
-  } else if (row.is_gang && (!outcome.satisfiable || outcome.parked || outcome.gang == kNoId ||
-                             gangs_[outcome.gang].domain == kNoId)) {
-    verdict.reason = Reason::kTopologyUnsatisfiable;
-  } else if (verdict.supply == SupplyCount{}) {
-    verdict.reason = Reason::kNoMatchingSupply;
-  } else {
-    verdict.reason = outcome.victims > 0 ? Reason::kPreemptionExhausted : Reason::kPriorityStarved;
-  }
+  verdict.age = (age_before_.Has(n) ? age_before_[n] : 0) + 1;
+  verdict.reason = ShortReason(n, verdict.supply);
   return verdict;
 }
 
-MachineVerdict Cycle::VerdictOf(MachineId m, std::span<const NeedId> claimers) {
+Reason Cycle::ShortReason(NeedId n, const SupplyCount& supply) const {
+  const Outcome& outcome = outcomes_[n];
+  if (!HasSession(n)) return Reason::kNoSession;
+  if (outcome.on_its_way) return Reason::kDraining;
+  const bool has_domain = outcome.gang != kNoId && gangs_[outcome.gang].domain != kNoId;
+  if (need(n).is_gang && (!outcome.satisfiable || outcome.parked || !has_domain)) return Reason::kTopologyUnsatisfiable;
+  if (supply == SupplyCount{}) return Reason::kNoMatchingSupply;
+  return outcome.victims > 0 ? Reason::kPreemptionExhausted : Reason::kPriorityStarved;
+}
+
+MachineVerdict Cycle::VerdictOf(MachineId m, const Rows<MachineId, NeedId>& claimers) {
   MachineVerdict verdict{.machine = std::string(inventory_.id(m))};
   const auto action = std::ranges::find(actions_, m, &FastAction::machine);
   const bool acts = action != actions_.end();
   const MachineState state = inventory_.state(m);
   if (IsTaken(m)) {
-    verdict.need = FirstOfKey(need(action->need).key);
+    verdict.need = FirstOfKey(need(action->need).key).value();
     verdict.reason = action->reason;
     return verdict;
   }
   if (claimers[m] != kNoId) {
-    verdict.need = claimers[m];
+    verdict.need = claimers[m].value();
     verdict.reason = Reason::kClaimed;
     return verdict;
   }
   const bool pledged = inventory_.pledge_of(m) != kNoId && state != MachineState::kCreating;
   if (pledged && !acts) {
-    verdict.need = FirstOfKey(inventory_.pledge_of(m));
+    verdict.need = FirstOfKey(inventory_.pledge_of(m)).value();
     verdict.reason = Reason::kPledged;
     return verdict;
   }
@@ -167,20 +169,17 @@ Action Cycle::Name(const FastAction& action) const {
 Decision Cycle::Explain() {
   Decision decision;
   for (const FastAction& action : actions_) decision.actions.push_back(Name(action));
-  const std::vector<NeedId> claimers = Claimers();
-  std::vector<std::vector<MachineId>> claimed(outcomes_.size());
+  const Rows<MachineId, NeedId> claimers = Claimers();
+  Rows<NeedId, std::vector<MachineId>> claimed;
+  claimed.resize(outcomes_.size());
   for (const MachineId m : inventory_.by_id()) {
     if (claimers[m] != kNoId) claimed[claimers[m]].push_back(m);
   }
-  for (NeedId n = 0; n < outcomes_.size(); ++n) {
+  for (const NeedId n : outcomes_.ids()) {
     decision.needs.push_back(VerdictOf(n));
     for (const MachineId m : claimed[n]) {
-      const MachineState state = inventory_.state(m);
-      const ClaimKind kind = state == MachineState::kIdle          ? ClaimKind::kBootstrap
-                             : state == MachineState::kSpeculative ? ClaimKind::kProvision
-                             : state == MachineState::kCreating    ? ClaimKind::kCreating
-                                                                   : ClaimKind::kCredit;
-      decision.claims.push_back({.machine = std::string(inventory_.id(m)), .need = n, .kind = kind});
+      decision.claims.push_back(
+          {.machine = std::string(inventory_.id(m)), .need = n.value(), .kind = KindOfClaim(inventory_.state(m))});
     }
   }
   for (const MachineId m : inventory_.by_id()) decision.machines.push_back(VerdictOf(m, claimers));

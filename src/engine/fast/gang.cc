@@ -10,10 +10,6 @@ namespace {
 
 using model::MachineState;
 
-void AddTo(Totals& totals, const Amounts& each, int64_t count, size_t n) {
-  for (size_t d = 0; d < n; ++d) totals[d] += Wide{each[d]} * count;
-}
-
 Wide Score(const Totals& totals, const Amounts& deficit, bool capped, size_t n) {
   Wide score = 0;
   for (size_t d = 0; d < n; ++d) {
@@ -22,19 +18,6 @@ Wide Score(const Totals& totals, const Amounts& deficit, bool capped, size_t n) 
     score += capped ? std::min<Wide>(ratio, kOne) : ratio;
   }
   return score;
-}
-
-bool Covers(const Totals& totals, const Amounts& deficit, size_t n) {
-  for (size_t d = 0; d < n; ++d) {
-    if (totals[d] < deficit[d]) return false;
-  }
-  return true;
-}
-
-std::string DomainText(const std::vector<std::string>& domain) {
-  std::string text;
-  for (const std::string& value : domain) text += (text.empty() ? "" : "/") + value;
-  return text;
 }
 
 }  // namespace
@@ -59,10 +42,10 @@ void Planner::CollectSupply(NeedId n, bool with_free, std::vector<DomainSupply>&
   supply.clear();
   const Fit& classes = fit(n);
   const size_t dimensions = dims();
-  std::vector<uint32_t>& slot = slot_of_domain_;
+  Rows<DomainId, uint32_t>& slot = slot_of_domain_;
   slot.assign(classes.domains.size(), kNoId);
   const auto in = [&](ClassId c) -> DomainSupply& {
-    const uint32_t domain = DomainOf(classes, c);
+    const DomainId domain = DomainOf(classes, c);
     if (slot[domain] == kNoId) {
       slot[domain] = static_cast<uint32_t>(supply.size());
       supply.push_back({.domain = domain});
@@ -72,8 +55,8 @@ void Planner::CollectSupply(NeedId n, bool with_free, std::vector<DomainSupply>&
   const auto add = [&](GroupId g, std::initializer_list<Totals DomainSupply::*> to) -> DomainSupply& {
     const Group& group = inventory_.group(g);
     DomainSupply& domain = in(group.cls);
-    for (const auto member : to) AddTo(domain.*member, each(g), sight_.Remaining(g), dimensions);
-    domain.count += sight_.Remaining(g);
+    for (const auto member : to) Add(domain.*member, each(g), view_.Remaining(g), dimensions);
+    domain.count += view_.Remaining(g);
     return domain;
   };
   using D = DomainSupply;
@@ -81,7 +64,7 @@ void Planner::CollectSupply(NeedId n, bool with_free, std::vector<DomainSupply>&
     for (const GroupId g : lane) {
       D& domain = own ? add(g, {&D::own, &D::creditable, &D::total, &D::later})
                       : add(g, {&D::creditable, &D::total, &D::later});
-      domain.creditable_count += sight_.Remaining(g);
+      domain.creditable_count += view_.Remaining(g);
     }
   };
   OwnLane(n, kNoId, lane_);
@@ -90,25 +73,22 @@ void Planner::CollectSupply(NeedId n, bool with_free, std::vector<DomainSupply>&
   creditable(lane_, false);
   CreatingLane(n, kNoId, lane_);
   creditable(lane_, true);
-  const Key& key = inventory_.key(need(n).key);
-  for (const auto* list : {&key.idle, &key.draining}) {
-    for (const GroupId g : *list) {
-      if (!IsPledgedTo(n, g)) continue;
-      const Group& group = inventory_.group(g);
-      D& domain = in(group.cls);
-      domain.pledged += sight_.Remaining(g);
-      if (group.state == MachineState::kDraining && !MUTANT("fast.drains_unseen")) {
-        AddTo(domain.later, each(g), sight_.Remaining(g), dimensions);
-      } else if (with_free) {
-        add(g, {&D::total, &D::later});
-      }
+  inventory_.key(need(n).key).ForEachPledged([&](GroupId g) {
+    if (!IsPledgedTo(n, g)) return;
+    const Group& group = inventory_.group(g);
+    D& domain = in(group.cls);
+    domain.pledged += view_.Remaining(g);
+    if (group.state == MachineState::kDraining && !MUTANT("fast.drains_unseen")) {
+      Add(domain.later, each(g), view_.Remaining(g), dimensions);
+    } else if (with_free) {
+      add(g, {&D::total, &D::later});
     }
-  }
+  });
   if (with_free) {
     for (const MachineState state : {MachineState::kIdle, MachineState::kSpeculative}) {
       Offerers(n, state, kNoId, offerers_);
       for (const Offerer& offerer : offerers_) {
-        if (sight_.Remaining(offerer.group) > 0) add(offerer.group, {&D::total, &D::later});
+        if (view_.Remaining(offerer.group) > 0) add(offerer.group, {&D::total, &D::later});
       }
     }
   }
@@ -119,10 +99,9 @@ bool Planner::IsParked(NeedId n, int64_t supply_now) const {
   const NeedMemory memory = MemoryOf(need(n).key);
   if (memory.hopeless < policy_.park_after || !HasSession(n)) return false;
   // A pledge it can use keeps it looking.
-  const Key& key = inventory_.key(need(n).key);
-  for (const auto* list : {&key.idle, &key.draining}) {
-    if (std::ranges::any_of(*list, [&](GroupId g) { return IsPledgedTo(n, g); })) return false;
-  }
+  bool has_pledge = false;
+  inventory_.key(need(n).key).ForEachPledged([&](GroupId g) { has_pledge = has_pledge || IsPledgedTo(n, g); });
+  if (has_pledge) return false;
   if (supply_now > memory.supply_seen) return false;
   const int32_t every = std::max(1, policy_.reprobe_every);
   return (memory.hopeless - policy_.park_after + 1) % every != 0;
@@ -177,14 +156,14 @@ bool Planner::CreditOwnGang(NeedId n, Plan& plan) {
   const KeyState& key = inventory_.key_state(need(n).key);
   if (explain_ || key.has_pledges || key.has_creating) return false;
   if (MemoryOf(need(n).key).hopeless > 0) return false;
-  uint32_t domain = kNoId;
+  DomainId domain = kNoId;
   Amounts rest = need(n).aggregate;
   for (const GroupId g : inventory_.key(need(n).key).own) {
-    if (sight_.Remaining(g) == 0 || !fit(n).Has(inventory_.group(g).cls)) continue;
-    const uint32_t here = DomainOf(fit(n), inventory_.group(g).cls);
+    if (view_.Remaining(g) == 0 || !fit(n).Has(inventory_.group(g).cls)) continue;
+    const DomainId here = DomainOf(fit(n), inventory_.group(g).cls);
     if (domain != kNoId && here != domain) return false;
     domain = here;
-    Subtract(rest, each(g), sight_.Remaining(g), dims());
+    Subtract(rest, each(g), view_.Remaining(g), dims());
   }
   if (domain == kNoId || !IsZero(rest, dims())) return false;
   plan.settles = OwnLane(n, kNoId, own_);
@@ -222,7 +201,7 @@ void Planner::CompleteGang(NeedId n, bool may_acquire, Plan& plan) {
   const NeedRow& row = need(n);
   Amounts shortage = row.aggregate;
   const auto leave_out = [&](const std::vector<GroupId>& lane) {
-    for (const GroupId g : lane) Subtract(gang.rest, each(g), sight_.Remaining(g), dims());
+    for (const GroupId g : lane) Subtract(gang.rest, each(g), view_.Remaining(g), dims());
   };
   OwnLane(n, gang.domain, own_);
   TakeLane(own_, TiesInKeepOrder, shortage, plan.credits, nullptr);
@@ -235,15 +214,11 @@ void Planner::CompleteGang(NeedId n, bool may_acquire, Plan& plan) {
   leave_out(creating_);
   if (may_acquire && !IsZero(shortage, dims())) PlanAcquisition(n, shortage, gang.domain, plan.acquired);
   const Amounts claimed = shortage;
-  const Key& key = inventory_.key(row.key);
-  for (const auto* list : {&key.idle, &key.draining}) {
-    for (const GroupId g : *list) {
-      if (!IsPledgedTo(n, g) || DomainOf(fit(n), inventory_.group(g).cls) != gang.domain) continue;
-      gang.holds.push_back(g);
-      if (inventory_.group(g).state == MachineState::kDraining)
-        Subtract(shortage, each(g), sight_.Remaining(g), dims());
-    }
-  }
+  inventory_.key(row.key).ForEachPledged([&](GroupId g) {
+    if (!IsPledgedTo(n, g) || DomainOf(fit(n), inventory_.group(g).cls) != gang.domain) return;
+    gang.holds.push_back(g);
+    if (inventory_.group(g).state == MachineState::kDraining) Subtract(shortage, each(g), view_.Remaining(g), dims());
+  });
   const bool whole = IsZero(shortage, dims());
   gang.satisfiable = gang.satisfiable || whole;
   if (whole) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/probe.h"
-#include "engine/fast/sight.h"
+#include "engine/fast/claim_view.h"
 
 namespace muster::engine::fast {
 
@@ -25,7 +25,7 @@ void SinkFirst(std::vector<T>& heap, const After& after) {
 
 class IdMerge {
  public:
-  explicit IdMerge(Sight& sight) : sight_(sight) {}
+  explicit IdMerge(ClaimView& view) : view_(view) {}
 
   void Clear() {
     heads_.clear();
@@ -33,7 +33,7 @@ class IdMerge {
   }
   // Groups are numbered in the order they are added. The first machine, if there is one.
   MachineId Add(GroupId group) {
-    Head head{.cursor = sight_.FirstUnclaimed(group), .group = group, .source = sources_++};
+    Head head{.cursor = view_.FirstUnclaimed(group), .group = group, .source = sources_++};
     if (!Load(head)) return kNoMachine;
     heads_.push_back(head);
     std::ranges::push_heap(heads_, After);
@@ -71,13 +71,13 @@ class IdMerge {
 
   // False: there is no machine left.
   bool Load(Head& head) {
-    head.machine = sight_.Next(head.group, head.cursor);
+    head.machine = view_.Next(head.group, head.cursor);
     if (head.machine == kNoMachine) return false;
-    head.label = sight_.inventory().label(head.machine);
+    head.label = view_.inventory().label(head.machine);
     return true;
   }
 
-  Sight& sight_;
+  ClaimView& view_;
   std::vector<Head> heads_;
   uint32_t sources_ = 0;
 };

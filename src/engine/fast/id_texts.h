@@ -13,18 +13,17 @@
 
 namespace muster::engine::fast {
 
+template <class Id>
 class IdTexts {
  public:
   // Good until the next Set.
-  std::string_view operator[](uint32_t row) const {
-    return std::string_view(text_).substr(at_[row].begin, at_[row].size);
-  }
+  std::string_view operator[](Id row) const { return std::string_view(text_).substr(at_[row].begin, at_[row].size); }
 
   void Reserve(size_t count) { at_.reserve(count); }
   // Gives a row its id: the next row, or one whose machine or key went.
-  void Set(uint32_t row, std::string_view id) {
-    if (row == at_.size()) {
-      at_.emplace_back();
+  void Set(Id row, std::string_view id) {
+    if (row.value() == at_.size()) {
+      at_.Add({});
     } else {
       unused_ += at_[row].size;
       at_[row].size = 0;
@@ -33,6 +32,18 @@ class IdTexts {
     MUSTER_CHECK(text_.size() + id.size() < kNoId, "the ids of {} rows take more than 4 GiB", at_.size());
     at_[row] = {.begin = static_cast<uint32_t>(text_.size()), .size = static_cast<uint32_t>(id.size())};
     text_ += id;
+  }
+
+  // Empty, or what is wrong: every row's text lies inside the block, and what no row has is counted as unused.
+  std::string Verify() const {
+    size_t used = 0;
+    for (const Place& place : at_) {
+      if (place.begin + size_t{place.size} > text_.size()) return fmt::format("ids: a text ends behind the block");
+      used += place.size;
+    }
+    return used + unused_ == text_.size()
+               ? ""
+               : fmt::format("ids: {} bytes used and {} not, of {}", used, unused_, text_.size());
   }
 
  private:
@@ -52,7 +63,7 @@ class IdTexts {
   }
 
   std::string text_;
-  std::vector<Place> at_;
+  Rows<Id, Place> at_;
   size_t unused_ = 0;  // bytes of text_ that no row needs any more
 };
 

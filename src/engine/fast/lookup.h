@@ -1,46 +1,66 @@
-// Lookup: from the hash of something kept elsewhere to its 32-bit index. The caller compares; the table only remembers
-// 32 bits of hashes. Open addressing, no allocation while it does not grow. Never iterated, so its order decides
-// nothing.
+// Lookup: from the hash of something kept elsewhere to its id. The caller compares; the table only remembers 32 bits of
+// hashes. Open addressing, no allocation while it does not grow. Never iterated, so its order decides nothing.
+//
+// Invariants (Verify): 1. as many slots hold an entry, or held one, as are counted. 2. An entry is reached from where
+// its hash says without passing an empty slot. 3. No id is there twice.
 #pragma once
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/probe.h"
+#include "engine/fast/ids.h"
+
 namespace muster::engine::fast {
 
+template <class Id>
 class Lookup {
  public:
-  static constexpr uint32_t kNone = 0xffffffff;
+  size_t size() const { return live_; }
 
-  // The index whose entry `is_it` accepts, or kNone.
+  // The id whose entry `is_it` accepts; the invalid one if there is none.
   template <class IsIt>
-  uint32_t Find(uint64_t hash, const IsIt& is_it) const {
-    if (slots_.empty()) return kNone;
+  Id Find(uint64_t hash, const IsIt& is_it) const {
+    if (slots_.empty()) return {};
     const uint32_t tag = TagOf(hash);
     for (size_t i = tag & mask_;; i = (i + 1) & mask_) {
       const Slot& slot = slots_[i];
-      if (slot.index == kNone) return kNone;
-      if (slot.tag == tag && slot.index != kGone && is_it(slot.index)) return slot.index;
+      if (slot.index == kNone) return {};
+      if (slot.tag == tag && slot.index != kGone && is_it(Id(slot.index))) return Id(slot.index);
     }
   }
 
   // The entry must not be there yet.
-  void Insert(uint64_t hash, uint32_t index) {
+  void Insert(uint64_t hash, Id id) {
     if ((used_ + 1) * 8 > slots_.size() * 5) Grow(live_ + 1);
-    Place({.tag = TagOf(hash), .index = index});
+    Place({.tag = TagOf(hash), .index = id.value()});
     ++used_;
     ++live_;
   }
 
-  void Erase(uint64_t hash, uint32_t index) {
+  // The id whose entry `is_it` accepts, or the new one that `make` gives it.
+  template <class IsIt, class Make>
+  Id FindOrAdd(uint64_t hash, const IsIt& is_it, const Make& make) {
+    const Id known = Find(hash, is_it);
+    if (known.valid()) return known;
+    const Id id = make();
+    Insert(hash, id);
+    return id;
+  }
+
+  void Erase(uint64_t hash, Id id) {
+    if (slots_.empty()) return;
     for (size_t i = TagOf(hash) & mask_;; i = (i + 1) & mask_) {
       if (slots_[i].index == kNone) return;
-      if (slots_[i].index != index) continue;
-      slots_[i].index = kGone;
+      if (slots_[i].index != id.value()) continue;
+      slots_[i].index = MUTANT("fast.lookup_hole") ? kNone : kGone;
       --live_;
       return;
     }
@@ -56,7 +76,28 @@ class Lookup {
     if (!slots_.empty()) __builtin_prefetch(&slots_[TagOf(hash) & mask_], 1);
   }
 
+  // The first invariant that does not hold; empty if all do.
+  std::string Verify() const {
+    std::vector<uint32_t> seen;
+    size_t used = 0;
+    for (size_t at = 0; at < slots_.size(); ++at) {
+      used += slots_[at].index != kNone ? 1 : 0;
+      if (slots_[at].index == kNone || slots_[at].index == kGone) continue;
+      seen.push_back(slots_[at].index);
+      for (size_t i = slots_[at].tag & mask_; i != at; i = (i + 1) & mask_) {
+        if (slots_[i].index == kNone) return fmt::format("lookup: entry {} cannot be reached", slots_[at].index);
+      }
+    }
+    if (seen.size() != live_ || used != used_) {
+      return fmt::format("lookup: {} entries in {} slots, counted {} in {}", seen.size(), used, live_, used_);
+    }
+    std::ranges::sort(seen);
+    const auto twice = std::ranges::adjacent_find(seen);
+    return twice == seen.end() ? "" : fmt::format("lookup: entry {} is there twice", *twice);
+  }
+
  private:
+  static constexpr uint32_t kNone = 0xffffffff;
   static constexpr uint32_t kGone = 0xfffffffe;
   struct Slot {
     uint32_t tag = 0;

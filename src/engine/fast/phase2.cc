@@ -13,7 +13,7 @@ using model::Reason;
 
 SpreadCounts Cycle::CountClaims(NeedId n) {
   SpreadCounts counts(fit(n), catalogue().filter(fit(n).filter), planners_[0]->scratch());
-  for (uint32_t c = outcomes_[n].first_claim; c != kNoId; c = claims_[c].next_of_need) {
+  for (ClaimId c = outcomes_[n].first_claim; c != kNoId; c = claims_[c].next_of_need) {
     counts.Add(DomainOf(fit(n), inventory_.group(claims_[c].group).cls), claims_[c].count);
   }
   return counts;
@@ -27,7 +27,7 @@ Amounts Cycle::Residual(NeedId n, SpreadCounts* counts) {
   Amounts residual = outcome.shortage;
   if (row.is_gang) {
     residual = gangs_[outcome.gang].rest;
-    for (uint32_t c = outcome.first_claim; c != kNoId; c = claims_[c].next_of_need) {
+    for (ClaimId c = outcome.first_claim; c != kNoId; c = claims_[c].next_of_need) {
       const MachineState state = inventory_.group(claims_[c].group).state;
       const bool acquired = state == MachineState::kIdle || state == MachineState::kSpeculative;
       if (acquired) Subtract(residual, each(claims_[c].group), claims_[c].count, dims());
@@ -40,19 +40,16 @@ Amounts Cycle::Residual(NeedId n, SpreadCounts* counts) {
       }
     }
   }
-  const Key& key = inventory_.key(row.key);
   if (!inventory_.key_state(row.key).has_pledges) return residual;
   merge_.Clear();
   std::vector<GroupId> groups;
-  for (const auto* list : {&key.idle, &key.draining}) {
-    for (const GroupId g : *list) {
-      const Group& group = inventory_.Open(g);
-      if (group.pledge_ended || !classes.Has(group.cls) || (group.held_for != kNoId && group.held_for != n)) continue;
-      if (row.is_gang && DomainOf(classes, group.cls) != gangs_[outcome.gang].domain) continue;
-      merge_.Add(g);
-      groups.push_back(g);
-    }
-  }
+  inventory_.key(row.key).ForEachPledged([&](GroupId g) {
+    const Group& group = inventory_.Open(g);
+    if (group.pledge_ended || !classes.Has(group.cls) || (group.held_for != kNoId && group.held_for != n)) return;
+    if (row.is_gang && DomainOf(classes, group.cls) != gangs_[outcome.gang].domain) return;
+    merge_.Add(g);
+    groups.push_back(g);
+  });
   for (; !merge_.empty(); merge_.Step()) {
     Group& group = inventory_.group(groups[merge_.source()]);
     const auto held = held_.find(merge_.machine());
@@ -68,7 +65,7 @@ Amounts Cycle::Residual(NeedId n, SpreadCounts* counts) {
 
 uint32_t Cycle::OffersFor(NeedId n) {
   const auto priority = static_cast<uint32_t>(demand_.info(need(n).profile).profile.priority());
-  const auto [it, is_new] = offers_of_.emplace(uint64_t{need(n).fit} << 32 | priority, offers_of_.size());
+  const auto [it, is_new] = offers_of_.emplace(uint64_t{need(n).fit.value()} << 32 | priority, offers_of_.size());
   if (is_new && offers_of_.size() > offers_.size()) offers_.emplace_back();
   if (!offers_[it->second].valid) FillOffers(n, offers_[it->second]);
   return it->second;
@@ -88,7 +85,7 @@ void Cycle::FillOffers(NeedId n, Offers& offers) {
       run.reason = gap > 0 ? Reason::kPreemptSurplus : Reason::kReclaimForNeed;
     }
     run.grace_seconds = static_cast<int32_t>((gap > 0 ? PreemptGrace(gap) : kReclaimGrace).count());
-    run.score = VictimScore(policy_.victim_weights, gap, MeanDrainMillis(inventory_.drains()[c.drain]),
+    run.score = VictimScore(policy_.victim_weights, gap, MeanDrainMillis(inventory_.drains()[c.type]),
                             stamp.interruption, stamp.reclamation);
     offers.runs.push_back(run);
   };
@@ -101,7 +98,7 @@ void Cycle::FillOffers(NeedId n, Offers& offers) {
         const NeedId owner = FirstOfKey(group.owner);
         add(g, {.need = owner, .group = g, .count = settled}, inventory_.stamp(need(owner).stamp), false);
       }
-      for (uint32_t at = group.first_claim; at != kNoId; at = claims_[at].next_of_group) {
+      for (ClaimId at = group.first_claim; at != kNoId; at = claims_[at].next_of_group) {
         add(g, claims_[at], inventory_.stamp(need(claims_[at].need).stamp), false);
       }
       const uint32_t rest = inventory_.Remaining(g);
@@ -134,7 +131,7 @@ void Cycle::FillOffers(NeedId n, Offers& offers) {
   }
 }
 
-// The run's next machine that nobody took yet.
+// The run's next machine that is not taken yet.
 MachineId Cycle::HeadOf(OfferRun& run) {
   if (run.head == kNoMachine && run.left == run.claim.count) {
     run.cursor = inventory_.group(run.group).members.Begin();
@@ -241,19 +238,13 @@ void Cycle::PruneOffers(NeedId n, const Offers& offers, const Amounts& wanted, S
   const auto each_of = [&](const Offer& offer) { return offers.runs[offer.run].each; };
   if (std::ranges::adjacent_find(chosen_, std::not_equal_to{}, each_of) == chosen_.end()) return;
   Totals taken{};
-  for (const Offer& offer : chosen_) {
-    for (size_t d = 0; d < dims(); ++d) taken[d] += (*each_of(offer))[d];
-  }
+  for (const Offer& offer : chosen_) Add(taken, *each_of(offer), 1, dims());
   for (size_t i = chosen_.size(); i-- > 0;) {
     const Amounts& each = *each_of(chosen_[i]);
-    bool redundant = true;
-    for (size_t d = 0; d < dims() && redundant; ++d) {
-      redundant = std::min<Wide>(taken[d] - each[d], wanted[d]) == std::min<Wide>(taken[d], wanted[d]);
-    }
-    if (!redundant) continue;
+    if (Redundant(taken, each, wanted, 1, dims()) == 0) continue;
     const ClassId cls = inventory_.group(offers.runs[chosen_[i].run].group).cls;
     if (counts != nullptr && !counts->Remove(DomainOf(fit(n), cls))) continue;
-    for (size_t d = 0; d < dims(); ++d) taken[d] -= each[d];
+    Add(taken, each, -1, dims());
     GiveBack(offers, chosen_[i]);
     chosen_.erase(chosen_.begin() + static_cast<ptrdiff_t>(i));
   }

@@ -1,4 +1,4 @@
-// Phase 3: what nobody claims is given back, after a while.
+// Phase 3: what no need claims is given back, after a while.
 #include <algorithm>
 
 #include "base/probe.h"

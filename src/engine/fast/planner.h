@@ -1,6 +1,6 @@
 // Planner: what one need would take, given what is claimed so far. Phase 1 of the rules, over groups; claims nothing.
 //
-// Read beside the reference: plan.cc is its phase1.cc; acquire.cc, gang.cc and spread.cc go by their names. A rule is
+// Read beside the reference: credit.cc is its phase1.cc; acquire.cc, gang.cc and spread.cc go by their names. A rule is
 // explained there, and only there; comments here say how counting machines comes to the same.
 #pragma once
 
@@ -12,11 +12,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/fast/claim_view.h"
 #include "engine/fast/cover.h"
 #include "engine/fast/demand.h"
 #include "engine/fast/id_merge.h"
 #include "engine/fast/inventory.h"
-#include "engine/fast/sight.h"
+#include "engine/fast/tables.h"
 #include "engine/fast/tied.h"
 #include "engine/types.h"
 
@@ -39,7 +40,7 @@ struct Acquisition {
 };
 
 struct GangPlan {
-  uint32_t domain = kNoId;
+  DomainId domain = kNoId;
   bool parked = false;
   bool satisfiable = false;
   Amounts rest;                      // the aggregate less everything it could credit in its domain
@@ -52,7 +53,7 @@ struct Plan {
   std::vector<Take> credits;
   Acquisition acquired;
   Amounts shortage;      // what is left
-  bool settles = false;  // all of it comes from its own groups, of which nobody else had claimed anything
+  bool settles = false;  // all of it comes from its own groups, of which no other need had claimed anything
   GangPlan gang;
 
   void Clear(const Amounts& aggregate);
@@ -62,10 +63,10 @@ struct Plan {
 class SpreadCounts {
  public:
   SpreadCounts(const Fit& fit, const Filter& filter, std::pmr::memory_resource* memory);
-  bool Allows(uint32_t domain) const;
-  void Add(uint32_t domain, int64_t count);
+  bool Allows(DomainId domain) const;
+  void Add(DomainId domain, int64_t count);
   // Whether the skew still holds, or is no worse, with one machine less; if so it is taken out.
-  bool Remove(uint32_t domain);
+  bool Remove(DomainId domain);
 
  private:
   int64_t Min(size_t constraint) const;
@@ -81,19 +82,18 @@ struct Offerer {
   Wide size = 0;
 };
 
-class Planner {
+class Planner : private Tables {
  public:
-  // `need_memory` by key, as the last cycle left it.
-  Planner(Inventory& inventory, const Demand& demand, const Policy& policy, const std::vector<NeedMemory>& need_memory)
-      : inventory_(inventory),
-        demand_(demand),
+  // `need_memory` as the last cycle left it.
+  Planner(Inventory& inventory, Demand& demand, const Policy& policy, const Rows<KeyId, NeedMemory>& need_memory)
+      : Tables(inventory, demand),
         policy_(policy),
         need_memory_(need_memory),
-        sight_(inventory),
-        merge_(sight_),
-        walk_(sight_) {}
+        view_(inventory),
+        merge_(view_),
+        walk_(view_) {}
 
-  Sight& sight() { return sight_; }
+  ClaimView& view() { return view_; }
   std::pmr::memory_resource* scratch() { return &scratch_; }
   void set_explain(bool explain) { explain_ = explain; }
 
@@ -106,8 +106,8 @@ class Planner {
   void Whole(NeedId n, Plan& plan);
 
   // Free groups the need may acquire from, those pledged to it left out; at a reserved cost those pledged to others.
-  void Offerers(NeedId n, model::MachineState state, uint32_t domain, std::vector<Offerer>& out) const;
-  NeedMemory MemoryOf(KeyId key) const { return key < need_memory_.size() ? need_memory_[key] : NeedMemory{}; }
+  void Offerers(NeedId n, model::MachineState state, DomainId domain, std::vector<Offerer>& out) const;
+  NeedMemory MemoryOf(KeyId key) const { return need_memory_.Has(key) ? need_memory_[key] : NeedMemory{}; }
 
  private:
   using Tie = bool (*)(const Inventory&, GroupId, GroupId);
@@ -119,7 +119,7 @@ class Planner {
     uint64_t filling = 0;                     // KeptPools::filling it is of
   };
   struct DomainSupply {  // what one domain has for a gang
-    uint32_t domain = kNoId;
+    DomainId domain = kNoId;
     Totals own{};         // its own bound and Creating machines
     Totals creditable{};  // and other needs' machines of the cluster
     Totals total{};       // and what it may acquire
@@ -129,7 +129,7 @@ class Planner {
     int64_t pledged = 0;
   };
   struct Rank {
-    uint32_t domain = kNoId;
+    DomainId domain = kNoId;
     bool satisfiable = false;
     bool satisfiable_later = false;
     int64_t pledged = 0;
@@ -147,14 +147,7 @@ class Planner {
   using SpreadLanes = std::pmr::vector<SpreadLane>;
   using SpreadPicks = std::pmr::vector<SpreadPick>;
 
-  const NeedRow& need(NeedId n) const { return *demand_.order()[n]; }
-  const Catalogue& catalogue() const { return std::as_const(inventory_).catalogue(); }
-  const Fit& fit(NeedId n) const { return catalogue().fit_as_is(need(n).fit); }
-  size_t dims() const { return catalogue().dimensions(); }
-  const Amounts& each(GroupId g) const { return catalogue().each(inventory_.group(g).cls); }
-  bool HasSession(NeedId n) const { return inventory_.cluster(need(n).cluster).state.session; }
-
-  // plan.cc
+  // credit.cc
   // Takes machines of groups in lane order, as long as each is useful; neighbours for which `ties` holds go by id
   // together. With `names`, the machines in the order taken.
   void TakeLane(std::span<const GroupId> lane, Tie ties, Amounts& shortage, std::vector<Take>& takes,
@@ -164,19 +157,23 @@ class Planner {
   bool TakeAsLastTime(std::span<const GroupId> tied, Amounts& shortage, std::vector<Take>& takes) const;
   void NoteSplit(std::span<const Take> takes);
   bool TakeAllTied(std::span<const GroupId> tied, Amounts& shortage, std::vector<Take>& takes) const;
-  // Whether all its own groups were still untouched.
-  bool OwnLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const;
-  void RestLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const;
-  void CreatingLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const;
+  // Groups that can serve the need, have a machine left and lie in the domain, if one is given: its own (whether all of
+  // them were still untouched), the rest of its cluster's, those being made for it, Idle ones that are pledged to it.
+  bool OwnLane(NeedId n, DomainId domain, std::vector<GroupId>& lane) const;
+  void RestLane(NeedId n, DomainId domain, std::vector<GroupId>& lane) const;
+  void CreatingLane(NeedId n, DomainId domain, std::vector<GroupId>& lane) const;
+  void PledgedLane(NeedId n, DomainId domain, std::vector<GroupId>& lane) const;
+  template <class Also>
+  void FillLane(NeedId n, std::span<const GroupId> from, DomainId domain, std::vector<GroupId>& lane,
+                const Also& also) const;
 
   // acquire.cc
-  void PlanAcquisition(NeedId n, Amounts& shortage, uint32_t domain, Acquisition& plan);
-  void PledgedLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const;
+  void PlanAcquisition(NeedId n, Amounts& shortage, DomainId domain, Acquisition& plan);
   bool IsPledgedTo(NeedId n, GroupId g) const;
-  void FreeOfferers(NeedId n, model::MachineState state, uint32_t domain, std::vector<Offerer>& out) const;
-  void PledgedOfferers(NeedId n, uint32_t domain, std::vector<Offerer>& out) const;
-  Pool& PoolFor(NeedId n, model::MachineState state, uint32_t domain, const Amounts& deficit, Pool& scratch);
-  Pool& FreePool(NeedId n, model::MachineState state, uint32_t domain);
+  void FreeOfferers(NeedId n, model::MachineState state, DomainId domain, std::vector<Offerer>& out) const;
+  void PledgedOfferers(NeedId n, DomainId domain, std::vector<Offerer>& out) const;
+  Pool& PoolFor(NeedId n, model::MachineState state, DomainId domain, const Amounts& deficit, Pool& scratch);
+  Pool& FreePool(NeedId n, model::MachineState state, DomainId domain);
   PoolKind KindOf(const Offerer& offerer) const;
   void FillPool(std::vector<Offerer>& offerers, Pool& pool) const;
   void FillStretches(Pool& pool);
@@ -207,11 +204,9 @@ class Planner {
   SpreadPicks TakeSpread(SpreadLanes& lanes, Amounts& shortage, SpreadCounts& counts);
   SpreadPicks PruneSpread(SpreadPicks picks, const Amounts& deficit, SpreadCounts& counts);
 
-  Inventory& inventory_;
-  const Demand& demand_;
   const Policy& policy_;
-  const std::vector<NeedMemory>& need_memory_;
-  Sight sight_;
+  const Rows<KeyId, NeedMemory>& need_memory_;
+  ClaimView view_;
   bool explain_ = false;
 
   // Pools without pledged groups, kept while free groups, sizes and domains stay as they are.
@@ -233,7 +228,7 @@ class Planner {
   std::vector<GroupId> own_;
   std::vector<GroupId> creating_;
   std::vector<Offerer> offerers_;
-  std::vector<uint32_t> slot_of_domain_;
+  Rows<DomainId, uint32_t> slot_of_domain_;
   std::vector<DomainSupply> supply_;
   std::vector<Rank> ranks_;
 };

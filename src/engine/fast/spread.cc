@@ -28,18 +28,18 @@ int64_t SpreadCounts::Min(size_t c) const {
   return least;
 }
 
-bool SpreadCounts::Allows(uint32_t domain) const {
+bool SpreadCounts::Allows(DomainId domain) const {
   for (size_t c = 0; c < count_.size(); ++c) {
     if (count_[c][fit_.value_of[c][domain]] > Min(c) + skew_[c] - 1) return false;
   }
   return true;
 }
 
-void SpreadCounts::Add(uint32_t domain, int64_t count) {
+void SpreadCounts::Add(DomainId domain, int64_t count) {
   for (size_t c = 0; c < count_.size(); ++c) count_[c][fit_.value_of[c][domain]] += count;
 }
 
-bool SpreadCounts::Remove(uint32_t domain) {
+bool SpreadCounts::Remove(DomainId domain) {
   for (size_t c = 0; c < count_.size(); ++c) {
     const int64_t before = Min(c);
     --count_[c][fit_.value_of[c][domain]];
@@ -64,12 +64,12 @@ struct Planner::SpreadKind {
   int64_t left = 0;
   Tied* tied = nullptr;
   std::span<const GroupId> more;
-  TiedWalk* walk = nullptr;  // once somebody asked for a machine
+  TiedWalk* walk = nullptr;  // once a machine was asked for
 };
 
 // The candidates of one domain, in lane order.
 struct Planner::SpreadLane {
-  uint32_t domain = 0;
+  DomainId domain = kNoId;
   std::pmr::vector<SpreadKind> kinds;
   size_t at = 0;  // kinds before it are used up or of no use any more
   Pool scratch;   // what `more` is of
@@ -78,7 +78,7 @@ struct Planner::SpreadLane {
 struct Planner::SpreadPick {
   MachineId machine = kNoMachine;
   GroupId group = kNoId;
-  uint32_t domain = 0;
+  DomainId domain = kNoId;
   Cost cost;
   Wide size = 0;
 };
@@ -86,8 +86,9 @@ struct Planner::SpreadPick {
 Planner::SpreadLanes Planner::EmptyLanes(const Fit& fit) {
   SpreadLanes lanes(&scratch_);
   lanes.reserve(fit.domains.size());
-  for (uint32_t d = 0; d < fit.domains.size(); ++d)
+  for (const DomainId d : fit.domains.ids()) {
     lanes.push_back({.domain = d, .kinds = std::pmr::vector<SpreadKind>(&scratch_)});
+  }
   return lanes;
 }
 
@@ -99,9 +100,9 @@ Planner::SpreadLanes Planner::MakeLanes(const Fit& fit, std::span<const Offerer>
     const Offerer& o = offerers[i];
     if (i > 0 && !ties(inventory_, offerers[i - 1], o)) ++tie;
     SpreadKind kind{
-        .each = &each(o.group), .cost = o.cost, .size = o.size, .tie = tie, .left = sight_.Remaining(o.group)};
+        .each = &each(o.group), .cost = o.cost, .size = o.size, .tie = tie, .left = view_.Remaining(o.group)};
     kind.more = {&o.group, 1};
-    if (kind.left > 0) lanes[DomainOf(fit, inventory_.group(o.group).cls)].kinds.push_back(kind);
+    if (kind.left > 0) lanes[DomainOf(fit, inventory_.group(o.group).cls).value()].kinds.push_back(kind);
   }
   return lanes;
 }
@@ -126,7 +127,7 @@ Planner::SpreadLanes Planner::PoolLanes(NeedId n, MachineState state, const Amou
 
 TiedWalk& Planner::WalkOf(SpreadKind& kind) {
   if (kind.walk != nullptr) return *kind.walk;
-  if (walks_used_ == walks_.size()) walks_.emplace_back(sight_);
+  if (walks_used_ == walks_.size()) walks_.emplace_back(view_);
   kind.walk = &walks_[walks_used_++];
   kind.walk->Begin(kind.tied, kind.more);
   return *kind.walk;
@@ -186,15 +187,16 @@ void AddTakes(const Picks& picks, std::vector<Take>& takes) {
   }
 }
 
+template <class Picks>
+void AddPicks(const Picks& picks, Acquisition& acquired) {
+  for (const auto& pick : picks) acquired.machines.push_back(pick.machine);
+  AddTakes(picks, acquired.takes);
+}
+
 }  // namespace
 
+// Beyond its own bound machines.
 void Planner::CreditSpread(NeedId n, Plan& plan) {
-  const bool whole = OwnLane(n, kNoId, lane_);
-  TakeLane(lane_, TiesInKeepOrder, plan.shortage, plan.credits, nullptr);
-  if (IsZero(plan.shortage, dims())) {
-    plan.settles = whole;
-    return;
-  }
   CreatingLane(n, kNoId, lane_);
   TakeLane(lane_, TiesInPrice, plan.shortage, plan.credits, nullptr);
   if (IsZero(plan.shortage, dims())) return;
@@ -229,9 +231,7 @@ void Planner::AcquireSpread(NeedId n, Plan& plan) {
           {.group = g, .cost = {.micros = catalogue().cls(c).price}, .size = catalogue().shape_of(c).size});
     }
     SpreadLanes lanes = MakeLanes(fit(n), offerers_, ties);
-    const SpreadPicks picks = TakeSpread(lanes, shortage, counts);
-    for (const SpreadPick& pick : picks) plan.acquired.machines.push_back(pick.machine);
-    AddTakes(picks, plan.acquired.takes);
+    AddPicks(TakeSpread(lanes, shortage, counts), plan.acquired);
     EndWalks();
     if (IsZero(shortage, dims())) return;
   }
@@ -249,8 +249,7 @@ void Planner::AcquireSpread(NeedId n, Plan& plan) {
   }
   EndWalks();
   const SpreadPicks kept = PruneSpread(std::move(picks), deficit, counts);
-  for (const SpreadPick& pick : kept) plan.acquired.machines.push_back(pick.machine);
-  AddTakes(kept, plan.acquired.takes);
+  AddPicks(kept, plan.acquired);
   shortage = deficit;
   for (const SpreadPick& pick : kept) Subtract(shortage, each(pick.group), 1, dims());
 }
@@ -263,9 +262,7 @@ Planner::SpreadPicks Planner::PruneSpread(SpreadPicks picks, const Amounts& defi
                       inventory_.label(pick.machine));
   });
   Totals taken{};
-  for (const SpreadPick& pick : picks) {
-    for (size_t d = 0; d < dims(); ++d) taken[d] += each(pick.group)[d];
-  }
+  for (const SpreadPick& pick : picks) Add(taken, each(pick.group), 1, dims());
   std::pmr::vector<size_t> order(picks.size(), &scratch_);
   for (size_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;
   std::ranges::sort(order, [&](size_t a, size_t b) {
@@ -274,16 +271,13 @@ Planner::SpreadPicks Planner::PruneSpread(SpreadPicks picks, const Amounts& defi
   std::pmr::vector<bool> dropped(picks.size(), false, &scratch_);
   for (size_t at = 0; at < order.size();) {
     const SpreadPick& pick = picks[order[at]];
-    bool redundant = !dropped[order[at]];
-    for (size_t d = 0; d < dims() && redundant; ++d) {
-      redundant = std::min<Wide>(taken[d] - each(pick.group)[d], deficit[d]) == std::min<Wide>(taken[d], deficit[d]);
-    }
+    const bool redundant = !dropped[order[at]] && Redundant(taken, each(pick.group), deficit, 1, dims()) > 0;
     if (!redundant || !counts.Remove(pick.domain)) {
       ++at;
       continue;
     }
     dropped[order[at]] = true;
-    for (size_t d = 0; d < dims(); ++d) taken[d] -= each(pick.group)[d];
+    Add(taken, each(pick.group), -1, dims());
     at = 0;
   }
   SpreadPicks kept(&scratch_);

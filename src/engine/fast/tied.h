@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/probe.h"
+#include "engine/fast/claim_view.h"
 #include "engine/fast/id_merge.h"
-#include "engine/fast/sight.h"
 
 namespace muster::engine::fast {
 
@@ -18,33 +18,33 @@ class Tied {
 
   void Clear() {
     groups.clear();
-    view_ = 0;
+    version_ = 0;
   }
   // The group whose turn it is; there must be one.
-  GroupId First(Sight& sight) {
-    Renew(sight);
+  GroupId First(ClaimView& view) {
+    Renew(view);
     for (;;) {
       Head& head = heads_.front();
-      const MachineId first = FirstOf(head.group, sight);
+      const MachineId first = FirstOf(head.group, view);
       if (first == kNoMachine) {
         std::ranges::pop_heap(heads_, After);
         heads_.pop_back();
         continue;
       }
-      if (sight.inventory().label(first) == head.label) return head.group;
-      head.label = sight.inventory().label(first);
+      if (view.inventory().label(first) == head.label) return head.group;
+      head.label = view.inventory().label(first);
       SinkFirst(heads_, After);
     }
   }
 
   // How many machines are left; of `enough` or more, only that they are.
-  int64_t Count(const Sight& sight, int64_t enough) const {
+  int64_t Count(const ClaimView& view, int64_t enough) const {
     int64_t count = 0;
     const int64_t stop = MUTANT("fast.counted_short") ? enough - 2 : enough;
-    if (view_ == sight.view()) {  // the last of the heap are the fullest
-      for (size_t i = heads_.size(); i-- > 0 && count < stop;) count += sight.Remaining(heads_[i].group);
+    if (version_ == view.version()) {  // the last of the heap are the fullest
+      for (size_t i = heads_.size(); i-- > 0 && count < stop;) count += view.Remaining(heads_[i].group);
     } else {
-      for (size_t i = groups.size(); i-- > 0 && count < stop;) count += sight.Remaining(groups[i]);
+      for (size_t i = groups.size(); i-- > 0 && count < stop;) count += view.Remaining(groups[i]);
     }
     return count;
   }
@@ -55,40 +55,40 @@ class Tied {
     uint64_t label = 0;
     GroupId group = kNoId;
   };
-  static MachineId FirstOf(GroupId g, Sight& sight) {
-    if (sight.Remaining(g) == 0) return kNoMachine;
-    IdSet::Cursor cursor = sight.FirstUnclaimed(g);
-    return sight.Next(g, cursor);
+  static MachineId FirstOf(GroupId g, ClaimView& view) {
+    if (view.Remaining(g) == 0) return kNoMachine;
+    IdSet::Cursor cursor = view.FirstUnclaimed(g);
+    return view.Next(g, cursor);
   }
   static bool After(const Head& a, const Head& b) { return a.label > b.label; }
 
   // As long as machines are only claimed, a label once read is at most that of the group's first unclaimed machine.
-  void Renew(Sight& sight) {
-    if (view_ == sight.view() || (view_ != 0 && MUTANT("fast.stale_heads"))) return;
-    view_ = sight.view();
+  void Renew(ClaimView& view) {
+    if (version_ == view.version() || (version_ != 0 && MUTANT("fast.stale_heads"))) return;
+    version_ = view.version();
     heads_.clear();
     for (const GroupId g : groups) {
-      const MachineId first = FirstOf(g, sight);
-      if (first != kNoMachine) heads_.push_back({.label = sight.inventory().label(first), .group = g});
+      const MachineId first = FirstOf(g, view);
+      if (first != kNoMachine) heads_.push_back({.label = view.inventory().label(first), .group = g});
     }
     std::ranges::make_heap(heads_, After);
   }
 
   std::vector<Head> heads_;  // a heap; groups without a machine left are gone
-  uint64_t view_ = 0;        // Sight::view() for which it holds
+  uint64_t version_ = 0;     // ClaimView::version() for which it holds
 };
 
 class TiedWalk {
  public:
-  explicit TiedWalk(Sight& sight) : sight_(sight), merge_(sight) {}
+  explicit TiedWalk(ClaimView& view) : view_(view), merge_(view) {}
 
-  // Walks `tied`, if given, together with `more` groups. Until End() nobody else may walk `tied`.
+  // Walks `tied`, if given, together with `more` groups. Until End() `tied` must not be walked by another.
   void Begin(Tied* tied, std::span<const GroupId> more) {
     tied_ = tied;
     merge_.Clear();
     groups_.assign(more.begin(), more.end());
     for (const GroupId g : more) merge_.Add(g);
-    if (tied_ != nullptr) tied_->Renew(sight_);
+    if (tied_ != nullptr) tied_->Renew(view_);
     Open();
   }
   MachineId machine() const { return merge_.machine(); }
@@ -111,17 +111,17 @@ class TiedWalk {
   void Open() {
     if (tied_ == nullptr) return;
     std::vector<Tied::Head>& heads = tied_->heads_;
-    while (!heads.empty() && (merge_.empty() || heads.front().label < sight_.inventory().label(merge_.machine()))) {
+    while (!heads.empty() && (merge_.empty() || heads.front().label < view_.inventory().label(merge_.machine()))) {
       const GroupId g = heads.front().group;
       std::ranges::pop_heap(heads, Tied::After);
       heads.pop_back();
       groups_.push_back(g);
       const MachineId first = merge_.Add(g);
-      if (first != kNoMachine) opened_.push_back({.label = sight_.inventory().label(first), .group = g});
+      if (first != kNoMachine) opened_.push_back({.label = view_.inventory().label(first), .group = g});
     }
   }
 
-  Sight& sight_;
+  ClaimView& view_;
   IdMerge merge_;
   Tied* tied_ = nullptr;
   std::vector<GroupId> groups_;

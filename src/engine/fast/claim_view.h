@@ -1,4 +1,4 @@
-// Sight: how much of each group is claimed, as one planner sees it.
+// ClaimView: how much of each group is claimed, as one planner sees it.
 //
 // A planner that works in turn sees what is committed, and nothing else. One that speculates sees that and, on top,
 // what it planned for needs before; the groups themselves it leaves alone, so that several may speculate at once.
@@ -10,32 +10,32 @@
 
 namespace muster::engine::fast {
 
-class Sight {
+class ClaimView {
  public:
-  explicit Sight(Inventory& inventory) : inventory_(inventory) {}
+  explicit ClaimView(Inventory& inventory) : inventory_(inventory) {}
 
   const Inventory& inventory() const { return inventory_; }
 
-  // From now on claims are noted here only; until Join().
-  void Part() {
-    apart_ = true;
-    ++parts_;
+  // From now on claims are noted here only; until EndPrivate().
+  void BeginPrivate() {
+    is_private_ = true;
+    ++phases_;
     if (private_.size() < inventory_.groups()) private_.resize(inventory_.groups());
     ++epoch_;
   }
-  void Join() {
-    apart_ = false;
-    ++parts_;
+  void EndPrivate() {
+    is_private_ = false;
+    ++phases_;
   }
   // While it stays the same, machines are claimed and none is given back.
-  uint64_t view() const { return uint64_t{inventory_.cycle()} << 32 | parts_; }
+  uint64_t version() const { return uint64_t{inventory_.cycle()} << 32 | phases_; }
 
   uint32_t Remaining(GroupId id) const {
     const uint32_t left = inventory_.Remaining(id);
-    return apart_ && private_[id].epoch == epoch_ ? left - private_[id].claimed : left;
+    return is_private_ && private_[id].epoch == epoch_ ? left - private_[id].claimed : left;
   }
   IdSet::Cursor FirstUnclaimed(GroupId id) {
-    if (!apart_) return inventory_.FirstUnclaimed(id);
+    if (!is_private_) return inventory_.FirstUnclaimed(id);
     Private& own = Open(id);
     const uint32_t claimed = inventory_.group(id).size - Remaining(id);
     if (own.cursor_at < claimed) {
@@ -75,10 +75,10 @@ class Sight {
   }
 
   Inventory& inventory_;
-  bool apart_ = false;
-  std::vector<Private> private_;  // by group
+  bool is_private_ = false;
+  Rows<GroupId, Private> private_;
   uint32_t epoch_ = 0;
-  uint32_t parts_ = 0;
+  uint32_t phases_ = 0;
 };
 
 }  // namespace muster::engine::fast

@@ -19,10 +19,7 @@ void Cycle::Finish() {
     if (surplus && !inventory_.since(m)) inventory_.SetSince(m, now_);
   }
   for (const GroupId g : ended_) {
-    IdSet::Cursor cursor = inventory_.FirstUnclaimed(g);
-    for (MachineId m = inventory_.Next(g, cursor); m != kNoMachine; m = inventory_.Next(g, cursor)) {
-      inventory_.SetPledge(m, kNoId);
-    }
+    inventory_.ForEachUnclaimed(g, [&](MachineId m) { inventory_.SetPledge(m, kNoId); });
   }
   KeepClocks();
   KeepStamps();
@@ -46,17 +43,14 @@ void Cycle::KeepClocks(GroupId g) {
   const uint32_t claimed = group.size - unclaimed;
   if (group.clock_changes == group.changes && group.clock_claimed == claimed) return;
   // Where no clock ran, those of what phase 2 took have just been started, and there are none to be stopped.
-  IdSet::Cursor cursor = group.has_clocks ? group.members.Begin() : inventory_.FirstUnclaimed(g);
+  const IdSet::Cursor first = group.has_clocks ? group.members.Begin() : inventory_.FirstUnclaimed(g);
   uint32_t at = group.has_clocks ? 0 : claimed;
   group.oldest_clock = now_.time_since_epoch().count();
-  for (MachineId m = inventory_.Next(g, cursor); m != kNoMachine; m = inventory_.Next(g, cursor), ++at) {
-    if (at < claimed) {
-      inventory_.SetSince(m, std::nullopt);
-      continue;
-    }
+  inventory_.ForEachFrom(g, first, [&](MachineId m) {
+    if (at++ < claimed) return inventory_.SetSince(m, std::nullopt);
     if (!inventory_.since(m)) inventory_.SetSince(m, now_);
     group.oldest_clock = std::min<int64_t>(group.oldest_clock, inventory_.since(m)->time_since_epoch().count());
-  }
+  });
   group.has_clocks = unclaimed > 0;
   group.clock_changes = group.changes;
   group.clock_claimed = claimed;
@@ -65,7 +59,7 @@ void Cycle::KeepClocks(GroupId g) {
 // A machine belongs to the need that claimed it last.
 void Cycle::KeepStamps() {
   for (const auto& shelf : restamps_) {
-    for (const uint32_t row : shelf) {
+    for (const ClaimId row : shelf) {
       const ClaimRow& claim = claims_[row];
       const StampId stamp = need(claim.need).stamp;
       if (claim.count == inventory_.group(claim.group).size) {
@@ -108,9 +102,42 @@ void Cycle::Remember() {
 }
 
 void Cycle::RestoreNeed(KeyId key, const NeedMemory& memory) {
-  if (need_memory_.size() <= key) need_memory_.resize(key + 1);
+  need_memory_.Cover(key);
   need_memory_[key] = memory;
   remembered_.push_back(key);
+  told_short_.push_back(key);
+  if (told_.Has(key)) told_[key] = {};
+}
+
+ShortChanges Cycle::TakeShortChanges(const ShortVisitor& visit) {
+  ShortChanges changes;
+  const uint32_t cycle = inventory_.cycle();
+  told_.resize(std::max(told_.size(), inventory_.keys()));
+  for (const KeyId key : remembered_) {
+    const NeedMemory& memory = need_memory_[key];
+    Told& told = told_[key];
+    const auto passed = static_cast<int32_t>(cycle - told.cycle);
+    const auto one_more = [&](int32_t before, int32_t now) { return before == 0 ? now == 0 : now == before + passed; };
+    const bool same = told.cycle != 0 && one_more(told.memory.age_unmet, memory.age_unmet) &&
+                      one_more(told.memory.hopeless, memory.hopeless) && memory.supply_seen == told.memory.supply_seen;
+    if (!same) {
+      told.priority = demand_.info(inventory_.key(key).profile).profile.priority();
+      changes.changed.push_back({.key = inventory_.NameOf(key), .priority = told.priority, .memory = memory});
+    }
+    told.memory = memory;
+    told.cycle = cycle;
+    visit(told.priority, memory.age_unmet);
+  }
+  for (const KeyId key : told_short_) {
+    if (told_[key].cycle == cycle) continue;
+    told_[key] = {};
+    changes.ended.push_back(inventory_.NameOf(key));
+  }
+  std::ranges::sort(changes.ended);
+  const auto again = std::ranges::unique(changes.ended);
+  changes.ended.erase(again.begin(), again.end());
+  told_short_ = remembered_;
+  return changes;
 }
 
 }  // namespace muster::engine::fast

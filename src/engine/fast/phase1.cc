@@ -10,10 +10,9 @@ namespace muster::engine::fast {
 using model::MachineState;
 
 Cycle::Cycle(Inventory& inventory, Demand& demand, const Policy& policy)
-    : inventory_(inventory),
-      demand_(demand),
+    : Tables(inventory, demand),
       policy_(policy),
-      merge_(planners_.emplace_back(std::make_unique<Planner>(inventory, demand, policy, need_memory_))->sight()),
+      merge_(planners_.emplace_back(std::make_unique<Planner>(inventory, demand, policy, need_memory_))->view()),
       held_(planners_[0]->scratch()),
       offers_of_(planners_[0]->scratch()) {
   plans_.resize(1);
@@ -48,7 +47,7 @@ void Cycle::Begin(MonoTime now, bool explain) {
   PrepareFits();
   const auto& order = demand_.order();
   outcomes_.resize(order.size());
-  turns_.assign(order.size(), Turn::kToCome);
+  progress_.assign(order.size(), Progress::kWaiting);
   served_.clear();
   short_.clear();
   surplus_.resize(inventory_.clusters());
@@ -61,12 +60,10 @@ void Cycle::Begin(MonoTime now, bool explain) {
   stats_ = {};
   reclaims_capped_ = 0;
   reclaims_left_.resize(inventory_.clusters());
-  for (ClusterId c = 0; c < reclaims_left_.size(); ++c) {
-    reclaims_left_[c] = inventory_.cluster(c).state.reclaims_allowed;
-  }
+  for (const ClusterId c : reclaims_left_.ids()) reclaims_left_[c] = inventory_.cluster(c).state.reclaims_allowed;
   age_before_.clear();
   if (explain) {
-    for (const NeedRow* row : order) age_before_.push_back(planners_[0]->MemoryOf(row->key).age_unmet);
+    for (const NeedRow* row : order) age_before_.Add(planners_[0]->MemoryOf(row->key).age_unmet);
   }
   for (auto& planner : planners_) planner->set_explain(explain);
 }
@@ -75,18 +72,14 @@ void Cycle::RefreshPledges() {
   bool changed = false;
   for (const KeyId id : inventory_.pledged_keys()) {
     if (demand_.IsListed(id)) continue;
-    const KeyId called = demand_.NowCalled(id);
-    const KeyId pledge = called == id || MUTANT("fast.pledge_not_renamed") ? kNoId : called;
-    const Key& key = inventory_.key(id);
-    for (const auto* list : {&key.idle, &key.draining}) {
-      for (const GroupId g : *list) {
-        IdSet::Cursor cursor = inventory_.group(g).members.Begin();
-        for (MachineId m = inventory_.Next(g, cursor); m != kNoMachine; m = inventory_.Next(g, cursor)) {
-          inventory_.SetPledge(m, pledge);
-          changed = true;
-        }
-      }
-    }
+    const KeyId called = demand_.CurrentKeyOf(id);
+    const KeyId pledge = called == id || MUTANT("fast.pledge_not_renamed") ? KeyId() : called;
+    inventory_.key(id).ForEachPledged([&](GroupId g) {
+      inventory_.ForEachMember(g, [&](MachineId m) {
+        inventory_.SetPledge(m, pledge);
+        changed = true;
+      });
+    });
   }
   if (changed) inventory_.Update();
 }
@@ -95,9 +88,9 @@ void Cycle::RefreshPledges() {
 void Cycle::PrepareFits() {
   const auto prepare = [&](const NeedRow& row) {
     if (row.is_gang || row.spreads) {
-      catalogue().FitWithDomains(row.fit);
+      inventory_.catalogue().FitWithDomains(row.fit);
     } else {
-      catalogue().fit(row.fit);
+      inventory_.catalogue().fit(row.fit);
     }
   };
   const std::tuple seen(catalogue().classes(), catalogue().live_version(), demand_.fits_version());
@@ -111,16 +104,16 @@ void Cycle::PrepareFits() {
   }
 }
 
-// A fleet at rest: the need takes of its own groups what it took last time, and nobody need look at them.
+// A fleet at rest: the need takes of its own groups what it took last time, without opening them.
 bool Cycle::Settle(NeedId n) {
   if (explain_ || !inventory_.Settle(demand_.keys()[n])) return false;
-  turns_[n] = Turn::kSettled;
+  progress_[n] = Progress::kSettled;
   return true;
 }
 
 void Cycle::ServeInTurn() {
   Plan& plan = plans_[0];
-  for (NeedId n = 0; n < turns_.size(); ++n) {
+  for (const NeedId n : progress_.ids()) {
     if (!Settle(n)) {
       planners_[0]->Whole(n, plan);
       CommitCredit(n, plan, 0);
@@ -143,7 +136,7 @@ void Cycle::CreditSideBySide(Parallel& parallel) {
   const size_t clusters = inventory_.clusters();
   parallel.For(workers, [&](size_t worker) {
     for (size_t c = worker * clusters / workers; c < (worker + 1) * clusters / workers; ++c) {
-      CreditCluster(static_cast<ClusterId>(c), *planners_[worker], plans_[worker], static_cast<uint32_t>(worker + 1));
+      CreditCluster(ClusterId::Of(c), *planners_[worker], plans_[worker], static_cast<uint32_t>(worker + 1));
     }
   });
 }
@@ -153,7 +146,7 @@ void Cycle::CreditCluster(ClusterId cluster, Planner& planner, Plan& plan, uint3
     if (Settle(row.id)) continue;
     if (!planner.Credit(row.id, plan)) return;
     CommitCredit(row.id, plan, shelf);
-    turns_[row.id] = Turn::kCredited;
+    progress_[row.id] = Progress::kCredited;
   }
 }
 
@@ -173,20 +166,20 @@ void Cycle::CommitCredit(NeedId n, const Plan& plan, uint32_t shelf) {
 }
 
 void Cycle::KeepSettled(NeedRow& row, std::span<const Take> takes) {
-  if (row.habit == nullptr) row.habit = std::make_unique<Habit>();
-  Habit& habit = *row.habit;
-  habit.in_order = true;
+  if (row.last_take == nullptr) row.last_take = std::make_unique<LastTake>();
+  LastTake& last_take = *row.last_take;
+  last_take.in_order = true;
   const Fit& classes = catalogue().fit_as_is(row.fit);
   for (const GroupId g : inventory_.key(row.key).own) {
     Group& group = inventory_.group(g);
     group.settled = 0;
     if (!classes.Has(group.cls)) continue;
     for (size_t d = 0; d < dims(); ++d) {
-      if (row.aggregate[d] > 0 && inventory_.each(group)[d] == 0) habit.in_order = false;
+      if (row.aggregate[d] > 0 && inventory_.each(group)[d] == 0) last_take.in_order = false;
     }
   }
-  habit.taken = {};
-  habit.least.v.fill(std::numeric_limits<int64_t>::max());
+  last_take.taken = {};
+  last_take.least.v.fill(std::numeric_limits<int64_t>::max());
   for (const Take& take : takes) {
     Group& group = inventory_.group(take.group);
     group.settled = take.count;
@@ -194,10 +187,10 @@ void Cycle::KeepSettled(NeedRow& row, std::span<const Take> takes) {
       const int64_t each = inventory_.each(group)[d];
       int64_t all = 0;
       if (__builtin_mul_overflow(each, int64_t{take.count}, &all) ||
-          __builtin_add_overflow(habit.taken[d], all, &habit.taken[d])) {
-        habit.in_order = false;
+          __builtin_add_overflow(last_take.taken[d], all, &last_take.taken[d])) {
+        last_take.in_order = false;
       }
-      habit.least[d] = std::min(habit.least[d], each);
+      last_take.least[d] = std::min(last_take.least[d], each);
     }
   }
 }
@@ -219,11 +212,11 @@ void Cycle::CommitAcquisition(NeedId n, const Plan& plan) {
 void Cycle::Claim(NeedId n, const Take& take, uint32_t shelf) {
   Group& group = inventory_.Open(take.group);
   Outcome& outcome = outcomes_[n];
-  const uint32_t row = claims_.Add(shelf, {.need = n,
-                                           .group = take.group,
-                                           .first = group.claimed,
-                                           .count = take.count,
-                                           .next_of_need = outcome.first_claim});
+  const ClaimId row = claims_.Add(shelf, {.need = n,
+                                          .group = take.group,
+                                          .first = group.claimed,
+                                          .count = take.count,
+                                          .next_of_need = outcome.first_claim});
   outcome.first_claim = row;
   if (group.last_claim == kNoId) {
     group.first_claim = row;
@@ -243,26 +236,25 @@ void Cycle::Claim(NeedId n, const Take& take, uint32_t shelf) {
 }
 
 bool Cycle::IsCovered(NeedId n) const {
-  if (turns_[n] == Turn::kSettled) return true;
-  return IsZero(turns_[n] == Turn::kToCome ? need(n).aggregate : outcomes_[n].shortage, dims());
+  if (progress_[n] == Progress::kSettled) return true;
+  return IsZero(progress_[n] == Progress::kWaiting ? need(n).aggregate : outcomes_[n].shortage, dims());
 }
 
 void Cycle::EndTurn(NeedId n) {
   const auto& order = demand_.order();
-  if (turns_[n] != Turn::kSettled) {
-    turns_[n] = Turn::kOver;
+  if (progress_[n] != Progress::kSettled) {
+    progress_[n] = Progress::kDone;
     served_.push_back(n);
     if (!IsZero(outcomes_[n].shortage, dims())) short_.push_back(n);
   }
   if (!inventory_.key_state(demand_.keys()[n]).has_pledges) return;
-  const bool last_of_key = n + 1 == order.size() || order[n + 1]->key != order[n]->key;
+  const bool last_of_key = !order.Has(After(n)) || order[After(n)]->key != order[n]->key;
   if (last_of_key) EndPledges(n);
 }
 
 // What becomes of the pledges to a key once its last row had its turn. All machines of a group share their fate.
 void Cycle::EndPledges(NeedId n) {
   const KeyId id = need(n).key;
-  const Key& key = inventory_.key(id);
   bool covered = true;
   const NeedRow* first = nullptr;
   for (const NeedRow& row : demand_.NeedsOf(need(n).cluster)) {
@@ -275,23 +267,21 @@ void Cycle::EndPledges(NeedId n) {
                                [&](const NeedRow& row) { return row.key == id && fit(row.id).Has(c); });
   };
   const bool session = HasSession(n);
-  for (const auto* list : {&key.idle, &key.draining}) {
-    for (const GroupId g : *list) {
-      Group& group = inventory_.Open(g);
-      if (inventory_.Remaining(g) == 0 || group.pledge_ended) continue;
-      bool ends = covered;
-      if (first->is_gang) {
-        ends = ends || (session && group.held_for == kNoId);
-      } else {
-        ends = ends || !can_serve(group.cls) || (session && group.state == MachineState::kIdle);
-      }
-      if (!ends || MUTANT("fast.pledge_never_ends")) continue;
-      group.pledge_ended = true;
-      group.held_for = kNoId;
-      ended_.push_back(g);
-      if (!sequence_.empty()) sequence_[catalogue().cls(group.cls).drain] += kPoison;
+  inventory_.key(id).ForEachPledged([&](GroupId g) {
+    Group& group = inventory_.Open(g);
+    if (inventory_.Remaining(g) == 0 || group.pledge_ended) return;
+    bool ends = covered;
+    if (first->is_gang) {
+      ends = ends || (session && group.held_for == kNoId);
+    } else {
+      ends = ends || !can_serve(group.cls) || (session && group.state == MachineState::kIdle);
     }
-  }
+    if (!ends || MUTANT("fast.pledge_never_ends")) return;
+    group.pledge_ended = true;
+    group.held_for = kNoId;
+    ended_.push_back(g);
+    if (!sequence_.empty()) sequence_[catalogue().cls(group.cls).type] += kPoison;
+  });
 }
 
 }  // namespace muster::engine::fast

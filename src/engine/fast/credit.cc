@@ -1,5 +1,6 @@
 // What a need gets of its own cluster's machines.
 #include <algorithm>
+#include <tuple>
 
 #include "base/probe.h"
 #include "engine/fast/lanes.h"
@@ -31,14 +32,14 @@ bool Planner::Credit(NeedId n, Plan& plan) {
     CompleteGang(n, false, plan);
     return true;
   }
-  if (row.spreads) {
-    CreditSpread(n, plan);
-    return true;
-  }
   const bool whole = OwnLane(n, kNoId, lane_);
   TakeLane(lane_, TiesInKeepOrder, plan.shortage, plan.credits, nullptr);
   if (IsZero(plan.shortage, dims())) {
     plan.settles = whole;
+    return true;
+  }
+  if (row.spreads) {
+    CreditSpread(n, plan);
     return true;
   }
   RestLane(n, kNoId, lane_);
@@ -66,7 +67,7 @@ void Planner::Whole(NeedId n, Plan& plan) {
   }
 }
 
-bool Planner::OwnLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const {
+bool Planner::OwnLane(NeedId n, DomainId domain, std::vector<GroupId>& lane) const {
   lane.clear();
   bool whole = true;
   if (!inventory_.key_state(need(n).key).has_own) return whole;
@@ -74,7 +75,7 @@ bool Planner::OwnLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) con
   for (const GroupId g : inventory_.key(need(n).key).own) {
     const Group& group = inventory_.group(g);
     if (!classes.Has(group.cls)) continue;
-    const uint32_t remaining = sight_.Remaining(g);
+    const uint32_t remaining = view_.Remaining(g);
     whole = whole && remaining == group.size;
     if (remaining == 0) continue;
     if (domain == kNoId || DomainOf(classes, group.cls) == domain) lane.push_back(g);
@@ -82,26 +83,37 @@ bool Planner::OwnLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) con
   return whole;
 }
 
-void Planner::RestLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const {
+template <class Also>
+void Planner::FillLane(NeedId n, std::span<const GroupId> from, DomainId domain, std::vector<GroupId>& lane,
+                       const Also& also) const {
   lane.clear();
   const Fit& classes = fit(n);
-  for (const GroupId g : inventory_.cluster(need(n).cluster).bound) {
-    if (sight_.Remaining(g) == 0) continue;
+  for (const GroupId g : from) {
+    if (view_.Remaining(g) == 0) continue;
     const Group& group = inventory_.group(g);
-    if (group.owner == need(n).key || !classes.Has(group.cls)) continue;
+    if (!also(group) || !classes.Has(group.cls)) continue;
     if (domain == kNoId || DomainOf(classes, group.cls) == domain) lane.push_back(g);
   }
 }
 
-void Planner::CreatingLane(NeedId n, uint32_t domain, std::vector<GroupId>& lane) const {
+void Planner::RestLane(NeedId n, DomainId domain, std::vector<GroupId>& lane) const {
+  const KeyId key = need(n).key;
+  FillLane(n, inventory_.cluster(need(n).cluster).bound, domain, lane, [&](const Group& g) { return g.owner != key; });
+}
+
+void Planner::CreatingLane(NeedId n, DomainId domain, std::vector<GroupId>& lane) const {
   lane.clear();
   if (!inventory_.key_state(need(n).key).has_creating) return;
-  const Fit& classes = fit(n);
-  for (const GroupId g : inventory_.key(need(n).key).creating) {
+  FillLane(n, inventory_.key(need(n).key).creating, domain, lane, [](const Group&) { return true; });
+}
+
+void Planner::PledgedLane(NeedId n, DomainId domain, std::vector<GroupId>& lane) const {
+  FillLane(n, inventory_.key(need(n).key).idle, domain, lane, [](const Group&) { return true; });
+  std::erase_if(lane, [&](GroupId g) { return !IsPledgedTo(n, g); });
+  std::ranges::sort(lane, {}, [&](GroupId g) {
     const ClassId c = inventory_.group(g).cls;
-    if (sight_.Remaining(g) == 0 || !classes.Has(c)) continue;
-    if (domain == kNoId || DomainOf(classes, c) == domain) lane.push_back(g);
-  }
+    return std::tuple(catalogue().cls(c).price, catalogue().shape_of(c).size, g);
+  });
 }
 
 void Planner::TakeLane(std::span<const GroupId> lane, Tie ties, Amounts& shortage, std::vector<Take>& takes,
@@ -123,11 +135,11 @@ bool Planner::TakeAllTied(std::span<const GroupId> tied, Amounts& shortage, std:
     int64_t smallest = each(tied[0])[d];
     for (const GroupId g : tied) {
       smallest = std::min(smallest, each(g)[d]);
-      total += Wide{each(g)[d]} * sight_.Remaining(g);
+      total += Wide{each(g)[d]} * view_.Remaining(g);
     }
     if (smallest == 0 || total - smallest * (MUTANT("fast.tied_all") ? 2 : 1) >= shortage[d]) continue;
     for (const GroupId g : tied) {
-      const uint32_t count = sight_.Remaining(g);
+      const uint32_t count = view_.Remaining(g);
       takes.push_back({.group = g, .count = count});
       Subtract(shortage, each(g), count, dims());
     }
@@ -160,7 +172,7 @@ bool Planner::TakeAsLastTime(std::span<const GroupId> tied, Amounts& shortage, s
   Totals taken{};
   for (const GroupId g : tied) {
     const Group& group = inventory_.group(g);
-    if (group.split_changes != group.changes || sight_.Remaining(g) != group.size) return false;
+    if (group.split_changes != group.changes || view_.Remaining(g) != group.size) return false;
     if (group.split > 0 && inventory_.label(group.split_last) > last) {
       last = inventory_.label(group.split_last);
       last_each = &each(g);
@@ -191,7 +203,7 @@ void Planner::TakeTied(std::span<const GroupId> tied, Amounts& shortage, std::ve
                        std::vector<MachineId>* names) {
   const size_t n = dims();
   if (names == nullptr && tied.size() == 1) {
-    const int64_t count = std::min<int64_t>(sight_.Remaining(tied[0]), UsefulCount(each(tied[0]), shortage, n));
+    const int64_t count = std::min<int64_t>(view_.Remaining(tied[0]), UsefulCount(each(tied[0]), shortage, n));
     if (count == 0) return;
     takes.push_back({.group = tied[0], .count = static_cast<uint32_t>(count)});
     Subtract(shortage, each(tied[0]), count, n);

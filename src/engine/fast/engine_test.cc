@@ -1,0 +1,148 @@
+// What the engine answers when it is asked. Its decisions are compared with the reference in tests/engine.
+#include "engine/fast/engine.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "engine/fast/amounts.h"
+
+namespace muster::engine::fast {
+namespace {
+
+using model::MachineState;
+
+model::Profile ProfileOf(int32_t priority, model::PenaltyBucket interruption = model::PenaltyBucket::kZero) {
+  return model::Profile({.priority = priority, .interruption = interruption});
+}
+
+class QuestionsTest : public testing::Test {
+ protected:
+  QuestionsTest() : engine_(Policy{}) { engine_.SetCluster("a", {}); }
+
+  void Machine(const std::string& id, MachineState state, const std::string& cluster = "") {
+    model::Machine machine{.id = id, .state = state, .cluster = cluster};
+    machine.instance_type = "m";
+    machine.resources = {{"cpu", 1000}};
+    engine_.Upsert(machine);
+  }
+  void Need(const model::Profile& profile, int64_t cpu, const std::string& group = "") {
+    needs_.push_back({.cluster = "a", .profile = profile, .aggregate = {{"cpu", cpu}}, .group = group});
+  }
+  void Decide() {
+    std::vector<uint64_t> digests;
+    for (const model::Need& need : needs_) digests.push_back(RowDigest(need));
+    engine_.ReplaceNeeds("a", {.rows = needs_, .digests = digests}, std::nullopt);
+    engine_.Decide(MonoTime(std::chrono::seconds(3600 + ++cycle_)));
+  }
+  // "group priority age" of what changed, "group over" of what ended, and how many are short in all.
+  std::vector<std::string> Changes() {
+    std::vector<std::string> lines;
+    int all = 0;
+    const ShortChanges changes = engine_.TakeShortChanges([&](int32_t, int32_t age) {
+      EXPECT_GE(age, 1);
+      ++all;
+    });
+    for (const ShortChanges::Change& change : changes.changed) {
+      lines.push_back(fmt::format("{} {} {}", change.key.group, change.priority, change.memory.age_unmet));
+    }
+    for (const NeedKey& key : changes.ended) lines.push_back(key.group + " over");
+    lines.push_back(fmt::format("{} short", all));
+    return lines;
+  }
+  using Lines = std::vector<std::string>;
+
+  Engine engine_;
+  std::vector<model::Need> needs_;
+  int cycle_ = 0;
+};
+
+TEST_F(QuestionsTest, TellsWhichNeedsBecameShortAndWhichNoLongerAre) {
+  Need(ProfileOf(7), 2000, "x");
+  Need(ProfileOf(5), 1000, "y");
+  Decide();
+  EXPECT_EQ(Changes(), (Lines{"x 7 1", "y 5 1", "2 short"}));
+  Decide();
+  EXPECT_EQ(Changes(), (Lines{"2 short"}));
+  Machine("m1", MachineState::kIdle);
+  Machine("m2", MachineState::kIdle);
+  Decide();
+  EXPECT_EQ(Changes(), (Lines{"x over", "1 short"}));
+  needs_.pop_back();
+  Decide();
+  EXPECT_EQ(Changes(), (Lines{"y over", "0 short"}));
+  Need(ProfileOf(5), 1000, "y");
+  Decide();
+  EXPECT_EQ(Changes(), (Lines{"y 5 1", "1 short"}));
+}
+
+TEST_F(QuestionsTest, ANeedThatIsShortInAnotherWayIsToldAgain) {
+  model::ProfileParts gang;
+  gang.requirements.push_back({.key = "rack", .op = model::Operator::kSame});
+  Need(model::Profile(gang), 2000, "g");
+  Decide();
+  EXPECT_EQ(Changes(), (Lines{"g 0 1", "1 short"}));
+  Decide();
+  EXPECT_EQ(Changes(), (Lines{"1 short"}));
+  model::Machine machine{.id = "m1", .state = MachineState::kIdle, .labels = {{"rack", "r"}}};
+  machine.resources = {{"cpu", 1000}};
+  engine_.Upsert(machine);  // it cannot hold the gang, but is more than was seen
+  Decide();
+  EXPECT_EQ(Changes(), (Lines{"g 0 3", "1 short"}));
+}
+
+TEST_F(QuestionsTest, WhatWasRestoredIsToldOnceMoreAndEndsIfItIsNotShort) {
+  Memory memory;
+  const auto key = [](const std::string& group) {
+    return NeedKey{.cluster = "a", .fingerprint = ProfileOf(7).fingerprint(), .group = group};
+  };
+  memory.needs[key("x")] = {.age_unmet = 9};
+  memory.needs[key("z")] = {.age_unmet = 3};
+  engine_.Restore(memory);
+  Need(ProfileOf(7), 2000, "x");
+  Decide();
+  EXPECT_EQ(Changes(), (Lines{"x 7 10", "z over", "1 short"}));
+  Decide();
+  EXPECT_EQ(Changes(), (Lines{"1 short"}));
+}
+
+TEST_F(QuestionsTest, TellsEachDrainOnce) {
+  engine_.Restore({.drains = {{"other", {.total_millis = 5000, .drains = 1}}}});
+  Machine("m1", MachineState::kDraining, "a");
+  Decide();
+  EXPECT_TRUE(engine_.TakeDrainChanges().empty());
+  Machine("m1", MachineState::kIdle);
+  Decide();
+  using Change = std::pair<std::string, DrainMean>;
+  EXPECT_EQ(engine_.TakeDrainChanges(), (std::vector<Change>{{"m", {.total_millis = 1000, .drains = 1}}}));
+  Decide();
+  EXPECT_TRUE(engine_.TakeDrainChanges().empty());
+}
+
+TEST_F(QuestionsTest, CountsClaimsByInterruptionBucket) {
+  for (const char* id : {"m1", "m2", "m3"}) Machine(id, MachineState::kConfigured, "a");
+  Machine("m4", MachineState::kIdle);
+  Need(ProfileOf(9), 2000);
+  Need(ProfileOf(5, model::PenaltyBucket::kPinned), 2000);
+  using Claims = std::map<model::PenaltyBucket, uint64_t>;
+  const Claims expected{{model::PenaltyBucket::kZero, 2}, {model::PenaltyBucket::kPinned, 2}};
+  Decide();
+  EXPECT_EQ(engine_.ClaimedByInterruption(), expected);
+  Decide();  // some needs settle now
+  EXPECT_EQ(engine_.ClaimedByInterruption(), expected);
+}
+
+TEST_F(QuestionsTest, KnowsWhatItWasTold) {
+  EXPECT_EQ(engine_.StateOf("nobody"), std::nullopt);
+  engine_.SetCluster("a", {.session = true, .gate_open = false, .reclaims_allowed = 3});
+  ASSERT_TRUE(engine_.StateOf("a"));
+  EXPECT_EQ(engine_.StateOf("a")->reclaims_allowed, 3);
+  model::Resources many;
+  for (size_t d = 0; d < kMaxDimensions; ++d) many.Set(fmt::format("r{}", d), 1);
+  EXPECT_TRUE(engine_.HasRoomFor(many));
+  Machine("m1", MachineState::kIdle);  // brings a dimension of its own
+  EXPECT_FALSE(engine_.HasRoomFor(many));
+  EXPECT_TRUE(engine_.HasRoomFor({{"cpu", 5}}));
+}
+
+}  // namespace
+}  // namespace muster::engine::fast

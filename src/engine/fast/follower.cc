@@ -1,0 +1,73 @@
+#include "engine/fast/follower.h"
+
+#include <set>
+
+namespace muster::engine::fast {
+
+void Follower::Update(const World& world) {
+  std::set<std::string_view> here;
+  for (const model::Machine& machine : world.machines) {
+    here.insert(machine.id);
+    const auto [it, is_new] = machines_.emplace(machine.id, machine);
+    if (!is_new && it->second == machine) continue;
+    it->second = machine;
+    engine_.Upsert(machine);
+  }
+  for (auto it = machines_.begin(); it != machines_.end();) {
+    if (here.contains(it->first)) {
+      ++it;
+      continue;
+    }
+    engine_.Remove(it->first);
+    it = machines_.erase(it);
+  }
+  for (auto it = clusters_.begin(); it != clusters_.end();) {
+    if (world.clusters.contains(it->first)) {
+      ++it;
+      continue;
+    }
+    engine_.SetCluster(it->first, {.session = false, .gate_open = false});
+    it = clusters_.erase(it);
+  }
+  for (const auto& [name, state] : world.clusters) {
+    clusters_[name] = state;
+    engine_.SetCluster(name, state);
+  }
+  struct Rows {
+    std::vector<model::Need> needs;
+    std::vector<uint64_t> digests;
+  };
+  std::map<std::string, Rows> rows;
+  for (const auto& [name, positions] : positions_) rows[name];
+  positions_.clear();
+  for (size_t i = 0; i < world.needs.size(); ++i) {
+    const model::Need& need = world.needs[i];
+    rows[need.cluster].needs.push_back(need);
+    rows[need.cluster].digests.push_back(RowDigest(need));
+    positions_[need.cluster].push_back(i);
+  }
+  for (const auto& [name, list] : rows) {
+    engine_.ReplaceNeeds(name, {.rows = list.needs, .digests = list.digests}, std::nullopt);
+  }
+}
+
+Decision Follower::Decide(MonoTime now) {
+  engine_.Decide(now, true);
+  Decision decision = engine_.Explain();
+  for (NeedVerdict& verdict : decision.needs) {
+    const std::vector<size_t>& positions = positions_.at(verdict.need.cluster);
+    for (size_t& row : verdict.rows) row = positions[row];
+  }
+  return decision;
+}
+
+Decision Decide(const World& world, Memory& memory, MonoTime now, const Policy& policy) {
+  Follower follower(policy);
+  follower.engine().Restore(memory);
+  follower.Update(world);
+  Decision decision = follower.Decide(now);
+  memory = follower.engine().ExportMemory();
+  return decision;
+}
+
+}  // namespace muster::engine::fast
