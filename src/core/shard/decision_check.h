@@ -16,7 +16,7 @@ namespace muster::shard {
 class DecisionCheck {
  public:
   // The parts it reads; all outlive it.
-  struct Parts {
+  struct Deps {
     const Config& config;
     EngineView& engine;
     const Clusters& clusters;
@@ -25,7 +25,7 @@ class DecisionCheck {
     const Ledger& ledger;
   };
 
-  explicit DecisionCheck(const Parts& parts) : p_(parts) {}
+  explicit DecisionCheck(const Deps& deps) : deps_(deps) {}
 
   void BeforeDecision();
   void AfterDecision();
@@ -33,7 +33,7 @@ class DecisionCheck {
   const Status& verdict() const { return verdict_; }
 
  private:
-  const Parts p_;
+  const Deps deps_;
   engine::World world_;
   engine::Memory memory_;
   Status verdict_;

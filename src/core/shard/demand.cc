@@ -53,7 +53,7 @@ Totals TotalsOf(const contract::NeedRows& rows) {
 
 void Demand::RegisterRows(contract::RowReader& reader) {
   reader.On(kArrivalRows, [this](const engine::NeedKey& need, WallTime arrival) {
-    p_.clusters.Add(need.cluster);
+    deps_.clusters.Add(need.cluster);
     state_.clusters[need.cluster].arrivals.emplace(std::pair(need.fingerprint, need.group), arrival);
     state_.latest_arrival = std::max(state_.latest_arrival, arrival);
     state_.awaited.insert(need.cluster);
@@ -63,7 +63,7 @@ void Demand::RegisterRows(contract::RowReader& reader) {
 void Demand::Rebuild() {
   for (const auto& [name, demand] : state_.clusters) {
     if (!demand.accepted) continue;
-    p_.engine.engine().ReplaceNeeds(name, {.rows = demand.rows, .digests = demand.digests}, std::nullopt);
+    deps_.engine.engine().ReplaceNeeds(name, {.rows = demand.rows, .digests = demand.digests}, std::nullopt);
   }
 }
 
@@ -84,9 +84,9 @@ void Demand::OnRollup(const std::string& cluster, const contract::Rollup& rollup
   }
   ClusterDemand& demand = state_.clusters[cluster];
   if (demand.accepted && std::ranges::equal(demand.came, rollup.rows.digests())) {
-    p_.rails.quarantine().Clear(cluster);
+    deps_.rails.quarantine().Clear(cluster);
     demand.last_refusal.clear();
-    return p_.sessions.Acknowledge(cluster, "rollup", ctx);  // the demand in force, once more
+    return deps_.sessions.Acknowledge(cluster, "rollup", ctx);  // the demand in force, once more
   }
   const Totals totals = TotalsOf(rollup.rows);
   model::Resources dimensions;
@@ -95,10 +95,10 @@ void Demand::OnRollup(const std::string& cluster, const contract::Rollup& rollup
     dimensions.Set(total.name, 1);
     if (total.asked_for) size.totals.emplace(total.name, total.amount);
   }
-  if (!p_.engine.HasRoomFor(dimensions)) {
+  if (!deps_.engine.HasRoomFor(dimensions)) {
     return Refuse(cluster, "needs: more kinds of resources than a shard can tell apart", ctx);
   }
-  demand.last_refusal = p_.rails.quarantine().Hold(cluster, size);
+  demand.last_refusal = deps_.rails.quarantine().Hold(cluster, size);
   if (demand.last_refusal.empty()) {
     Accept(cluster, rollup, std::move(size), ctx);
   } else {
@@ -109,7 +109,7 @@ void Demand::OnRollup(const std::string& cluster, const contract::Rollup& rollup
     }
     ctx.Note(Reason::kRollupHeld, cluster, demand.last_refusal);
   }
-  p_.sessions.Acknowledge(cluster, "rollup", ctx);
+  deps_.sessions.Acknowledge(cluster, "rollup", ctx);
 }
 
 void Demand::Refuse(const std::string& cluster, std::string why, StepContext& ctx) {
@@ -120,15 +120,15 @@ void Demand::Refuse(const std::string& cluster, std::string why, StepContext& ct
 }
 
 void Demand::Accept(const std::string& cluster, const contract::Rollup& rollup, Baseline size, StepContext& ctx) {
-  p_.rails.quarantine().Accept(cluster, std::move(size), ctx);
+  deps_.rails.quarantine().Accept(cluster, std::move(size), ctx);
   state_.awaited.erase(cluster);
   ClusterDemand& demand = state_.clusters[cluster];
   const bool first = !demand.accepted;
   demand.accepted = true;
   demand.gate_open = true;
   StampArrivals(cluster, demand, rollup.rows, ctx);
-  if (first) p_.ledger.RestoreAges(cluster, ctx.cycle.number());
-  p_.engine.engine().ReplaceNeeds(cluster, {.rows = demand.rows, .digests = demand.digests}, std::nullopt);
+  if (first) deps_.ledger.RestoreAges(cluster, ctx.cycle.number());
+  deps_.engine.engine().ReplaceNeeds(cluster, {.rows = demand.rows, .digests = demand.digests}, std::nullopt);
   ctx.cycle.Request();
 }
 
@@ -167,9 +167,9 @@ void Demand::StampArrivals(const std::string& cluster, ClusterDemand& demand, co
 
 void Demand::CountMachines(MonoTime now) {
   if (now < next_count_) return;
-  next_count_ = now + p_.config.hints_interval;
+  next_count_ = now + deps_.config.hints_interval;
   for (auto& [bucket, machines] : machines_by_penalty_) machines = 0;
-  for (const auto& [bucket, machines] : p_.engine.MachinesByPenalty()) machines_by_penalty_[bucket] = machines;
+  for (const auto& [bucket, machines] : deps_.engine.MachinesByPenalty()) machines_by_penalty_[bucket] = machines;
 }
 
 void Demand::CheckInvariants() const {

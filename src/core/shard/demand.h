@@ -53,7 +53,7 @@ class Demand {
     MUSTER_FIELDS(State, clusters, awaited, latest_arrival)
   };
   // The parts it works with; all outlive it.
-  struct Parts {
+  struct Deps {
     const Config& config;
     EngineView& engine;
     Clusters& clusters;
@@ -62,7 +62,7 @@ class Demand {
     Ledger& ledger;
   };
 
-  explicit Demand(const Parts& parts, State state) : p_(parts), state_(std::move(state)) {}
+  explicit Demand(const Deps& deps, State state) : deps_(deps), state_(std::move(state)) {}
   // After a load: shows the engine the demand in force.
   void Rebuild();
   void RegisterRows(contract::RowReader& reader);
@@ -90,7 +90,7 @@ class Demand {
   void StampArrivals(const std::string& cluster, ClusterDemand& demand, const contract::NeedRows& rows,
                      StepContext& ctx);
 
-  const Parts p_;
+  const Deps deps_;
   State state_;
   std::map<model::PenaltyBucket, uint64_t> machines_by_penalty_;
   MonoTime next_count_;

@@ -17,7 +17,7 @@ std::string WrongState(MachineState state) { return fmt::format("it is {}", mode
 
 }  // namespace
 
-Executor::Executor(const Parts& parts, State state) : p_(parts), state_(std::move(state)) {
+Executor::Executor(const Deps& deps, State state) : deps_(deps), state_(std::move(state)) {
   for (const auto& [id, operation] : state_.operations) {
     if (operation.deadline) deadlines_.emplace(*operation.deadline, id);
   }
@@ -28,7 +28,7 @@ InProgress Executor::InProgressOf(const Operation& operation) const {
       .from = StartOf(operation.kind), .to = DuringOf(operation.kind), .calling = operation.stage == Stage::kCalling};
   if (operation.kind == OperationKind::kBootstrap) {
     in_progress.cluster = operation.cluster;
-    in_progress.metadata = StampOf(operation, p_.config.id, p_.lifecycle.epoch());
+    in_progress.metadata = StampOf(operation, deps_.config.id, deps_.lifecycle.epoch());
   }
   return in_progress;
 }
@@ -41,14 +41,14 @@ std::map<std::string, InProgress, std::less<>> Executor::AllInProgress() const {
 
 // Sixteen hexadecimal digits that no other blob request or instruction of this shard has.
 std::string Executor::NewToken() {
-  return fmt::format("{:08x}{:08x}", p_.lifecycle.epoch() & 0xffffffff, ++state_.tokens & 0xffffffff);
+  return fmt::format("{:08x}{:08x}", deps_.lifecycle.epoch() & 0xffffffff, ++state_.tokens & 0xffffffff);
 }
 
 // --- starting
 
 const model::Machine* Executor::FreeMachine(const std::string& id) const {
-  const Tracked* tracked = p_.machines.Find(id);
-  if (tracked == nullptr || state_.operations.contains(id) || p_.gets.InDoubt(id)) return nullptr;
+  const Tracked* tracked = deps_.machines.Find(id);
+  if (tracked == nullptr || state_.operations.contains(id) || deps_.gets.InDoubt(id)) return nullptr;
   return &*tracked->record;
 }
 
@@ -81,8 +81,8 @@ void Executor::StartOperation(const std::string& id, Operation started, StepCont
   const auto [found, is_new] = state_.operations.emplace(id, std::move(started));
   MUSTER_CHECK(is_new, "machine {} has an operation already", id);
   Operation& operation = found->second;
-  p_.machines.SetInProgress(id, InProgressOf(operation));
-  operation.line = p_.log.Add(ViewOf(id, operation), ctx);
+  deps_.machines.SetInProgress(id, InProgressOf(operation));
+  operation.line = deps_.log.Add(ViewOf(id, operation), ctx);
   if (operation.kind == OperationKind::kBootstrap) return AskBlob(id, operation, ctx);
   if (IsWithdrawal(operation.kind)) return Instruct(id, operation, ctx);
   Enqueue(id, operation);
@@ -94,12 +94,12 @@ void Executor::AskBlob(const std::string& id, Operation& operation, StepContext&
   operation.blob.clear();
   operation.blob_until.reset();
   state_.machine_of_token[operation.token] = id;
-  SetDeadline(id, operation, ctx.now.mono + p_.config.blob_timeout);
-  p_.sessions.Send(operation.cluster,
-                   contract::BootstrapRequest{.request_id = operation.token,
-                                              .requirements = operation.profile->requirements(),
-                                              .cluster_id = operation.cluster},
-                   ctx);
+  SetDeadline(id, operation, ctx.now.mono + deps_.config.blob_timeout);
+  deps_.sessions.Send(operation.cluster,
+                      contract::BootstrapRequest{.request_id = operation.token,
+                                                 .requirements = operation.profile->requirements(),
+                                                 .cluster_id = operation.cluster},
+                      ctx);
 }
 
 void Executor::Instruct(const std::string& id, Operation& operation, StepContext& ctx) {
@@ -111,8 +111,8 @@ void Executor::Instruct(const std::string& id, Operation& operation, StepContext
                                            .grace_period_seconds = operation.grace_seconds,
                                            .preemptor_priority = preempts ? operation.profile->priority() : 0};
   state_.unanswered.emplace(operation.token, Unanswered{.cluster = operation.cluster, .instruction = instruction});
-  SetDeadline(id, operation, ctx.now.mono + p_.config.ack_timeout);
-  p_.sessions.Send(operation.cluster, std::move(instruction), ctx);
+  SetDeadline(id, operation, ctx.now.mono + deps_.config.ack_timeout);
+  deps_.sessions.Send(operation.cluster, std::move(instruction), ctx);
 }
 
 void Executor::Enqueue(const std::string& id, Operation& operation) {
@@ -164,11 +164,11 @@ void Executor::OnSessionOpened(const std::string& cluster, StepContext& ctx) {
   for (const auto& [token, unanswered] : state_.unanswered) {
     if (unanswered.cluster != cluster || MUTANT("shard.instructions_not_resent")) continue;
     PROBE("shard.instruction_resent");
-    p_.sessions.Send(cluster, unanswered.instruction, ctx);
+    deps_.sessions.Send(cluster, unanswered.instruction, ctx);
     const auto operation = state_.operations.find(unanswered.instruction.nodes.front());
     if (operation == state_.operations.end() || operation->second.token != token) continue;
     if (operation->second.stage != Stage::kInstructed) continue;
-    SetDeadline(operation->first, operation->second, ctx.now.mono + p_.config.ack_timeout);
+    SetDeadline(operation->first, operation->second, ctx.now.mono + deps_.config.ack_timeout);
   }
 }
 
@@ -177,7 +177,7 @@ void Executor::OnSessionEnded(const std::string& cluster, StepContext& ctx) {
   for (auto& [id, operation] : state_.operations) {
     if (operation.cluster != cluster) continue;
     if (operation.stage == Stage::kAsking) asking.push_back(id);
-    if (operation.stage == Stage::kInstructed) SetDeadline(id, operation, ctx.now.mono + p_.config.give_up);
+    if (operation.stage == Stage::kInstructed) SetDeadline(id, operation, ctx.now.mono + deps_.config.give_up);
   }
   for (const std::string& id : asking) {
     PROBE("shard.session_lost_while_asking");
@@ -207,7 +207,7 @@ void Executor::OnDeadline(const std::string& id, StepContext& ctx) {
     return EndOperation(id, Outcome::kBlobTimeout, "the cluster did not answer", ctx);
   }
   MUSTER_CHECK(operation.stage == Stage::kInstructed, "machine {} has a deadline in no stage that has one", id);
-  if (!p_.sessions.Has(operation.cluster)) {
+  if (!deps_.sessions.Has(operation.cluster)) {
     PROBE("shard.instruction_given_up");
     state_.unanswered.erase(operation.token);
     return EndOperation(id, Outcome::kNoSession, "the cluster's session did not come back", ctx);
@@ -222,19 +222,19 @@ std::optional<std::pair<Outcome, std::string>> Executor::Obstacle(const Operatio
                                                                   const Tracked& tracked) const {
   const MachineState state = tracked.record->state;
   if (state != StartOf(operation.kind)) return std::pair(Outcome::kStaleState, WrongState(state));
-  const std::optional<Outcome> outcome = p_.rails.Obstacle(operation, p_.sessions.Has(operation.cluster));
+  const std::optional<Outcome> outcome = deps_.rails.Obstacle(operation, deps_.sessions.Has(operation.cluster));
   if (!outcome) return std::nullopt;
   return std::pair(*outcome, std::string(*outcome == Outcome::kNoSession ? "the cluster's session ended" : ""));
 }
 
 void Executor::CallProvider(StepContext& ctx) {
-  while (!state_.queue.empty() && state_.calling < p_.config.execute_concurrency) {
+  while (!state_.queue.empty() && state_.calling < deps_.config.execute_concurrency) {
     const std::string id = std::move(state_.queue.front());
     state_.queue.pop_front();
     const auto found = state_.operations.find(id);
     if (found == state_.operations.end() || found->second.stage != Stage::kQueued) continue;
     Operation& operation = found->second;
-    Tracked& tracked = *p_.machines.Find(id);
+    Tracked& tracked = *deps_.machines.Find(id);
     if (auto obstacle = Obstacle(operation, tracked)) {
       PROBE("shard.obstacle");
       EndOperation(id, obstacle->first, std::move(obstacle->second), ctx);
@@ -247,27 +247,28 @@ void Executor::CallProvider(StepContext& ctx) {
     }
     operation.stage = Stage::kCalling;
     ++state_.calling;
-    p_.machines.SetCalling(id);
-    tracked.not_before = p_.machines.NextMoment();
+    deps_.machines.SetCalling(id);
+    tracked.not_before = deps_.machines.NextMoment();
     tracked.missed = false;
-    operation.call = p_.calls.Open({.kind = OpenCall::Kind::kTransition, .machine = id, .begun = tracked.not_before});
+    operation.call =
+        deps_.calls.Open({.kind = OpenCall::Kind::kTransition, .machine = id, .begun = tracked.not_before});
     ctx.Emit(Call{.id = operation.call,
                   .to = std::string(kProvider),
                   .request = RequestOf(id, operation),
-                  .timeout = p_.config.call_timeout});
+                  .timeout = deps_.config.call_timeout});
   }
 }
 
 PartnerRequest Executor::RequestOf(const std::string& id, const Operation& operation) {
-  const int64_t epoch = p_.lifecycle.epoch();
-  const contract::FenceToken fence{.shard_id = p_.config.id, .epoch = epoch, .sequence = ++state_.sequence};
+  const int64_t epoch = deps_.lifecycle.epoch();
+  const contract::FenceToken fence{.shard_id = deps_.config.id, .epoch = epoch, .sequence = ++state_.sequence};
   switch (operation.kind) {
     case OperationKind::kBootstrap:
       return contract::ConfigureRequest{.machine_id = id,
                                         .cluster_id = operation.cluster,
                                         .bootstrap_blob = operation.blob,
                                         .fence = fence,
-                                        .shard_metadata = StampOf(operation, p_.config.id, epoch)};
+                                        .shard_metadata = StampOf(operation, deps_.config.id, epoch)};
     case OperationKind::kProvision:
     case OperationKind::kRecreate: return contract::CreateRequest{.machine_id = id, .fence = fence};
     case OperationKind::kPreempt:
@@ -291,19 +292,19 @@ std::optional<contract::MachineRecord> Executor::OnTransitionDone(const CallDone
   if (done.status.code() == Code::kFailedPrecondition && !MUTANT("shard.fenced_goes_on")) {
     PROBE("shard.fenced");
     EndOperation(id, Outcome::kFenced, done.status.message(), ctx);
-    p_.lifecycle.Stop(
+    deps_.lifecycle.Stop(
         Status(Code::kFailedPrecondition,
                fmt::format("{}; another shard {} is at work, or was with a higher epoch: stop it, or start "
                            "this one with --epoch-at-least above it",
-                           done.status.message(), p_.config.id)),
+                           done.status.message(), deps_.config.id)),
         ctx);
     return std::nullopt;
   }
-  Tracked& tracked = *p_.machines.Find(id);
-  tracked.not_before = p_.machines.NextMoment();
+  Tracked& tracked = *deps_.machines.Find(id);
+  tracked.not_before = deps_.machines.NextMoment();
   if (!done.status.ok()) {
     PROBE("shard.transition_failed");
-    p_.gets.ScheduleGet(id);  // whether it happened is not known
+    deps_.gets.ScheduleGet(id);  // whether it happened is not known
     const bool never = done.status.code() == Code::kUnimplemented;
     BackOff(id, never, ctx.now.mono);
     EndOperation(id, never ? Outcome::kUnimplemented : Outcome::kProviderError, done.status.ToString(), ctx);
@@ -311,7 +312,7 @@ std::optional<contract::MachineRecord> Executor::OnTransitionDone(const CallDone
   }
   if (tracked.missed) {
     PROBE("shard.look_after_call");
-    p_.gets.ScheduleGet(id);
+    deps_.gets.ScheduleGet(id);
   }
   if (found->second.kind == OperationKind::kDelete) ++ctx.counters.idle_releases;
   EndOperation(id, Outcome::kSuccess, "", ctx);
@@ -346,39 +347,39 @@ void Executor::EndOperation(const std::string& id, Outcome outcome, std::string 
   // An instruction that is void is not repeated; one that led to a drain is, until it is acknowledged.
   if (outcome != Outcome::kSuccess) state_.unanswered.erase(operation.token);
   state_.operations.erase(found);
-  p_.machines.ClearInProgress(id);
+  deps_.machines.ClearInProgress(id);
   if (outcome != Outcome::kSuccess) ctx.cycle.Request();
-  if (IsRepair(operation.kind)) p_.repairs.OnEnded(id, operation.kind, outcome, ctx);
+  if (IsRepair(operation.kind)) deps_.repairs.OnEnded(id, operation.kind, outcome, ctx);
   contract::ActionView view = ViewOf(id, operation);
   view.outcome = OutcomeName(outcome);
   view.error = std::move(error);
   ++ctx.counters.outcomes[{view.kind, view.outcome}];
-  p_.log.End(operation.line, view, ctx.now.mono - operation.decided.mono, ctx);
+  deps_.log.End(operation.line, view, ctx.now.mono - operation.decided.mono, ctx);
 }
 
 void Executor::BackOff(const std::string& id, bool for_long, MonoTime now) {
   Retry& retry = state_.retries[id];
   retry.failures = std::min(retry.failures + 1, 20);
-  const Duration pause = p_.config.retry_first * (int64_t{1} << (retry.failures - 1));
-  retry.until = now + (for_long ? p_.config.retry_longest : std::min(pause, p_.config.retry_longest));
+  const Duration pause = deps_.config.retry_first * (int64_t{1} << (retry.failures - 1));
+  retry.until = now + (for_long ? deps_.config.retry_longest : std::min(pause, deps_.config.retry_longest));
 }
 
 void Executor::CheckInvariants() const {
   size_t deadlines = 0;
-  const bool stopped = !p_.lifecycle.stopped().ok();
+  const bool stopped = !deps_.lifecycle.stopped().ok();
   for (const auto& [id, operation] : state_.operations) {
-    MUSTER_CHECK(p_.machines.Find(id) != nullptr, "an operation on {}, which is not tracked", id);
+    MUSTER_CHECK(deps_.machines.Find(id) != nullptr, "an operation on {}, which is not tracked", id);
     deadlines += operation.deadline ? 1 : 0;
     if (operation.deadline) MUSTER_CHECK(deadlines_.contains({*operation.deadline, id}));
-    MUSTER_CHECK(p_.machines.IsCalling(id) == (operation.stage == Stage::kCalling));
+    MUSTER_CHECK(deps_.machines.IsCalling(id) == (operation.stage == Stage::kCalling));
     if (operation.stage != Stage::kCalling) continue;
-    MUSTER_CHECK(p_.calls.IsOpen(operation.call) || stopped);
-    MUSTER_CHECK(p_.lifecycle.epoch() > 0);
+    MUSTER_CHECK(deps_.calls.IsOpen(operation.call) || stopped);
+    MUSTER_CHECK(deps_.lifecycle.epoch() > 0);
   }
   MUSTER_CHECK(deadlines == deadlines_.size());
   if (stopped) return;
-  MUSTER_CHECK(p_.calls.Count(OpenCall::Kind::kTransition) == state_.calling);
-  MUSTER_CHECK(state_.calling <= p_.config.execute_concurrency);
+  MUSTER_CHECK(deps_.calls.Count(OpenCall::Kind::kTransition) == state_.calling);
+  MUSTER_CHECK(state_.calling <= deps_.config.execute_concurrency);
 }
 
 }  // namespace muster::shard

@@ -73,7 +73,7 @@ class Executor {
     MUSTER_FIELDS(State, operations, retries, unanswered, queue, calling, sequence, tokens, machine_of_token)
   };
   // The parts it works with; all outlive it.
-  struct Parts {
+  struct Deps {
     const Config& config;
     Lifecycle& lifecycle;
     Calls& calls;
@@ -85,7 +85,7 @@ class Executor {
     ActionLog& log;
   };
 
-  explicit Executor(const Parts& parts, State state);
+  explicit Executor(const Deps& deps, State state);
 
   // --- starting
   // Whether the action's machine is where the action starts, has no operation, does not rest and is not in doubt.
@@ -95,7 +95,7 @@ class Executor {
   // For repairs: the machine if it is tracked, has no operation and is not in doubt.
   const model::Machine* FreeMachine(const std::string& id) const;
   MonoTime RestsUntil(const std::string& id) const;
-  bool MayRepair() const { return p_.rails.MayRepair() && p_.lifecycle.epoch() > 0; }
+  bool MayRepair() const { return deps_.rails.MayRepair() && deps_.lifecycle.epoch() > 0; }
 
   // --- going on
   void OnBlob(const std::string& cluster, const contract::BootstrapResponse& response, StepContext& ctx);
@@ -140,7 +140,7 @@ class Executor {
   InProgress InProgressOf(const Operation& operation) const;
   std::string NewToken();
 
-  const Parts p_;
+  const Deps deps_;
   State state_;
   std::set<std::pair<MonoTime, std::string>> deadlines_;  // derived from operations
 };

@@ -29,14 +29,14 @@ class Hints {
     MUSTER_FIELDS(State, next, last_cluster, sent)
   };
   // The parts it works with; all outlive it.
-  struct Parts {
+  struct Deps {
     const Config& config;
     const EngineView& engine;
     const Clusters& clusters;
     const Sessions& sessions;
   };
 
-  explicit Hints(const Parts& parts, State state) : p_(parts), state_(std::move(state)) {}
+  explicit Hints(const Deps& deps, State state) : deps_(deps), state_(std::move(state)) {}
 
   void Start(MonoTime now) { state_.next = now; }
   // Sends what is due. The engine has decided.
@@ -50,7 +50,7 @@ class Hints {
  private:
   void SendTo(const std::string& cluster, StepContext& ctx);
 
-  const Parts p_;
+  const Deps deps_;
   State state_;
 };
 

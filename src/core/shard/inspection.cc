@@ -65,7 +65,7 @@ void ExplainVerdict(const engine::NeedVerdict& verdict, std::vector<std::string>
 }  // namespace
 
 void Inspection::Ask(const Asked& asked, StepContext& ctx) {
-  if (p_.lifecycle.decided()) {
+  if (deps_.lifecycle.decided()) {
     state_.waiting.push_back(asked);
     ctx.cycle.Request();
     return;
@@ -103,7 +103,7 @@ contract::NeedsInspected Inspection::InspectNeeds(const contract::InspectNeeds& 
   needs.computed_at = ctx.now.wall;
   std::map<engine::NeedKey, model::Resources> freed;
   for (const engine::Action& action : decision->actions) {
-    const Tracked* tracked = p_.machines.Find(action.machine);
+    const Tracked* tracked = deps_.machines.Find(action.machine);
     if (action.kind != engine::ActionKind::kPreempt || !action.need || tracked == nullptr) continue;
     model::Resources& sum = freed[*action.need];
     if (auto more = model::Add(sum, tracked->record->EffectiveAllocatable())) sum = *std::move(more);
@@ -115,9 +115,9 @@ contract::NeedsInspected Inspection::InspectNeeds(const contract::InspectNeeds& 
     contract::NeedView view = ViewOf(verdict);
     const engine::NeedKey key = engine::KeyOf(verdict.need);
     if (const auto sum = freed.find(key); sum != freed.end()) view.capacity_freed = sum->second;
-    const ShortNeed* known = view.parked ? p_.ledger.Find(key) : nullptr;
+    const ShortNeed* known = view.parked ? deps_.ledger.Find(key) : nullptr;
     if (known != nullptr && known->cycles.hopeless > 0) {
-      view.parked_age_cycles = Narrow(needs.cycle - known->cycles.hopeless + 1 - p_.config.policy.park_after);
+      view.parked_age_cycles = Narrow(needs.cycle - known->cycles.hopeless + 1 - deps_.config.policy.park_after);
     }
     needs.needs.push_back(std::move(view));
   }
@@ -128,7 +128,7 @@ contract::MachinesListed Inspection::ListMachines(const contract::ListMachines& 
                                                   const engine::Decision* decision) const {
   contract::MachinesListed listed;
   size_t at = 0;
-  for (const auto& [id, tracked] : p_.machines.tracked()) {
+  for (const auto& [id, tracked] : deps_.machines.tracked()) {
     const model::Machine& machine = *tracked.record;
     if (!query.states.empty() && std::ranges::find(query.states, machine.state) == query.states.end()) continue;
     if (!query.cluster_id.empty() && machine.cluster != query.cluster_id) continue;
@@ -151,17 +151,17 @@ contract::MachinesListed Inspection::ListMachines(const contract::ListMachines& 
 
 contract::ClustersListed Inspection::ListClusters() const {
   contract::ClustersListed listed;
-  for (const std::string& name : p_.clusters.names()) {
-    const ClusterDemand& demand = p_.demand.Of(name);
+  for (const std::string& name : deps_.clusters.names()) {
+    const ClusterDemand& demand = deps_.demand.Of(name);
     listed.clusters.push_back({.cluster_id = name,
-                               .session = p_.sessions.Has(name),
+                               .session = deps_.sessions.Has(name),
                                .gate_open = demand.gate_open,
-                               .mode = p_.rails.modes().For(name, std::nullopt),
+                               .mode = deps_.rails.modes().For(name, std::nullopt),
                                .needs = Narrow(static_cast<int64_t>(demand.rows.size())),
-                               .configured = Narrow(p_.machines.BoundTo(name).configured),
-                               .held_rollups = p_.rails.quarantine().held(name),
+                               .configured = Narrow(deps_.machines.BoundTo(name).configured),
+                               .held_rollups = deps_.rails.quarantine().held(name),
                                .last_refusal = demand.last_refusal,
-                               .reclaims_in_window = Narrow(p_.rails.reclaims().SpentBy(name))});
+                               .reclaims_in_window = Narrow(deps_.rails.reclaims().SpentBy(name))});
   }
   return listed;
 }
@@ -182,7 +182,7 @@ Result<contract::ShardReply> Inspection::Explain(const contract::Explain& query,
     return explained;
   }
   const auto& id = std::get<std::string>(query.subject);
-  const Tracked* tracked = p_.machines.Find(id);
+  const Tracked* tracked = deps_.machines.Find(id);
   if (tracked == nullptr) {
     return Error(Code::kNotFound, fmt::format("this shard has no machine {}", model::Quoted(id)));
   }
@@ -190,7 +190,7 @@ Result<contract::ShardReply> Inspection::Explain(const contract::Explain& query,
   explained.lines.push_back(fmt::format("machine {} is {}{}", id, model::StateName(machine.state),
                                         machine.cluster.empty() ? "" : " for cluster " + machine.cluster));
   if (!machine.last_error.empty()) explained.lines.push_back("  " + machine.last_error);
-  const Executor::Operations& operations = p_.executor.operations();
+  const Executor::Operations& operations = deps_.executor.operations();
   if (const auto operation = operations.find(id); operation != operations.end()) {
     explained.lines.push_back(fmt::format("  {} is under way: {}", OperationKindName(operation->second.kind),
                                           model::ReasonSentence(operation->second.reason)));

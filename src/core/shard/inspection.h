@@ -32,7 +32,7 @@ class Inspection {
     MUSTER_FIELDS(State, waiting)
   };
   // The parts it reads; all outlive it.
-  struct Parts {
+  struct Deps {
     const Config& config;
     const Lifecycle& lifecycle;
     const Clusters& clusters;
@@ -44,7 +44,7 @@ class Inspection {
     const Executor& executor;
   };
 
-  explicit Inspection(const Parts& parts, State state) : p_(parts), state_(std::move(state)) {}
+  explicit Inspection(const Deps& deps, State state) : deps_(deps), state_(std::move(state)) {}
 
   // A question about a decision: answered now if nothing was decided yet, else after the next cycle.
   void Ask(const Asked& asked, StepContext& ctx);
@@ -66,7 +66,7 @@ class Inspection {
   Result<contract::ShardReply> Explain(const contract::Explain& query, const engine::Decision& decision,
                                        int64_t cycle) const;
 
-  const Parts p_;
+  const Deps deps_;
   State state_;
 };
 

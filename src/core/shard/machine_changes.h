@@ -17,7 +17,7 @@ namespace muster::shard {
 class MachineChanges {
  public:
   // The parts that follow; all outlive it.
-  struct Parts {
+  struct Deps {
     Machines& machines;
     Executor& executor;
     Sessions& sessions;
@@ -25,7 +25,7 @@ class MachineChanges {
     Ledger& ledger;
   };
 
-  explicit MachineChanges(const Parts& parts) : p_(parts) {}
+  explicit MachineChanges(const Deps& deps) : deps_(deps) {}
 
   // The machine was seen for the first time.
   void OnAdopted(const model::Machine& machine, StepContext& ctx);
@@ -37,7 +37,7 @@ class MachineChanges {
  private:
   void OnState(const model::Machine& before, const model::Machine& machine, StepContext& ctx);
 
-  const Parts p_;
+  const Deps deps_;
 };
 
 }  // namespace muster::shard

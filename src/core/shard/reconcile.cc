@@ -50,17 +50,18 @@ void Reconcile::BeginSweep() {
 
 void Reconcile::AskList(StepContext& ctx) {
   if (state_.list_open || ctx.now.mono < state_.next_list) return;
-  const bool sweep_due = ctx.now.mono >= state_.next_sweep || !p_.config.incremental_reconcile || !p_.lifecycle.ready();
+  const bool sweep_due =
+      ctx.now.mono >= state_.next_sweep || !deps_.config.incremental_reconcile || !deps_.lifecycle.ready();
   if (!state_.sweeping && sweep_due) BeginSweep();
   state_.list_open = true;
-  const contract::CallId id = p_.calls.Open({.kind = OpenCall::Kind::kList, .begun = p_.machines.NextMoment()});
+  const contract::CallId id = deps_.calls.Open({.kind = OpenCall::Kind::kList, .begun = deps_.machines.NextMoment()});
   ctx.Emit(
       Call{.id = id,
            .to = std::string(kProvider),
            .request = contract::ListRequest{.states = {},
-                                            .max_results = p_.config.list_page,
+                                            .max_results = deps_.config.list_page,
                                             .since_revision = state_.sweeping ? state_.sweep_cursor : state_.cursor},
-           .timeout = state_.sweeping ? p_.config.list_timeout : p_.config.call_timeout});
+           .timeout = state_.sweeping ? deps_.config.list_timeout : deps_.config.call_timeout});
 }
 
 void Reconcile::OnListDone(const CallDone& done, const OpenCall& call, StepContext& ctx) {
@@ -69,7 +70,7 @@ void Reconcile::OnListDone(const CallDone& done, const OpenCall& call, StepConte
     PROBE("shard.list_failed");
     ++ctx.counters.list_failures;
     state_.list_failures = std::min(state_.list_failures + 1, 10);
-    const Duration pause = p_.config.cycle_interval * (1 << state_.list_failures);
+    const Duration pause = deps_.config.cycle_interval * (1 << state_.list_failures);
     state_.next_list = ctx.now.mono + std::min(pause, kLongestListPause);
     if (state_.list_failures == 1) ctx.Note(Reason::kProviderSilent, "provider", done.status.ToString());
     return;
@@ -77,7 +78,7 @@ void Reconcile::OnListDone(const CallDone& done, const OpenCall& call, StepConte
   state_.list_failures = 0;
   std::erase_if(state_.gone, [&](const auto& gone) { return gone.second < call.begun; });  // lists do not overlap
   const auto& list = std::get<contract::ListReply>(*done.reply);
-  const auto most = static_cast<size_t>(p_.config.list_page);
+  const auto most = static_cast<size_t>(deps_.config.list_page);
   const bool full = most > 0 && list.machines.size() + list.rejected.size() >= most;
   bool seen_before = false;
   if (state_.sweeping && full) {
@@ -85,7 +86,7 @@ void Reconcile::OnListDone(const CallDone& done, const OpenCall& call, StepConte
     seen_before = state_.stale_page || ends == state_.last_page;
     state_.last_page = std::move(ends);
   }
-  state_.next_list = full ? ctx.now.mono : ctx.now.mono + p_.config.cycle_interval;
+  state_.next_list = full ? ctx.now.mono : ctx.now.mono + deps_.config.cycle_interval;
   if (state_.sweeping && full && !seen_before) {
     state_.sweep_cursor = list.revision;
     state_.page = Page{.list = list, .begun = call.begun};
@@ -95,38 +96,38 @@ void Reconcile::OnListDone(const CallDone& done, const OpenCall& call, StepConte
   state_.cursor = list.revision;
   if (!state_.sweeping) return;
   state_.sweeping = false;
-  state_.next_sweep = ctx.now.mono + p_.config.sweep_interval;
+  state_.next_sweep = ctx.now.mono + deps_.config.sweep_interval;
   if (!full) return EndSweep(ctx);
   // Nothing new, or the same page again: this provider does not go on where a page ended. Machines that were not shown
   // may well be there.
   PROBE("shard.sweep_without_end");
-  state_.next_list = ctx.now.mono + p_.config.cycle_interval;
+  state_.next_list = ctx.now.mono + deps_.config.cycle_interval;
   ctx.Note(Reason::kProviderSilent, "provider", "its pages do not go on where the last one ended; list without pages");
 }
 
 void Reconcile::EndSweep(StepContext& ctx) {
-  for (const auto& [id, tracked] : p_.machines.tracked()) {
-    if (state_.swept == p_.machines.tracked().size()) break;
+  for (const auto& [id, tracked] : deps_.machines.tracked()) {
+    if (state_.swept == deps_.machines.tracked().size()) break;
     if (tracked.sweep == state_.sweep) continue;
     PROBE("shard.missing_from_sweep");
-    if (!MUTANT("shard.removals_unseen")) p_.gets.ScheduleGet(id);
+    if (!MUTANT("shard.removals_unseen")) deps_.gets.ScheduleGet(id);
   }
-  if (!p_.lifecycle.ready()) p_.lifecycle.OnFirstSweep(p_.machines, ctx);
+  if (!deps_.lifecycle.ready()) deps_.lifecycle.OnFirstSweep(deps_.machines, ctx);
 }
 
 void Reconcile::ApplyPage(StepContext& ctx) {
   const Page page = *std::exchange(state_.page, std::nullopt);
   state_.stale_page = std::ranges::all_of(page.list.machines, [&](const contract::MachineRecord& record) {
-    const Tracked* tracked = p_.machines.Find(record->id);
+    const Tracked* tracked = deps_.machines.Find(record->id);
     return tracked != nullptr && tracked->sweep == state_.sweep;
   });
   ApplyList(page.list, page.begun, ctx);
 }
 
 void Reconcile::ApplyList(const contract::ListReply& list, Moment begun, StepContext& ctx) {
-  Laps laps(p_.parallel);
+  Laps laps(deps_.parallel);
   for (const contract::MachineRecord& record : list.machines) {
-    Tracked* tracked = p_.machines.Find(record->id);
+    Tracked* tracked = deps_.machines.Find(record->id);
     if (tracked != nullptr && std::exchange(tracked->listed, begun) == begun) {
       Reject(record->id, "id: listed twice", ctx);
       continue;
@@ -135,7 +136,7 @@ void Reconcile::ApplyList(const contract::ListReply& list, Moment begun, StepCon
     if (Validate(*record, ctx)) ApplyRecord(record, tracked, begun, ctx);
   }
   for (const contract::RejectedMachine& rejected : list.rejected) {
-    if (Tracked* tracked = p_.machines.Find(rejected.id)) MarkSwept(*tracked);
+    if (Tracked* tracked = deps_.machines.Find(rejected.id)) MarkSwept(*tracked);
     Reject(rejected.id, rejected.reason, ctx);
   }
   laps.Ended("reconcile");
@@ -149,8 +150,8 @@ void Reconcile::MarkSwept(Tracked& tracked) {
 // --- gets and acknowledgements
 
 void Reconcile::OnGetDone(const CallDone& done, const OpenCall& call, StepContext& ctx) {
-  p_.gets.OnDone(call.machine);
-  Tracked* tracked = p_.machines.Find(call.machine);
+  deps_.gets.OnDone(call.machine);
+  Tracked* tracked = deps_.machines.Find(call.machine);
   if (tracked == nullptr) return;
   const bool stale = call.begun < tracked->not_before;
   if (done.status.code() == Code::kNotFound && !stale) {
@@ -158,17 +159,17 @@ void Reconcile::OnGetDone(const CallDone& done, const OpenCall& call, StepContex
   }
   if (!done.status.ok() || stale) {
     PROBE("shard.look_again");
-    if (!stale) p_.gets.BackOff(ctx.now.mono);
-    return p_.gets.ScheduleGet(call.machine);
+    if (!stale) deps_.gets.BackOff(ctx.now.mono);
+    return deps_.gets.ScheduleGet(call.machine);
   }
   const contract::MachineRecord& record = std::get<contract::GetReply>(*done.reply).machine;
   if (record->id == call.machine && Validate(*record, ctx)) ApplyRecord(record, tracked, call.begun, ctx);
 }
 
 void Reconcile::OnAcknowledged(const std::string& id, const contract::MachineRecord& record, StepContext& ctx) {
-  Tracked& tracked = *p_.machines.Find(id);
+  Tracked& tracked = *deps_.machines.Find(id);
   if (record->id != id || !Validate(*record, ctx)) {
-    p_.gets.ScheduleGet(id);
+    deps_.gets.ScheduleGet(id);
   } else if (!(tracked.record == record)) {
     Update(id, tracked, record, ctx);
   }
@@ -178,7 +179,7 @@ void Reconcile::OnAcknowledged(const std::string& id, const contract::MachineRec
 
 bool Reconcile::Validate(const model::Machine& machine, StepContext& ctx) const {
   std::string problem = model::StructureProblem(machine);
-  if (problem.empty() && !p_.engine.HasRoomFor(machine.EffectiveAllocatable())) {
+  if (problem.empty() && !deps_.engine.HasRoomFor(machine.EffectiveAllocatable())) {
     problem = "resources: more kinds of resources than a shard can tell apart";
   }
   if (problem.empty() || (MUTANT("shard.garbage_adopted") && FieldOf(problem) == "price_per_hour")) return true;
@@ -194,7 +195,7 @@ void Reconcile::Reject(const std::string& id, const std::string& problem, StepCo
 
 void Reconcile::ApplyRecord(const contract::MachineRecord& record, Tracked* tracked, Moment begun, StepContext& ctx) {
   const std::string& id = record->id;
-  if (!p_.owned.Owns(*record)) {
+  if (!deps_.owned.Owns(*record)) {
     if (tracked != nullptr) Drop(id, Reason::kNotOwned, "it left the domains of this shard", ctx);
     return;
   }
@@ -211,7 +212,7 @@ void Reconcile::ApplyRecord(const contract::MachineRecord& record, Tracked* trac
     PROBE("shard.stale_read");
     return;
   }
-  if (p_.machines.IsCalling(id)) {
+  if (deps_.machines.IsCalling(id)) {
     PROBE("shard.shown_while_calling");
     tracked->missed = true;
     return;
@@ -220,17 +221,17 @@ void Reconcile::ApplyRecord(const contract::MachineRecord& record, Tracked* trac
     PROBE("shard.stale_read");
     return;
   }
-  p_.gets.Cancel(id);
+  deps_.gets.Cancel(id);
   if (tracked->record == record) return;
   Update(id, *tracked, record, ctx);
 }
 
 void Reconcile::Adopt(const contract::MachineRecord& record, Moment begun, StepContext& ctx) {
-  p_.machines.Add({.record = record, .listed = begun, .sweep = state_.sweep});
+  deps_.machines.Add({.record = record, .listed = begun, .sweep = state_.sweep});
   ++state_.swept;
   ctx.cycle.Request();
-  if (p_.lifecycle.ready()) ctx.Note(Reason::kAdopted, record->id, std::string(model::StateName(record->state)));
-  p_.changes.OnAdopted(*record, ctx);
+  if (deps_.lifecycle.ready()) ctx.Note(Reason::kAdopted, record->id, std::string(model::StateName(record->state)));
+  deps_.changes.OnAdopted(*record, ctx);
 }
 
 void Reconcile::Update(const std::string& id, Tracked& tracked, const contract::MachineRecord& record,
@@ -242,13 +243,14 @@ void Reconcile::Update(const std::string& id, Tracked& tracked, const contract::
     ctx.Note(Reason::kOddEdge, id,
              fmt::format("{} to {}", model::StateName(before->state), model::StateName(record->state)));
   }
-  p_.machines.SetRecord(id, tracked, record);
+  deps_.machines.SetRecord(id, tracked, record);
   // The engine was shown the transition when it began; its end, and anything else, is new to it.
   const bool moving = !model::IsStable(record->state) && record->state != MachineState::kFailed;
   if (!moving || before->state == record->state) ctx.cycle.Request();
   if (before->state != record->state) MeasureLeg(tracked, before->state, ctx);
-  if (before->state != record->state || before->cluster != record->cluster) p_.changes.OnMoved(*before, *record, ctx);
-  p_.machines.PublishToEngine(id, tracked);
+  if (before->state != record->state || before->cluster != record->cluster)
+    deps_.changes.OnMoved(*before, *record, ctx);
+  deps_.machines.PublishToEngine(id, tracked);
 }
 
 void Reconcile::MeasureLeg(Tracked& tracked, MachineState before, StepContext& ctx) {
@@ -262,11 +264,11 @@ void Reconcile::MeasureLeg(Tracked& tracked, MachineState before, StepContext& c
 }
 
 void Reconcile::Drop(const std::string& id, Reason reason, std::string detail, StepContext& ctx) {
-  const bool swept = p_.machines.Find(id)->sweep == state_.sweep;
-  p_.changes.Drop(id, detail, ctx);
+  const bool swept = deps_.machines.Find(id)->sweep == state_.sweep;
+  deps_.changes.Drop(id, detail, ctx);
   state_.swept -= swept ? 1 : 0;
-  state_.gone.insert_or_assign(id, p_.machines.NextMoment());
-  p_.gets.Cancel(id);
+  state_.gone.insert_or_assign(id, deps_.machines.NextMoment());
+  deps_.gets.Cancel(id);
   ctx.Note(reason, id, std::move(detail));
 }
 
@@ -278,8 +280,8 @@ void Reconcile::Forget(const std::string& id, StepContext& ctx) {
 
 void Reconcile::OnOwnedSetChanged(StepContext& ctx) {
   std::vector<std::string> others;
-  for (const auto& [id, tracked] : p_.machines.tracked()) {
-    if (!p_.owned.Owns(*tracked.record)) others.push_back(id);
+  for (const auto& [id, tracked] : deps_.machines.tracked()) {
+    if (!deps_.owned.Owns(*tracked.record)) others.push_back(id);
   }
   for (const std::string& id : others) Drop(id, Reason::kNotOwned, "its domain was given to another shard", ctx);
   state_.next_sweep = ctx.now.mono;  // machines of the new domains were passed over so far
@@ -287,9 +289,9 @@ void Reconcile::OnOwnedSetChanged(StepContext& ctx) {
 
 void Reconcile::CheckInvariants() const {
   uint64_t swept = 0;
-  for (const auto& [id, tracked] : p_.machines.tracked()) {
+  for (const auto& [id, tracked] : deps_.machines.tracked()) {
     swept += tracked.sweep == state_.sweep ? 1 : 0;
-    MUSTER_CHECK(p_.owned.Owns(*tracked.record) || MUTANT("shard.owns_everything"), "machine {} is not this shard's",
+    MUSTER_CHECK(deps_.owned.Owns(*tracked.record) || MUTANT("shard.owns_everything"), "machine {} is not this shard's",
                  id);
   }
   MUSTER_CHECK(swept == state_.swept);

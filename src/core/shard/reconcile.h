@@ -69,7 +69,7 @@ class Reconcile {
                   list_failures, next_list, next_sweep, forgotten)
   };
   // The parts it works with; all outlive it, and `parallel` may be null.
-  struct Parts {
+  struct Deps {
     const Config& config;
     Parallel* parallel;
     Lifecycle& lifecycle;
@@ -81,7 +81,7 @@ class Reconcile {
     MachineChanges& changes;
   };
 
-  explicit Reconcile(const Parts& parts, State state) : p_(parts), state_(std::move(state)) {}
+  explicit Reconcile(const Deps& deps, State state) : deps_(deps), state_(std::move(state)) {}
   void RegisterRows(contract::RowReader& reader);
   void Start(MonoTime now) { state_.next_list = state_.next_sweep = now; }
 
@@ -121,7 +121,7 @@ class Reconcile {
   // Times the machine's transition.
   static void MeasureLeg(Tracked& tracked, model::MachineState before, StepContext& ctx);
 
-  const Parts p_;
+  const Deps deps_;
   State state_;
 };
 

@@ -18,39 +18,39 @@ constexpr size_t kMostAcks = 1000;
 void Reports::Send(StepContext& ctx) {
   if (ctx.now.mono < NextWake()) return;
   state_.open = true;
-  state_.next = ctx.now.mono + p_.config.report_interval;
-  contract::ShardReport report{.shard_id = p_.config.id,
+  state_.next = ctx.now.mono + deps_.config.report_interval;
+  contract::ShardReport report{.shard_id = deps_.config.id,
                                .cycle = ctx.cycle.number(),
                                .timestamp = ctx.now.wall,
-                               .shard_epoch = p_.lifecycle.epoch(),
+                               .shard_epoch = deps_.lifecycle.epoch(),
                                .summary = Summary(),
                                .shortfalls = Shortfalls(),
                                .instruction_acks = {},
-                               .shard_address = p_.config.address};
+                               .shard_address = deps_.config.address};
   for (const auto& [id, ack] : state_.acks) report.instruction_acks.push_back(ack);
-  ctx.Emit(Call{.id = p_.calls.Open({.kind = OpenCall::Kind::kReport}),
+  ctx.Emit(Call{.id = deps_.calls.Open({.kind = OpenCall::Kind::kReport}),
                 .to = std::string(kCoordinator),
                 .request = std::move(report),
                 .timeout = contract::kReportTimeout});
 }
 
 contract::ShardSummary Reports::Summary() const {
-  contract::ShardSummary summary{.total_machines = Narrow(static_cast<int64_t>(p_.machines.tracked().size())),
-                                 .provider_address = p_.config.provider_address};
-  for (const auto& [kind, count] : p_.machines.counts()) {
+  contract::ShardSummary summary{.total_machines = Narrow(static_cast<int64_t>(deps_.machines.tracked().size())),
+                                 .provider_address = deps_.config.provider_address};
+  for (const auto& [kind, count] : deps_.machines.counts()) {
     if (kind.state == model::MachineState::kIdle) summary.free_machines += Narrow(static_cast<int64_t>(count));
   }
-  for (const auto& [type, count] : p_.machines.by_instance_type()) {
+  for (const auto& [type, count] : deps_.machines.by_instance_type()) {
     summary.per_instance_type_counts[type] = Narrow(count);
   }
-  for (const auto& [zone, count] : p_.machines.by_zone()) summary.per_zone_counts[zone] = Narrow(count);
+  for (const auto& [zone, count] : deps_.machines.by_zone()) summary.per_zone_counts[zone] = Narrow(count);
   return summary;
 }
 
 // By profile, over all clusters. A need that is covered once the machines taken for it have drained is not short.
 std::vector<contract::Shortfall> Reports::Shortfalls() const {
   std::map<std::string, contract::Shortfall> by_profile;
-  for (const engine::fast::ShortNeed& need : p_.engine.engine().ShortNeeds()) {
+  for (const engine::fast::ShortNeed& need : deps_.engine.engine().ShortNeeds()) {
     if (need.on_its_way) continue;
     contract::Shortfall& shortfall = by_profile[need.key.fingerprint];
     shortfall.requirements = need.profile.requirements();
@@ -80,11 +80,11 @@ void Reports::OnDone(const CallDone& done, StepContext& ctx) {
   }
   ++ctx.counters.reports;
   const auto& ack = std::get<contract::ReportAck>(*done.reply);
-  if (ack.coordinator_term < p_.lifecycle.coordinator_term()) {
+  if (ack.coordinator_term < deps_.lifecycle.coordinator_term()) {
     PROBE("shard.old_coordinator");
     return;
   }
-  p_.lifecycle.SetCoordinatorTerm(ack.coordinator_term);
+  deps_.lifecycle.SetCoordinatorTerm(ack.coordinator_term);
   std::vector<contract::CoordinatorInstruction> instructions = ack.instructions;
   std::ranges::sort(instructions, {}, &contract::CoordinatorInstruction::sequence_number);
   // The coordinator repeats an instruction until it has seen the acknowledgement.
@@ -111,7 +111,7 @@ contract::InstructAck Reports::ApplyInstruction(const contract::CoordinatorInstr
     ack.reason = std::move(reason);
     return ack;
   };
-  if (instruction.coordinator_term < p_.lifecycle.coordinator_term()) {
+  if (instruction.coordinator_term < deps_.lifecycle.coordinator_term()) {
     return refuse(InstructOutcome::kRejectedStale, "of an earlier term");
   }
   const auto* assign = std::get_if<contract::AssignDomain>(&instruction.payload);
@@ -124,11 +124,11 @@ contract::InstructAck Reports::ApplyInstruction(const contract::CoordinatorInstr
     return refuse(InstructOutcome::kRejectedInvalid, "topology_key and topology_value: both must be given");
   }
   if (assign != nullptr) {
-    p_.owned.Assign(domain, ctx);
+    deps_.owned.Assign(domain, ctx);
   } else {
-    p_.owned.Unassign(domain, ctx);
+    deps_.owned.Unassign(domain, ctx);
   }
-  p_.reconcile.OnOwnedSetChanged(ctx);
+  deps_.reconcile.OnOwnedSetChanged(ctx);
   return ack;
 }
 

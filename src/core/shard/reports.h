@@ -31,7 +31,7 @@ class Reports {
     MUSTER_FIELDS(State, next, open, acks)
   };
   // The parts it works with; all outlive it.
-  struct Parts {
+  struct Deps {
     const Config& config;
     Lifecycle& lifecycle;
     Calls& calls;
@@ -41,14 +41,14 @@ class Reports {
     Reconcile& reconcile;
   };
 
-  explicit Reports(const Parts& parts, State state) : p_(parts), state_(std::move(state)) {}
+  explicit Reports(const Deps& deps, State state) : deps_(deps), state_(std::move(state)) {}
 
   void Start(MonoTime now) { state_.next = now; }
   // Sends a report if one is due. The engine has decided.
   void Send(StepContext& ctx);
   void OnDone(const CallDone& done, StepContext& ctx);
   // When Send has something to do; MonoTime::max() without a coordinator or while a report is open.
-  MonoTime NextWake() const { return p_.config.coordinator.empty() || state_.open ? MonoTime::max() : state_.next; }
+  MonoTime NextWake() const { return deps_.config.coordinator.empty() || state_.open ? MonoTime::max() : state_.next; }
 
   const State& state() const { return state_; }
 
@@ -57,7 +57,7 @@ class Reports {
   std::vector<contract::Shortfall> Shortfalls() const;
   contract::ShardSummary Summary() const;
 
-  const Parts p_;
+  const Deps deps_;
   State state_;
 };
 

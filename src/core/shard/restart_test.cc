@@ -11,12 +11,12 @@ namespace {
 using enum model::MachineState;
 
 TEST(ShardRestart, TheEpochIsDurableBeforeTheFirstCallThatCarriesIt) {
-  auto core = *Core::Recover({}, {{std::string(kEpochKey), codec::ToBytes(int64_t{7})}});
+  auto core = *Core::Recover({}, {{kEpochRow.key(), codec::ToBytes(int64_t{7})}});
   std::vector<Core::Effect> effects;
   core.Step(contract::Wake{}, {.mono = MonoTime(1h), .wall = WallTime(1h)}, effects);
   ASSERT_GE(effects.size(), 2u);
   const auto& persist = std::get<contract::Persist>(effects[0]);
-  EXPECT_EQ(persist.writes.back().key, kEpochKey);
+  EXPECT_EQ(persist.writes.back().key, kEpochRow.key());
   EXPECT_EQ(persist.writes.back().value, codec::ToBytes(int64_t{8}));
   EXPECT_EQ(core.epoch(), 8);
 }

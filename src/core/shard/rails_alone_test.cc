@@ -1,0 +1,163 @@
+// Each rail by itself, without a shard around it.
+#include <gtest/gtest.h>
+
+#include "core/shard/rails.h"
+#include "core/shard/step_for_test.h"
+
+namespace muster::shard {
+namespace {
+
+using contract::ActuationMode;
+using engine::ActionKind;
+using Texts = std::vector<std::string>;
+
+TEST(ActuationModes, TheStrictestOfAllThatAnActionTouchesCounts) {
+  const Config config;
+  StepForTest step(config);
+  ActuationModes modes({});
+  modes.Set("a", ActuationMode::kDryRun, step.ctx);
+  EXPECT_EQ(modes.For("a", std::nullopt), ActuationMode::kDryRun);
+  EXPECT_EQ(modes.For("b", engine::NeedKey{.cluster = "a"}), ActuationMode::kDryRun) << "the need's cluster";
+  EXPECT_EQ(modes.For("b", std::nullopt), ActuationMode::kActive);
+  modes.Set("", ActuationMode::kPaused, step.ctx);
+  EXPECT_EQ(modes.For("a", std::nullopt), ActuationMode::kPaused);
+  EXPECT_EQ(modes.Get("a"), ActuationMode::kDryRun) << "its own";
+  modes.Set("", ActuationMode::kActive, step.ctx);
+  EXPECT_EQ(step.Writes(), (Texts{"put mode/a", "put mode/", "erase mode/"}));
+}
+
+TEST(ReclaimBudget, LeavesWhatTheWindowHasNotSpent) {
+  const Config config{.reclaim_cap = {500'000}, .reclaim_budget = {100'000}, .reclaim_window = 10min};
+  ReclaimBudget budget(config, {});
+  StepForTest first(config);
+  EXPECT_EQ(budget.Allowed("a", 30, first.ctx), 3);
+  EXPECT_EQ(budget.Allowed("a", 0, first.ctx), 1) << "never below one";
+  budget.Spend("a", first.ctx);
+  budget.Spend("a", first.ctx);
+  EXPECT_EQ(budget.Allowed("a", 28, first.ctx), 1) << "the share is that of the cluster as it was";
+  EXPECT_EQ(budget.Allowed("b", 30, first.ctx), 3) << "each cluster has its own";
+  EXPECT_EQ(first.Writes(), (Texts{"put reclaims/a", "put reclaims/a"}));
+  StepForTest later(config, 10min);
+  EXPECT_EQ(budget.Allowed("a", 28, later.ctx), 2);
+  EXPECT_EQ(budget.SpentBy("a"), 0);
+  EXPECT_EQ(budget.Allowed("a", 28, later.ctx), 2);
+  EXPECT_EQ(later.Writes(), Texts{"erase reclaims/a"}) << "once";
+}
+
+TEST(ReclaimBudget, IsCappedInEveryCycle) {
+  const Config config{.reclaim_cap = {100'000}, .reclaim_budget = {1'000'000}};
+  ReclaimBudget budget(config, {});
+  StepForTest step(config);
+  EXPECT_EQ(budget.Allowed("a", 50, step.ctx), 5);
+}
+
+TEST(ReclaimBudget, WhatAnEarlierLifeSpentCountsFromTheStart) {
+  const Config config{.reclaim_cap = {1'000'000}, .reclaim_budget = {100'000}, .reclaim_window = 10min};
+  ReclaimBudget budget(config, {});
+  budget.Restore("a", 2);
+  StepForTest start(config);
+  budget.Start(start.ctx.now.mono);
+  StepForTest later(config, 9min);
+  EXPECT_EQ(budget.Allowed("a", 28, later.ctx), 1);
+  StepForTest last(config, 10min);
+  EXPECT_EQ(budget.Allowed("a", 28, last.ctx), 2);
+}
+
+TEST(RollupQuarantine, HoldsTwoAndLetsTheThirdPass) {
+  const Config config;
+  StepForTest step(config);
+  RollupQuarantine quarantine(config, {});
+  EXPECT_EQ(quarantine.Hold("a", {}), "") << "nothing was accepted yet";
+  quarantine.Accept("a", {.rows = 20, .totals = {{"cpu", 100'000}}}, step.ctx);
+  const Baseline tenth{.rows = 2, .totals = {{"cpu", 10'000}}};
+  EXPECT_EQ(quarantine.Hold("a", tenth), "") << "a tenth is not less than a tenth";
+  const Baseline small{.rows = 20, .totals = {{"cpu", 9'000}}};
+  EXPECT_EQ(quarantine.Hold("a", small), "held: 9 of cpu after 100; the third such roll-up in a row is accepted");
+  EXPECT_EQ(quarantine.held("a"), 1);
+  quarantine.Clear("a");
+  EXPECT_EQ(quarantine.held("a"), 0) << "the demand in force was repeated";
+  EXPECT_NE(quarantine.Hold("a", {.rows = 1}), "");
+  EXPECT_NE(quarantine.Hold("a", small), "");
+  EXPECT_EQ(quarantine.Hold("a", small), "");
+  quarantine.Accept("a", small, step.ctx);
+  EXPECT_EQ(quarantine.held("a"), 0);
+  quarantine.Accept("a", small, step.ctx);
+  EXPECT_EQ(step.Writes(), (Texts{"put baseline/a", "put baseline/a"})) << "written when it changes";
+}
+
+class RailsTest : public ::testing::Test {
+ protected:
+  engine::Action Act(ActionKind kind, const std::string& cluster = "a") {
+    return {.kind = kind, .machine = "m" + std::to_string(++machines_), .cluster = cluster};
+  }
+
+  Config config_{.max_actions_per_cycle = 2, .execute_queue = 10};
+  Clusters clusters_{{}};
+  ActionLog log_{{}};
+  Rails rails_{config_, clusters_, log_, {}};
+  StepForTest step_{config_};
+  int machines_ = 0;
+};
+
+TEST_F(RailsTest, VolumeLimitsEverythingButPreempt) {
+  rails_.BeginCycle();
+  EXPECT_FALSE(rails_.Admit(Act(ActionKind::kBootstrap), false, 0, step_.ctx)) << "its machine is busy";
+  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kPreempt), true, 0, step_.ctx));
+  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kBootstrap), true, 1, step_.ctx));
+  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kReclaim), true, 2, step_.ctx));
+  EXPECT_FALSE(rails_.Admit(Act(ActionKind::kProvision), true, 3, step_.ctx));
+  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kPreempt), true, 3, step_.ctx));
+  EXPECT_FALSE(rails_.Admit(Act(ActionKind::kPreempt), true, 10, step_.ctx)) << "the queue is full";
+  EXPECT_EQ(step_.counters.deduped, 1u);
+  EXPECT_EQ(step_.counters.deferred, 1u);
+  EXPECT_EQ(step_.counters.dropped, 1u);
+  EXPECT_TRUE(step_.cycle.state().due) << "for what was deferred";
+  EXPECT_TRUE(step_.cycle.state().starved);
+  EXPECT_EQ(rails_.reclaims().SpentBy("a"), 1);
+  rails_.BeginCycle();
+  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kProvision), true, 0, step_.ctx));
+}
+
+TEST_F(RailsTest, WhatAModeKeepsBackIsLoggedOnceForAsLongAsItLasts) {
+  rails_.SetMode("a", ActuationMode::kPaused, step_.ctx);
+  EXPECT_TRUE(clusters_.names().contains("a"));
+  const engine::Action action = Act(ActionKind::kReclaim);
+  for (int cycle = 0; cycle < 3; ++cycle) {
+    rails_.BeginCycle();
+    EXPECT_FALSE(rails_.Admit(action, true, 0, step_.ctx));
+  }
+  ASSERT_EQ(step_.Emitted<Audit>().size(), 1u);
+  EXPECT_EQ(step_.Emitted<Audit>()[0].action.outcome, "suppressed");
+  EXPECT_EQ(step_.counters.suppressed.at("Reclaim"), 3u);
+  EXPECT_EQ(rails_.reclaims().SpentBy("a"), 0) << "no budget is spent on it";
+  rails_.BeginCycle();
+  rails_.BeginCycle();
+  EXPECT_FALSE(rails_.Admit(action, true, 0, step_.ctx));
+  EXPECT_EQ(step_.Emitted<Audit>().size(), 2u) << "it was not decided in the cycle between";
+}
+
+TEST_F(RailsTest, ObstaclesOfAnOperationThatIsReady) {
+  const Operation drain{.kind = OperationKind::kReclaim, .cluster = "a"};
+  const Operation create{.kind = OperationKind::kProvision, .cluster = "a"};
+  EXPECT_EQ(rails_.Obstacle(drain, true), std::nullopt);
+  EXPECT_EQ(rails_.Obstacle(drain, false), Outcome::kNoSession);
+  EXPECT_EQ(rails_.Obstacle(create, false), std::nullopt) << "Create asks the cluster for nothing";
+  rails_.SetMode("a", ActuationMode::kDryRun, step_.ctx);
+  EXPECT_EQ(rails_.Obstacle(create, true), Outcome::kDryRun);
+  EXPECT_TRUE(rails_.MayRepair());
+  rails_.SetMode("", ActuationMode::kPaused, step_.ctx);
+  EXPECT_EQ(rails_.Obstacle(create, true), Outcome::kSuppressed);
+  EXPECT_FALSE(rails_.MayRepair());
+  const Operation by_hand{.kind = OperationKind::kRepair, .reason = model::Reason::kRepairByHand};
+  EXPECT_EQ(rails_.Obstacle(by_hand, false), std::nullopt) << "an operator may repair while the shard is paused";
+}
+
+TEST(Outcomes, HaveTheirNames) {
+  EXPECT_EQ(OutcomeName(Outcome::kPending), "pending");
+  EXPECT_EQ(OutcomeName(Outcome::kDryRun), "dryrun");
+  EXPECT_EQ(OutcomeName(Outcome::kInventoryMiss), "inventory_miss");
+  EXPECT_EQ(OutcomeName(Outcome::kProviderError), "provider_error");
+}
+
+}  // namespace
+}  // namespace muster::shard

@@ -1,0 +1,62 @@
+// State and journals that earlier builds wrote are read. tests/shard/data holds the data directory and the journal of a
+// shard that ran two lives against a provider: two clusters, one of them paused; a short need and a gang without hope;
+// rows and journal in layout 0 (core/shard/saved_state.h).
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/source_dir_for_test.h"
+#include "core/shard/lifecycle.h"
+#include "core/shard/rails.h"
+#include "core/shard/shard.h"
+#include "host/persist.h"
+#include "host/replay.h"
+#include "host/temp_dir_for_test.h"
+
+namespace muster::shard {
+namespace {
+
+std::filesystem::path Data() { return SourceDir() / "tests" / "shard" / "data"; }
+
+TEST(EarlierLayout, TheJournalReplaysWithTheSameEffects) {
+  const auto report = host::Replay<Core>((Data() / "journal").string());
+  ASSERT_TRUE(report.has_value()) << report.error().ToString();
+  EXPECT_EQ(report->divergence, std::nullopt);
+  EXPECT_EQ(report->segments, 2u);
+  EXPECT_GT(report->steps, 50u);
+}
+
+TEST(EarlierLayout, TheDataDirectoryIsRecovered) {
+  const host::TempDir dir;
+  const std::string file = dir.File("shard.db");
+  std::filesystem::copy_file(Data() / "shard.db", file);
+  const auto persist = host::SqlitePersist::Open(file, std::string(Core::kName));
+  ASSERT_TRUE(persist.has_value()) << persist.error().ToString();
+  const auto rows = (*persist)->Recover();
+  ASSERT_TRUE(rows.has_value()) << rows.error().ToString();
+  auto core = Core::Recover({}, *rows);
+  ASSERT_TRUE(core.has_value()) << core.error().ToString();
+  EXPECT_EQ(core->View()->cycle, 10);
+  EXPECT_EQ(core->rails().modes().Get("green"), contract::ActuationMode::kPaused);
+  std::vector<Effect> effects;
+  core->Step(contract::Wake{}, {.mono = MonoTime(1h), .wall = WallTime(2'000'000'000s)}, effects);
+  core->CheckInvariants();
+  EXPECT_EQ(core->lifecycle().epoch(), 3) << "the third life";
+  // What it saves now is the layout of this build, and is read as well.
+  const auto loaded = Core::Load(core->Save());
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_EQ(loaded->Save(), core->Save());
+}
+
+TEST(EarlierLayout, OneOfANewerBuildIsRefused) {
+  std::string bytes = Core::Recover({}, {})->Save();
+  ASSERT_EQ(bytes.substr(0, 2), std::string("\0\1", 2));
+  EXPECT_TRUE(Core::Load(bytes).has_value());
+  bytes[1] = 2;
+  EXPECT_FALSE(Core::Load(bytes).has_value());
+}
+
+}  // namespace
+}  // namespace muster::shard
