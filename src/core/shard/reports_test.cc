@@ -133,7 +133,7 @@ TEST(ShardReport, OfAFailedReportAndAnOldCoordinatorNothingCounts) {
   lab.report_ack = Assigns(2, "b");
   lab.Run(10s);
   EXPECT_EQ(faults::ProbeHits()["shard.old_coordinator"], 1u);
-  EXPECT_EQ(lab.core().machines().size(), 1u) << "it owns zone a and no other";
+  EXPECT_EQ(lab.core().machines().tracked().size(), 1u) << "it owns zone a and no other";
   ASSERT_EQ(lab.reports.back().instruction_acks.size(), 1u);
   EXPECT_EQ(lab.reports.back().instruction_acks[0].instruction_id, "i3");
 }
@@ -154,7 +154,7 @@ TEST(ShardReport, AMachineGivenAwayDuringItsTransitionIsForgotten) {
   lab.Run(1s);
   EXPECT_EQ(faults::ProbeHits()["shard.late_transition"], 1u);
   EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 1);
-  EXPECT_TRUE(lab.core().machines().empty());
+  EXPECT_TRUE(lab.core().machines().tracked().empty());
   EXPECT_EQ(lab.core().View()->calls, 0u);
 }
 

@@ -18,7 +18,7 @@ TEST(ShardRestart, TheEpochIsDurableBeforeTheFirstCallThatCarriesIt) {
   const auto& persist = std::get<contract::Persist>(effects[0]);
   EXPECT_EQ(persist.writes.back().key, kEpochRow.key());
   EXPECT_EQ(persist.writes.back().value, codec::ToBytes(int64_t{8}));
-  EXPECT_EQ(core.epoch(), 8);
+  EXPECT_EQ(core.lifecycle().epoch(), 8);
 }
 
 TEST(ShardRestart, EveryLifeHasAHigherEpoch) {
