@@ -73,10 +73,10 @@ TEST_F(LedgerTest, AShortNeedIsAsOldAsItsCyclesSay) {
   EXPECT_EQ(changes.counts.by_age, (std::array<uint64_t, 4>{0, 0, 1, 0}));
   engine_.engine().Decide(step_.ctx.now.mono + 1s);
   const ShortChanges steady = engine_.TakeShortChanges(102);
-  EXPECT_TRUE(steady.changed.empty() && steady.over.empty()) << "it stays as it is";
+  EXPECT_TRUE(steady.changed.empty() && steady.ended.empty()) << "it stays as it is";
   engine_.engine().ReplaceNeeds("a", {}, std::nullopt);
   engine_.engine().Decide(step_.ctx.now.mono + 2s);
-  EXPECT_EQ(engine_.TakeShortChanges(103).over, std::set<engine::NeedKey>{key});
+  EXPECT_EQ(engine_.TakeShortChanges(103).ended, std::vector<engine::NeedKey>{key});
 }
 
 }  // namespace
