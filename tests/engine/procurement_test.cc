@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::array kDraws{Draw::kAmple, Draw::kLimited, Draw::kSkewed};
 constexpr std::array<const char*, kDraws.size()> kDrawNames{"ample", "limited", "skewed"};
-const std::filesystem::path kDataFile = SourceDir() + "/tests/engine/data/procurement.csv";
+const std::string kDataFile = SourceDir() + "/tests/engine/data/procurement.csv";
 constexpr const char* kHeader = "instance,ample_micros,limited_micros,skewed_micros";
 using Optima = std::vector<std::array<int64_t, kDraws.size()>>;  // by instance, then draw
 

@@ -18,7 +18,7 @@
 namespace muster::shard {
 namespace {
 
-std::filesystem::path Data() { return SourceDir() / "tests" / "shard" / "data"; }
+std::filesystem::path Data() { return SourceDir() + "/tests/shard/data"; }
 
 TEST(EarlierLayout, TheJournalReplaysWithTheSameEffects) {
   const auto report = host::Replay<Core>((Data() / "journal").string());
