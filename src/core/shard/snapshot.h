@@ -14,7 +14,7 @@
 
 namespace muster::shard {
 
-// Since the start of this life. Names of metrics are in docs/operating.md.
+// Since the start of this life. Names of metrics are in docs/operating-shard.md.
 struct Counters {
   std::map<std::string, uint64_t> actions;                           // decided, by kind
   std::map<std::pair<std::string, std::string>, uint64_t> outcomes;  // by kind and outcome
