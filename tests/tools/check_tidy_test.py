@@ -75,6 +75,19 @@ class CheckTidy(planted.PlantedTreeTest):
         self.assert_caught("src/base/far.h:6", "bugprone-use-after-move")
         self.assert_caught("src/base/far.h:6", options=["--all"])
 
+    def test_a_changed_proto_is_read_with_all_that_include_what_is_made_of_it(self):
+        self.flags += f" -isystem {self.root}/build/debug/proto"
+        self.plant("proto/muster/v1/fleet.proto", "")
+        self.plant("build/debug/proto/muster/v1/fleet.pb.h", "struct Fleet {};\n")
+        self.add("src/rpc/user.cc", '#include "muster/v1/fleet.pb.h"\n')
+        self.plant(".gitignore", "build\ncache\n")
+        self.git("init", "--quiet")
+        self.commit("first")
+        self.commit("nothing changed")
+        self.assert_passes("0 files")
+        self.plant("proto/muster/v1/fleet.proto", "// changed\n")
+        self.assert_passes("1 files, 0 of them passed before")
+
     def test_what_passed_is_not_read_again(self):
         self.plant("src/base/used.h", "inline int One() { return 1; }\n")
         self.add("src/base/user.cc", '#include "base/used.h"\nint Two() { return 2 * One(); }\n')
