@@ -37,10 +37,10 @@ function(muster_proto name)
   target_compile_options(muster_proto_${name} PRIVATE -w)
 endfunction()
 
-# muster_descriptors(target SOURCE file FILES ...): the given files compiled to one descriptor set, whose path that source finds
-# in MUSTER_DESCRIPTORS.
+# muster_descriptors(target FILES ...): the given files compiled to one descriptor set, proto/<target>.descriptors below the build
+# directory.
 function(muster_descriptors target)
-  cmake_parse_arguments(ARG "" "SOURCE" "FILES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "FILES" ${ARGN})
   set(root ${CMAKE_SOURCE_DIR}/proto)
   set(out ${CMAKE_BINARY_DIR}/proto/${target}.descriptors)
   set(inputs ${ARG_FILES})
@@ -52,5 +52,4 @@ function(muster_descriptors target)
     COMMENT "Compiling the descriptors for ${target}"
     VERBATIM)
   target_sources(${target} PRIVATE ${out})
-  set_property(SOURCE ${ARG_SOURCE} APPEND PROPERTY COMPILE_DEFINITIONS MUSTER_DESCRIPTORS="${out}")
 endfunction()

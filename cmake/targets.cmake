@@ -1,8 +1,9 @@
-# Where the sources are, for tests (base/source_dir_for_test.h).
+# Where the sources and the build are, for tests (base/source_dir_for_test.h).
 if(MUSTER_TESTS)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/source_dir.cc @ONLY CONTENT [[
 #include "base/source_dir_for_test.h"
 std::string muster::SourceDir() { return "@CMAKE_SOURCE_DIR@"; }
+std::string muster::BuildDir() { return "@CMAKE_BINARY_DIR@"; }
 ]])
   add_library(muster_source_dir STATIC ${CMAKE_BINARY_DIR}/source_dir.cc)
   target_include_directories(muster_source_dir PUBLIC ${CMAKE_SOURCE_DIR}/src)

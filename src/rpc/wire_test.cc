@@ -29,6 +29,8 @@ std::string ReadAll(const std::string& path) {
 }
 
 // Rows by package, each as it stands between the outer bars.
+std::string Descriptors() { return BuildDir() + "/proto/rpc_test.descriptors"; }
+
 using Rows = std::map<std::string, std::multiset<std::string>>;
 
 Rows ReadPage(const std::string& text) {
@@ -142,7 +144,7 @@ class Wire : public testing::Test {
  protected:
   void SetUp() override {
     pb::FileDescriptorSet set;
-    ASSERT_TRUE(set.ParseFromString(ReadAll(MUSTER_DESCRIPTORS)));
+    ASSERT_TRUE(set.ParseFromString(ReadAll(Descriptors())));
     for (const pb::FileDescriptorProto& file : set.file()) {
       EXPECT_EQ(file.syntax(), "proto3") << file.name();
       const pb::FileDescriptor* built = pool_.BuildFile(file);
@@ -191,7 +193,7 @@ TEST_F(Wire, EveryMethodOfOursSaysWhoMayCallIt) {
 TEST_F(Wire, NothingOfTheProtocolsWasLeftOut) {
   std::map<std::string, std::vector<int>> counts;  // messages, fields, enum values, methods
   for (const auto& [package, rows] : compiled_) counts[package].assign(4, 0);
-  const std::string text = ReadAll(MUSTER_DESCRIPTORS);
+  const std::string text = ReadAll(Descriptors());
   pb::FileDescriptorSet set;
   ASSERT_TRUE(set.ParseFromString(text));
   for (const pb::FileDescriptorProto& file : set.file()) {
