@@ -128,20 +128,12 @@ class RowReader {
   }
 
   // OK; DATA_LOSS naming the first row that cannot be read; FAILED_PRECONDITION for the state of a newer build.
+  // The format comes first: of the rows of a newer build, any may be unknown.
   Status Read(const Recovered& rows) {
-    for (const auto& [key, bytes] : rows) {
-      const auto handler = std::ranges::find_if(
-          handlers_, [&](const Handler& one) { return one.exact ? key == one.name : key.starts_with(one.name); });
-      const bool ok = handler != handlers_.end() && handler->use(key, bytes);
-      if (newer_) {
-        return {Code::kFailedPrecondition,
-                fmt::format("the {}'s state has format {}, this build knows up to {}; run the newer build", role_,
-                            newer_->first, newer_->second)};
-      }
-      if (ok) continue;
-      return {Code::kDataLoss,
-              fmt::format("row {} of the {}'s state cannot be read; {}", codec::Quote(key), role_, advice_)};
+    if (const auto format = rows.find(kFormatRow.key()); format != rows.end()) {
+      MUSTER_RETURN_IF_ERROR(ReadRow(format->first, format->second));
     }
+    for (const auto& [key, bytes] : rows) MUSTER_RETURN_IF_ERROR(ReadRow(key, bytes));
     return {};
   }
 
@@ -151,6 +143,20 @@ class RowReader {
     bool exact = false;
     std::function<bool(std::string_view key, std::string_view bytes)> use;
   };
+
+  Status ReadRow(const std::string& key, const std::string& bytes) {
+    const auto handler = std::ranges::find_if(
+        handlers_, [&](const Handler& one) { return one.exact ? key == one.name : key.starts_with(one.name); });
+    const bool ok = handler != handlers_.end() && handler->use(key, bytes);
+    if (newer_) {
+      return {Code::kFailedPrecondition,
+              fmt::format("the {}'s state has format {}, this build knows up to {}; run the newer build", role_,
+                          newer_->first, newer_->second)};
+    }
+    if (ok) return {};
+    return {Code::kDataLoss,
+            fmt::format("row {} of the {}'s state cannot be read; {}", codec::Quote(key), role_, advice_)};
+  }
 
   template <class Use, class... Parts>
   static bool Accepts(const Use& use, Parts&&... parts) {

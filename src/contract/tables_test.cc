@@ -84,8 +84,11 @@ TEST_F(RowReaderTest, NamesARowThatCannotBeRead) {
 }
 
 TEST_F(RowReaderTest, RefusesTheStateOfANewerBuild) {
-  EXPECT_EQ(reader_.Read({{"format", codec::ToBytes(uint64_t{4})}}).ToString(),
+  const std::string newer = codec::ToBytes(uint64_t{4});
+  EXPECT_EQ(reader_.Read({{"format", newer}}).ToString(),
             "FAILED_PRECONDITION: the clerk's state has format 4, this build knows up to 3; run the newer build");
+  EXPECT_EQ(reader_.Read({{"a new table/x", ""}, {"format", newer}}).code(), Code::kFailedPrecondition)
+      << "its rows need not be known";
   EXPECT_EQ(RowReader("clerk", "").Read({{"format", codec::ToBytes(uint64_t{1})}}).code(), Code::kDataLoss)
       << "a core without a format knows no such row";
 }

@@ -113,11 +113,12 @@ class CoreRunner {
     // A host that is stopping takes nothing. If Stop has found the request first, Stop has refused it.
     if (!host().Post(std::move(event))) pending_.Finish(*id, std::unexpected(Stopping()));
   }
-  // Answers the request that `answer` names; takes the reply out of it.
+  // Answers the request that `answer` names; takes the reply out of it if it is mutable.
   void Give(const A& answer) {
     if (!answer.status.ok()) {
       pending_.Finish(answer.request, std::unexpected(answer.status));
     } else if constexpr (requires { answer.reply; }) {
+      MUSTER_CHECK(answer.reply.has_value(), "request {} has no reply and no error", answer.request);
       pending_.Finish(answer.request, *std::move(answer.reply));
     } else {
       pending_.Finish(answer.request, answer);

@@ -2,9 +2,8 @@
 // must be, and the variable that its value goes to. The declaration gives the flag, the environment variable, the key
 // of the configuration file (cli/role_verb.h binds all three), the validation with its error, and the row in the docs.
 //
-//   settings.Add("--cycle-interval", config.cycle_interval, "1s", PositiveDuration(), "Longest time between
-//   decisions"); settings.Path("--audit-log", options.audit.path, "File for every action and its outcome, as JSON
-//   lines");
+//   settings.Add("--cycle-interval", config.cycle_interval, "1s", PositiveDuration(), "Between two decisions");
+//   settings.Path("--audit-log", options.audit.path, "File for every action and its outcome");
 //
 // A text that is refused gives INVALID_ARGUMENT, "--phase1-workers must be a whole number from 1 to 256, not \"0\"".
 //

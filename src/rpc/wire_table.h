@@ -12,9 +12,8 @@
 //
 // 1. Reading goes row by row and ends at the first value that is refused: INVALID_ARGUMENT with the path of the field
 //    ("clusters[1].mode: ..."). Texts are moved out of a message that is not const. Writing cannot fail.
-// 2. A table that leaves out a member of the struct does not compile; MUSTER_WIRE_SOME is for structs that are
-// converted
-//    partly by hand. A field of the message that is left out is found by carried_fields_test.cc.
+// 2. A table that leaves out a member of the struct does not compile; MUSTER_WIRE_SOME is for structs of which a part
+//    is converted by hand. A field of the message that is left out is found by carried_fields_test.cc.
 //
 // Thread-safety: functions without state.
 #pragma once

@@ -67,6 +67,18 @@ class CheckFaults(planted.PlantedTreeTest):
         self.rows("bug a.bug Other.Test", *ROWS[1:])
         self.assert_caught("tests/faults/a.txt:1: Other.Test does not name a.bug")
 
+    def test_named_in_a_comment_or_in_another_test_only(self):
+        self.plant("tests/a/other_test.cc", '// "a.bug"\nTEST(Other, Test) {}\nTEST(Other, Bug) { On("a.bug"); }\n')
+        self.rows("bug a.bug Other.Test", *ROWS[1:])
+        self.assert_caught("tests/faults/a.txt:1: Other.Test does not name a.bug")
+
+    def test_asked_for_as_another_kind_or_area(self):
+        self.rows(ROWS[0], "bug a.searched World.Holds 12 went wrong", *ROWS[2:])
+        self.assert_caught("tests/faults/a.txt:2: World.Holds does not name a.searched")
+        self.rows(ROWS[0], *ROWS[2:])
+        self.plant("tests/faults/b.txt", ROWS[1] + "\n")
+        self.assert_caught("tests/faults/b.txt:1: Search.IsFound does not name a.searched")
+
     def test_search_without_a_message(self):
         self.rows(ROWS[0], "bug a.searched Search.IsFound", *ROWS[2:])
         self.assert_caught("tests/faults/a.txt:2: a.searched is searched for: say from which seed")

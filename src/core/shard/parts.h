@@ -1,5 +1,6 @@
-// Parts: the shard's components, wired to each other. A part refers only to parts above it in this list; what a part
-// must tell one below it, Core carries over (shard.cc).
+// Parts: the shard's components, wired to each other. A part holds references only to parts above it in this list; what
+// a part must tell one below it, Core carries over (shard.cc). Two parts are lent one below them for the length of a
+// call: repairs the executor that starts them, the ledger the demand that says which clusters have spoken.
 #pragma once
 
 #include "base/parallel.h"

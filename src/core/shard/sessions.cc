@@ -92,7 +92,11 @@ void Sessions::Acknowledge(const std::string& cluster, std::string echo, StepCon
 
 void Sessions::CheckInvariants() const {
   MUSTER_CHECK(state_.clusters.size() == state_.by_cluster.size());
-  for (const auto& [session, cluster] : state_.clusters) MUSTER_CHECK(state_.by_cluster.at(cluster) == session);
+  for (const auto& [session, cluster] : state_.clusters) {
+    const auto known = state_.by_cluster.find(cluster);
+    MUSTER_CHECK(known != state_.by_cluster.end() && known->second == session, "session {} is not that of cluster {}",
+                 session, cluster);
+  }
 }
 
 }  // namespace muster::shard

@@ -60,6 +60,11 @@ LocalShard::LocalShard(LocalOptions options, contract::ProviderPort& provider, r
 LocalShard::~LocalShard() { Stop(); }
 
 Status LocalShard::Start() {
+  if (!options_.audit.path.empty()) {
+    auto audit = AuditLog::Open(options_.audit);
+    if (!audit) return audit.error();
+    audit_ = *std::move(audit);
+  }
   const Status opened = runner_.Open([this](const contract::Recovered& rows) {
     pool_ = std::make_unique<host::Pool>(
         std::max<size_t>(1, options_.workers),
@@ -72,11 +77,6 @@ Status LocalShard::Start() {
                         opened.message(), (options_.data_dir / kStateFile).string())};
   }
   MUSTER_RETURN_IF_ERROR(opened);
-  if (!options_.audit.path.empty()) {
-    auto audit = AuditLog::Open(options_.audit);
-    if (!audit) return audit.error();
-    audit_ = *std::move(audit);
-  }
   return runner_.Start();
 }
 

@@ -68,10 +68,11 @@ struct ShardMetrics::Declared {
                                "Machines by state, capacity type and the interruption penalty of the need they were "
                                "bound for, 0 where they are bound to none.",
                                {"state", "capacity_type", "interruption_penalty_bucket"}};
-  metrics::Gauges<1> demand{in,
-                            "bigfleet_shard_demand_machines",
-                            "Machines that needs have or get, by their interruption penalty; counted every 5 s.",
-                            {"interruption_penalty_bucket"}};
+  metrics::Gauges<1> demand{
+      in,
+      "bigfleet_shard_demand_machines",
+      "Machines that needs have or get, by their interruption penalty; counted every --available-capacity-interval.",
+      {"interruption_penalty_bucket"}};
   metrics::Gauges<0> shortfalls{in, "bigfleet_shard_shortfalls", "Needs that are short."};
   metrics::Gauges<1> shortfalls_aged{
       in, "bigfleet_shard_shortfalls_aged", "Needs that are short, by how many cycles they have been.", {"bucket"}};
@@ -97,7 +98,7 @@ struct ShardMetrics::Declared {
                                  "Actions that have begun and wait for a cluster or their turn."};
   metrics::Gauges<0> inflight{in, "bigfleet_shard_execute_inflight", "Transitions in the provider's hands."};
   metrics::Counters<0> reclaims_capped{in, "bigfleet_shard_reclaims_capped_total",
-                                       "Cycles in which a cluster reached its reclaim limit."};
+                                       "Times a cluster had more to give up in a cycle than its reclaim limit."};
   metrics::Counters<0> idle_releases{in, "bigfleet_shard_idle_releases_total", "Machines given back."};
   metrics::Gauges<0> paused{in, "bigfleet_shard_actuation_paused", "1 while the whole shard is paused."};
 
