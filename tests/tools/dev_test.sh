@@ -16,6 +16,7 @@ grep -q "there is no command 'frobnicate'" <<<"$output" || die "the unknown comm
 source "$repo/tools/lib.sh"
 packages build | grep -q -x ninja-build || die "the build group lacks ninja-build"
 if packages build | grep -q clang; then die "a release build must not need clang"; fi
+[[ $(packages quick) == clang-19 ]] || die "a quick build needs the second compiler and no more"
 packages build test | grep -q -x libgtest-dev || die "groups do not add up"
 installed bash || die "bash is installed"
 if installed no-such-package-here; then die "no-such-package-here is not installed"; fi
