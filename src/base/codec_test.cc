@@ -9,11 +9,8 @@
 #include "base/time.h"
 
 namespace muster::codec {
-namespace {
 
-enum class Colour : uint8_t { kRed, kGreen };
-using RowIndex = Index<struct RowTag>;
-
+// Outside of the unnamed namespace: clang refuses the check of fields for an optional of a type without linkage.
 struct Inner {
   int32_t number = 0;
   std::string text;
@@ -21,6 +18,11 @@ struct Inner {
   bool operator==(const Inner&) const = default;
   MUSTER_FIELDS(Inner, number, text)
 };
+
+namespace {
+
+enum class Colour : uint8_t { kRed, kGreen };
+using RowIndex = Index<struct RowTag>;
 
 // One field of every kind the codec knows.
 struct Everything {
