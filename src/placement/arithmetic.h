@@ -24,6 +24,9 @@ inline int64_t Share(int64_t part, int64_t whole) {
   return static_cast<int64_t>(std::min<Wide>(share, kShareMost));
 }
 
+// What is left of a resource that a node does not limit.
+inline constexpr int64_t kUnlimited = INT64_MAX / 2;
+
 inline int64_t AddSaturating(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;

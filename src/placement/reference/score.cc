@@ -36,9 +36,14 @@ int64_t SoftSpread(const World& world, const Kind& kind, const Node& node) {
   return sum;
 }
 
+int64_t Left(const World& world, const Node& node, const std::string& resource) {
+  if (std::ranges::find(node.unlimited, resource) != node.unlimited.end()) return kUnlimited;
+  return node.total.Get(resource) - Reserved(world, node, resource);
+}
+
 int64_t CostOfDevices(const World& world, const Kind& kind, const Node& node, const Policy& policy) {
-  DeviceRoom room{.cpu = node.total.Get("cpu") - Reserved(world, node, "cpu"),
-                  .memory = node.total.Get("memory") - Reserved(world, node, "memory"),
+  DeviceRoom room{.cpu = Left(world, node, "cpu"),
+                  .memory = Left(world, node, "memory"),
                   .free = FreeDevices(world, node),
                   .size = node.devices};
   return DeviceCost(kind, room, policy.device_mix);
