@@ -70,7 +70,8 @@ std::vector<Candidate> MakeCandidates(const Catalogue& catalogue, const std::vec
                               .interruption = offer.interruption,
                               .allocatable = type.Allocatable(),
                               .labels = LabelsOf(type, offer, pool),
-                              .taints = pool.taints});
+                              .taints = pool.taints,
+                              .devices = type.devices});
       }
     }
   }

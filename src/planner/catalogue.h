@@ -6,16 +6,18 @@
 // Thread-safety: values.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fields.h"
 #include "base/status.h"
 #include "model/machine.h"
 #include "model/money.h"
-#include "model/node.h"
 #include "model/resources.h"
 #include "model/text_map.h"
+#include "placement/kind.h"
 
 namespace muster::planner {
 
@@ -37,16 +39,17 @@ struct MachineType {
   std::string name;
   std::string arch = "amd64";
   std::string os = "linux";
-  model::Resources capacity;  // what the hardware has, slots among it
-  model::Resources reserved;  // what the system keeps for itself
-  model::TextMap labels;      // besides those that every node has: type, arch, os, zone, capacity type
+  model::Resources capacity;     // what the hardware has, slots among it
+  model::Resources reserved;     // what the system keeps for itself
+  std::vector<int32_t> devices;  // thousandths of each device that units may take: 1000 for a whole one
+  model::TextMap labels;         // besides those that every node has: type, arch, os, zone, capacity type
   std::vector<Offer> offers;
 
   // capacity - reserved.
   model::Resources Allocatable() const { return model::SubtractSaturating(capacity, reserved); }
 
   bool operator==(const MachineType&) const = default;
-  MUSTER_FIELDS(MachineType, name, arch, os, capacity, reserved, labels, offers)
+  MUSTER_FIELDS(MachineType, name, arch, os, capacity, reserved, devices, labels, offers)
 };
 
 struct Catalogue {
@@ -65,7 +68,7 @@ Status CheckStructure(const Catalogue& catalogue);
 struct Pool {
   std::string name = "default";
   model::TextMap labels;
-  std::vector<model::Taint> taints;
+  std::vector<placement::Taint> taints;
 
   bool operator==(const Pool&) const = default;
 };
@@ -80,7 +83,8 @@ struct Candidate {
   model::Probability interruption;
   model::Resources allocatable;  // for units: after the system's share and every DaemonSet that would run on it
   model::TextMap labels;         // as the node would have them; the hostname is left out
-  std::vector<model::Taint> taints;
+  std::vector<placement::Taint> taints;
+  std::vector<int32_t> devices;  // thousandths of each device that units may take
 
   bool operator==(const Candidate&) const = default;
 };

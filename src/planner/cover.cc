@@ -8,8 +8,8 @@ namespace {
 
 constexpr double kTiny = 1e-9;
 
-// The dual as a dictionary: `slack_j = price_j - sum(capacity_ij * value_i)`, maximise `demand * value`. Variables below
-// `rows` are values, the others slacks.
+// The dual as a dictionary: `slack_j = price_j - sum(capacity_ij * value_i)`, maximise `demand * value`. Variables
+// below `rows` are values, the others slacks.
 class Dictionary {
  public:
   explicit Dictionary(const CoverProblem& problem)

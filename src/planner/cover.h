@@ -1,10 +1,11 @@
-// Cover: the cheapest fractional set of choices whose summed capacity covers the summed demand, and what one grain of each
-// dimension is worth in it.
+// Cover: the cheapest fractional set of choices whose summed capacity covers the summed demand, and what one grain of
+// each dimension is worth in it.
 //
 //   minimise price * x  so that  capacity * x >= demand, x >= 0
 //
 // Its cost is a lower bound of every plan, and its dual values are the price of a request: a node that is filled to its
-// last grain is worth its price at the optimum, any other less. Solved on the dual side, where doing nothing is feasible.
+// last grain is worth its price at the optimum, any other less. Solved on the dual side, where doing nothing is
+// feasible.
 #pragma once
 
 #include <cstdint>

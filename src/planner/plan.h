@@ -3,8 +3,8 @@
 //   MakePlan(request) -> Plan
 //
 // A pure function: the same request gives the same plan on every machine, for effort is counted in steps. Every plan
-// was judged by the checker (checker.h) before it is returned and, unless `exact`, was replayed with the default scoring
-// of Kubernetes (replay.h). docs/planner.md tells how it decides.
+// was judged by the checker (checker.h) before it is returned and, unless `exact`, was replayed with the default
+// scoring of Kubernetes (replay.h). docs/planner.md tells how it decides.
 //
 // Thread-safety: functions of their arguments.
 #pragma once
@@ -62,9 +62,9 @@ struct Request {
 };
 
 struct PlannedMachine {
-  std::string id;             // "plan-0001": as a node's id in `assignments`
-  uint32_t candidate = 0;     // in Request::candidates
-  bool from_replay = false;   // added because the replay left units pending
+  std::string id;            // "plan-0001": as a node's id in `assignments`
+  uint32_t candidate = 0;    // in Request::candidates
+  bool from_replay = false;  // added because the replay left units pending
 
   bool operator==(const PlannedMachine&) const = default;
 };
@@ -98,7 +98,7 @@ struct Utilisation {
 
 // What a default scheduler made of the machines. Nothing pending in the end.
 struct ReplayReport {
-  bool done = false;           // false: `exact`
+  bool done = false;             // false: `exact`
   int64_t pending_at_first = 0;  // units without a node on the machines that were planned
   int64_t machines_added = 0;
   model::Money cost_added;
@@ -115,7 +115,7 @@ struct Plan {
   model::Money cost_machines;               // of `machines`, what the replay added among them
   std::optional<model::Money> cost_after;   // with the nodes that are kept; nothing: one of them is unpriced
   std::vector<std::string> unpriced_nodes;
-  model::Money lower_bound;  // no machines that carry the placed units cost less: a cover of their sums
+  model::Money lower_bound;              // no machines that carry the placed units cost less: a cover of their sums
   std::vector<Utilisation> utilisation;  // by name
   ReplayReport replay;
   uint64_t steps = 0;          // of the search

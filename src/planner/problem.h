@@ -1,10 +1,11 @@
 // Problem: a request in dense integers, as the packing reads it. compile.h makes it.
 //
-// A **kind** is a set of units that no rule tells apart. A **choice** is something to buy; choices whose topology labels
-// agree, as far as any unit asks for them, form a **cell**. Rules between units on one node become limits: while a unit
-// with Limit{s, m} is on a node, at most m units that match selector s are on it. Exclusion, spread over hosts and host
-// ports are all of that form. Rules over larger domains (zones) are carried out before packing, by giving units a cell
-// (domains.h): a **lot** is a kind, a cell or none, and a count. Lots of equal request, mask and cell form a **group**.
+// A **kind** is a set of units that no rule tells apart. A **choice** is something to buy; choices whose topology
+// labels agree, as far as any unit asks for them, form a **cell**. Rules between units on one node become limits: while
+// a unit with Limit{s, m} is on a node, at most m units that match selector s are on it. Exclusion, spread over hosts
+// and host ports are all of that form. Rules over larger domains (zones) are carried out before packing, by giving
+// units a cell (domains.h): a **lot** is a kind, a cell or none, and a count. Lots of equal request, mask and cell form
+// a **group**.
 //
 // Amounts are whole numbers of each dimension's grain, the greatest common divisor of the requests: a sum of requests
 // fits a capacity exactly if it fits the capacity's whole grains.
@@ -45,14 +46,14 @@ struct DomainRule {
 };
 
 struct DenseKind {
-  uint32_t request = 0;             // row of Problem::requests
-  uint32_t mask = 0;                // of node classes
-  std::vector<uint32_t> matches;    // selectors of limits, of `near` and of domain rules that count its units; sorted
-  std::vector<Limit> limits;        // on its node
-  std::vector<uint32_t> near;       // each must match a unit of the node, itself not counted
-  std::vector<DomainRule> rules;    // over larger domains
-  std::vector<uint32_t> units;      // positions in the list of units to place
-  bool bundle = false;              // all units go to one node together: the request is that of all of them
+  uint32_t request = 0;           // row of Problem::requests
+  uint32_t mask = 0;              // of node classes
+  std::vector<uint32_t> matches;  // selectors of limits, of `near` and of domain rules that count its units; sorted
+  std::vector<Limit> limits;      // on its node
+  std::vector<uint32_t> near;     // each must match a unit of the node, itself not counted
+  std::vector<DomainRule> rules;  // over larger domains
+  std::vector<uint32_t> units;    // positions in the list of units to place
+  bool bundle = false;            // all units go to one node together: the request is that of all of them
 
   int64_t count() const { return bundle ? 1 : static_cast<int64_t>(units.size()); }
 };
