@@ -8,6 +8,8 @@ namespace muster::cli {
 void AddBenchEngine(Verb& bench);
 // Lists, changes since and parallel transitions of a provider of many machines.
 void AddBenchProvider(Verb& bench);
+// The planner on its shapes.
+void AddBenchPlan(Verb& bench);
 // Cycles, memory and processor time of a whole shard.
 void AddBenchShard(Verb& bench);
 
