@@ -56,7 +56,9 @@ class Input {
   using Ch = char;
 
   Input(const ReadBytes& read, const std::function<void(uint64_t)>& read_so_far, size_t max_token)
-      : read_(read), read_so_far_(read_so_far), max_token_(max_token), buffer_(kBufferBytes) {
+      : read_(read), read_so_far_(read_so_far), max_token_(max_token), buffer_(kBufferBytes), at_(buffer_.data()) {
+    end_ = at_;
+    counted_ = at_;
     Refill();
   }
 
@@ -72,19 +74,10 @@ class Input {
   // A value was seen: the next may be as long again.
   void Progress() { token_start_ = Tell(); }
 
-  // Of what stands `back` bytes before the next character, as far as the buffer reaches.
-  model::TextPosition Position(size_t back = 0) const {
-    const char* const begin = buffer_.data();
-    const char* const here = at_ - std::min(back, static_cast<size_t>(at_ - begin));
-    const auto lines = std::count(begin, here, '\n');
-    size_t line_start = line_start_;
-    if (lines > 0) {
-      const char* newline = here;
-      while (*(newline - 1) != '\n') --newline;
-      line_start = before_ + static_cast<size_t>(newline - begin);
-    }
-    const size_t offset = before_ + static_cast<size_t>(here - begin);
-    return {.line = static_cast<int>(lines_ + lines + 1), .column = static_cast<int>(offset - line_start + 1)};
+  // Where the next character stands. Lines are counted once, up to there.
+  model::TextPosition Position() {
+    CountLinesTo(at_);
+    return {.line = static_cast<int>(lines_ + 1), .column = static_cast<int>(Tell() - line_start_ + 1)};
   }
 
   const Status& status() const { return status_; }
@@ -102,7 +95,8 @@ class Input {
       at_ = end_ - 1;  // stays at the closing NUL
       return;
     }
-    CountLines();
+    CountLinesTo(end_);
+    before_ += static_cast<size_t>(end_ - buffer_.data());
     too_long_ = before_ - token_start_ > max_token_;
     size_t got = 0;
     if (!too_long_) {
@@ -120,21 +114,19 @@ class Input {
       got = 1;
     }
     at_ = buffer_.data();
+    counted_ = at_;
     end_ = at_ + got;
     if (read_so_far_) read_so_far_(before_);
   }
-  // The buffer is used up: what it held counts as before.
-  void CountLines() {
-    if (end_ == nullptr) return;
-    const char* const begin = buffer_.data();
-    const auto lines = std::count(begin, static_cast<const char*>(end_), '\n');
+  void CountLinesTo(const char* to) {
+    const auto lines = std::count(counted_, to, '\n');
     if (lines > 0) {
-      const char* newline = end_;
+      const char* newline = to;
       while (*(newline - 1) != '\n') --newline;
-      line_start_ = before_ + static_cast<size_t>(newline - begin);
+      line_start_ = before_ + static_cast<size_t>(newline - buffer_.data());
       lines_ += lines;
     }
-    before_ += static_cast<size_t>(end_ - begin);
+    counted_ = to;
   }
 
   const ReadBytes& read_;
@@ -143,9 +135,10 @@ class Input {
   std::vector<char> buffer_;
   char* at_ = nullptr;
   char* end_ = nullptr;
-  size_t before_ = 0;  // bytes of earlier buffers
-  int64_t lines_ = 0;  // newlines in them
-  size_t line_start_ = 0;
+  const char* counted_ = nullptr;  // how far lines are counted
+  size_t before_ = 0;              // bytes of earlier buffers
+  int64_t lines_ = 0;              // newlines up to counted_
+  size_t line_start_ = 0;          // where the last of them ends
   size_t token_start_ = 0;
   bool ended_ = false;
   bool too_long_ = false;
@@ -238,7 +231,8 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
     }
     if (open_.empty() && kind == ValueKind::kList) return Fail("expected an object, as kubectl get -o json prints it");
     if (InItems() && kind == ValueKind::kList) return Fail("expected an object");
-    Frame frame{.kind = kind, .key = key_, .position = input_.Position(1)};
+    Frame frame{.kind = kind, .key = key_};
+    if (open_.empty() || InItems()) frame.position = input_.Position();
     const Item::Place parent = open_.empty() ? Item::kNone : open_.back().place;
     if (InItems()) {
       frame.is_element = true;
@@ -284,7 +278,8 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
     ItemPlace place;
     if (frame.is_element) place.list_kind = item_.Root()["kind"].Text();
     const std::string path = frame.is_element ? Path() : "";
-    place.where = fmt::format("{}:{}:{}: {}", source_, frame.position.line, frame.position.column, path);
+    // The position is behind the brace that opens the object.
+    place.where = fmt::format("{}:{}:{}: {}", source_, frame.position.line, frame.position.column - 1, path);
     if (path.empty()) place.where.resize(place.where.size() - 2);
     item_.ClearError();
     status_ = take_(item_, frame.place, place);
@@ -334,8 +329,8 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
   Status status_;
 };
 
-Status ParseProblem(const rapidjson::ParseResult& result, const Input& input, const Handler& handler,
-                    std::string_view source, const StreamLimits& limits) {
+Status ParseProblem(const rapidjson::ParseResult& result, Input& input, const Handler& handler, std::string_view source,
+                    const StreamLimits& limits) {
   if (!handler.status().ok()) return handler.status();
   if (!input.status().ok()) return input.status();
   const auto error = [&](std::string_view what) {
