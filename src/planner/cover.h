@@ -8,6 +8,7 @@
 // feasible.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -15,11 +15,13 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace muster::planner {
 
 inline constexpr uint32_t kAnyCell = std::numeric_limits<uint32_t>::max();
+inline constexpr std::string_view kHostnameKey = "kubernetes.io/hostname";
 inline constexpr uint32_t kNoKey = std::numeric_limits<uint32_t>::max();
 // A capacity that no sum of requests reaches.
 inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max() / 4;
@@ -40,7 +42,8 @@ struct DomainRule {
   uint32_t key = 0;
   uint32_t selector = 0;
   int64_t most = 0;         // kSpread: the skew; kLimit: as Limit
-  int64_t min_domains = 1;  // kSpread
+  uint32_t cells = 0;       // kSpread: row of Problem::cell_sets, the cells whose domains count
+  int64_t min_domains = 1;  // kSpread: with fewer domains the least count is taken as 0
 
   auto operator<=>(const DomainRule&) const = default;
 };
@@ -93,6 +96,13 @@ struct FixedNode {
   std::vector<Tally> tallies;  // of the units that stay on it
 };
 
+// A unit that stays bars units that match `selector` from its domain.
+struct FixedDomainLimit {
+  uint32_t key = 0;
+  uint32_t cell = 0;
+  Limit limit;
+};
+
 struct Problem {
   std::vector<std::string> dimensions;
   std::vector<int64_t> grains;
@@ -104,8 +114,10 @@ struct Problem {
   std::vector<Cell> cells;
   std::vector<DenseKind> kinds;
   std::vector<FixedNode> fixed;
-  // Units that stay where they are, counted by domain: selector -> cell -> count.
+  std::vector<std::vector<bool>> cell_sets;
+  // Units that stay where they are: selector -> cell -> count.
   std::vector<std::vector<int64_t>> fixed_counts;
+  std::vector<FixedDomainLimit> fixed_domain_limits;
   uint32_t selectors = 0;
 
   size_t dims() const { return dimensions.size(); }
