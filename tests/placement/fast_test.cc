@@ -1,0 +1,50 @@
+// The fast placer beside the reference: equal outcomes, equal verdicts on every node, equal units after every change.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "placement/compare.h"
+
+namespace muster::placement {
+namespace {
+
+void ExpectEveryReason(const Reach& reach) {
+  for (const ReasonRow& row : ReasonTable()) {
+    if (row.reason == Reason::kNone) continue;
+    const auto it = reach.reasons.find(std::string(row.name));
+    const uint64_t times = it == reach.reasons.end() ? 0 : it->second;
+    EXPECT_GE(times, 20u) << row.name;
+    fmt::print("  {} {}\n", row.name, times);
+  }
+  constexpr std::array kMembers = {"taints", "weights", "soft spread", "devices", "utilisation", "node id"};
+  for (size_t i = 0; i < kMembers.size(); ++i) {
+    EXPECT_GE(reach.decided_by[i], 20u) << kMembers[i];
+    fmt::print("  decided by {} {}\n", kMembers[i], reach.decided_by[i]);
+  }
+}
+
+TEST(FastPlacer, AgreesOnRandomWorlds) {
+  Reach reach;
+  const uint64_t worlds = 10'000 * SearchScale();
+  for (uint64_t seed = 0; seed < worlds; ++seed) {
+    ASSERT_EQ(CompareScene(seed, reach), "") << "seed " << seed;
+  }
+  fmt::print("{} worlds, {} units\n", worlds, reach.units);
+  ExpectEveryReason(reach);
+}
+
+TEST(FastPlacer, AgreesThroughHistories) {
+  Reach reach;
+  const uint64_t histories = 500 * SearchScale();
+  for (uint64_t seed = 0; seed < histories; ++seed) {
+    ASSERT_EQ(CompareHistory(1'000'000 + seed, 20, reach), "") << "seed " << seed;
+  }
+  fmt::print("{} histories, {} batches, {} units\n", histories, reach.batches, reach.units);
+  for (const auto& [change, times] : reach.changes) fmt::print("  {} {}\n", change, times);
+  EXPECT_EQ(reach.changes.size(), 7u);
+  ExpectEveryReason(reach);
+}
+
+}  // namespace
+}  // namespace muster::placement
