@@ -36,7 +36,7 @@ void CountIn(std::vector<Tally>& tallies, const DenseKind& kind, int64_t count) 
 
 }  // namespace
 
-Packing::Packing(const Problem& problem, std::vector<Lot> lots, const std::vector<double>& worth)
+Packing::Packing(const Problem& problem, std::vector<Lot> lots)
     : problem_(&problem), lots_(std::move(lots)), masks_(problem.masks) {
   size_t classes = 0;
   for (const std::vector<bool>& mask : masks_) classes = std::max(classes, mask.size());
@@ -53,7 +53,6 @@ Packing::Packing(const Problem& problem, std::vector<Lot> lots, const std::vecto
     Group& group = groups_[at->second];
     group.lots.push_back(l);
     group.left += lots_[l].count;
-    group.worth = std::max(group.worth, worth[lots_[l].kind]);
     group.plain = group.plain && kind.matches.empty() && kind.limits.empty() && kind.near.empty();
     group_of_.push_back(at->second);
     left_.push_back(lots_[l].count);
@@ -67,12 +66,6 @@ Packing::Packing(const Problem& problem, std::vector<Lot> lots, const std::vecto
                      .used = std::vector<int64_t>(problem.dims(), 0),
                      .tallies = fixed.tallies});
   }
-}
-
-double Packing::WorthOf(const Bin& bin) const {
-  double worth = 0;
-  for (const Item& item : bin.items) worth += groups_[group_of_[item.lot]].worth * static_cast<double>(item.count);
-  return worth;
 }
 
 bool Packing::Allows(const Bin& bin, uint32_t lot) const {

@@ -47,14 +47,13 @@ struct Group {
   uint32_t cell = kAnyCell;
   std::vector<uint32_t> lots;
   int64_t left = 0;    // units without a bin
-  double worth = 0;    // of one unit
   bool plain = false;  // no lot has limits, matches or units it must be near
 };
 
 class Packing {
  public:
-  // `worth` of one unit of each kind. The problem outlives the packing.
-  Packing(const Problem& problem, std::vector<Lot> lots, const std::vector<double>& worth);
+  // The problem outlives the packing.
+  Packing(const Problem& problem, std::vector<Lot> lots);
 
   const Problem& problem() const { return *problem_; }
   const std::vector<Bin>& bins() const { return bins_; }
@@ -67,7 +66,6 @@ class Packing {
   const std::vector<int64_t>& request_of(uint32_t lot) const { return problem_->requests[kind_of(lot).request]; }
   int64_t cost() const { return cost_; }
   int64_t PriceOf(const Bin& bin) const { return bin.choice == kNoChoice ? 0 : problem_->choices[bin.choice].price; }
-  double WorthOf(const Bin& bin) const;
 
   // Whether rules between units let one more of the lot on the bin. Room is not looked at.
   bool Allows(const Bin& bin, uint32_t lot) const;

@@ -2,86 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
-#include <tuple>
 
-#include "planner/cover.h"
 #include "planner/domains.h"
 
 namespace muster::planner {
 namespace {
 
 // Rows of the cover besides the dimensions. More would cost more than they tell.
-constexpr size_t kMostPlaces = 12;
-
-struct Places {
-  uint32_t selector = 0;
-  int64_t units = 0;
-  int64_t most = 1;
-
-  int64_t nodes() const { return (units + most - 1) / most; }
-};
-
-// The selectors that force the most nodes.
-std::vector<Places> ExclusivePlaces(const Problem& problem) {
-  std::map<uint32_t, Places> by_selector;
-  for (const DenseKind& kind : problem.kinds) {
-    for (const Limit& limit : kind.limits) {
-      if (limit.most < 1 || !TakesPlace(kind, limit.selector)) continue;
-      Places& places = by_selector[limit.selector];
-      places.selector = limit.selector;
-      places.units += kind.count();
-      places.most = std::max(places.most, limit.most);
-    }
-  }
-  std::vector<Places> list;
-  for (const auto& [unused, places] : by_selector) {
-    if (places.nodes() > 1) list.push_back(places);
-  }
-  std::ranges::stable_sort(list, std::greater<>(), &Places::nodes);
-  if (list.size() > kMostPlaces) list.resize(kMostPlaces);
-  return list;
-}
-
-CoverProblem CoverOf(const Problem& problem, const std::vector<Places>& places, const std::vector<bool>& placeable) {
-  CoverProblem cover{.rows = problem.dims() + places.size()};
-  cover.demand.assign(cover.rows, 0);
-  for (size_t k = 0; k < problem.kinds.size(); ++k) {
-    if (!placeable[k]) continue;
-    const DenseKind& kind = problem.kinds[k];
-    const std::vector<int64_t>& request = problem.requests[kind.request];
-    const auto count = static_cast<double>(kind.count());
-    for (size_t d = 0; d < problem.dims(); ++d) cover.demand[d] += static_cast<double>(request[d]) * count;
-    for (size_t p = 0; p < places.size(); ++p) {
-      if (TakesPlace(kind, places[p].selector)) cover.demand[problem.dims() + p] += count;
-    }
-  }
-  // What is there already covers first, and costs nothing.
-  for (const FixedNode& fixed : problem.fixed) {
-    for (size_t d = 0; d < problem.dims(); ++d) cover.demand[d] -= static_cast<double>(fixed.free[d]);
-    for (size_t p = 0; p < places.size(); ++p) {
-      cover.demand[problem.dims() + p] -= static_cast<double>(places[p].most);
-    }
-  }
-  for (double& demand : cover.demand) demand = std::max(demand, 0.0);
-  for (uint32_t k = 0; k < problem.choices.size(); ++k) {
-    cover.prices.push_back(static_cast<double>(problem.choices[k].price));
-    for (const int64_t amount : problem.CapacityOf(k)) cover.capacities.push_back(static_cast<double>(amount));
-    for (const Places& place : places) cover.capacities.push_back(static_cast<double>(place.most));
-  }
-  return cover;
-}
-
-// A worth that is above zero even where the cover sees no shortage: a share of the cheapest price by the largest share
-// of any choice that one unit takes.
-double LeastWorth(const Problem& problem, const DenseKind& kind, const std::vector<int64_t>& largest, double cheapest) {
-  const std::vector<int64_t>& request = problem.requests[kind.request];
-  double share = 1e-6;
-  for (size_t d = 0; d < request.size(); ++d) {
-    if (largest[d] > 0) share = std::max(share, static_cast<double>(request[d]) / static_cast<double>(largest[d]));
-  }
-  return 1e-3 * share * std::max(cheapest, 1.0);
-}
+constexpr size_t kMostPlaces = 8;
 
 }  // namespace
 
@@ -90,49 +20,121 @@ bool TakesPlace(const DenseKind& kind, uint32_t selector) {
          std::ranges::binary_search(kind.matches, selector);
 }
 
-Values ValuesOf(const Problem& problem) {
-  std::vector<bool> placeable;
+Valuer::Valuer(const Problem& problem) : problem_(problem), largest_(problem.dims(), 0) {
   for (const DenseKind& kind : problem.kinds) {
-    placeable.push_back(std::ranges::count(CellsThatFit(problem, kind), true) > 0);
+    placeable_.push_back(std::ranges::count(CellsThatFit(problem, kind), true) > 0);
   }
-  const std::vector<Places> places = ExclusivePlaces(problem);
-  const CoverAnswer answer = SolveCover(CoverOf(problem, places, placeable));
-  Values values{.bound = answer.bound};
-  values.grain.assign(answer.values.begin(), answer.values.begin() + static_cast<ptrdiff_t>(problem.dims()));
-  for (size_t p = places.size(); p-- > 0;) {  // the one that forces the most nodes is first
-    if (answer.values[problem.dims() + p] <= 0) continue;
-    values.exclusive = true;
-    values.selector = places[p].selector;
-    values.most = places[p].most;
-  }
-  std::vector<int64_t> largest(problem.dims(), 0);
-  double cheapest = HUGE_VAL;
+  AddPlaces();
+  columns_.rows = problem.dims() + places_.size();
   for (uint32_t k = 0; k < problem.choices.size(); ++k) {
-    cheapest = std::min(cheapest, static_cast<double>(problem.choices[k].price));
-    for (size_t d = 0; d < largest.size(); ++d) largest[d] = std::max(largest[d], problem.CapacityOf(k)[d]);
-  }
-  if (problem.choices.empty()) cheapest = 1;
-  for (const DenseKind& kind : problem.kinds) {
-    const std::vector<int64_t>& request = problem.requests[kind.request];
-    double worth = 0;
-    for (size_t d = 0; d < request.size(); ++d) worth += values.grain[d] * static_cast<double>(request[d]);
-    for (size_t p = 0; p < places.size(); ++p) {
-      if (TakesPlace(kind, places[p].selector)) worth += answer.values[problem.dims() + p];
+    const auto capacity = problem.CapacityOf(k);
+    columns_.prices.push_back(static_cast<double>(problem.choices[k].price));
+    for (size_t d = 0; d < capacity.size(); ++d) {
+      columns_.capacities.push_back(static_cast<double>(capacity[d]));
+      largest_[d] = std::max(largest_[d], capacity[d]);
     }
-    values.worth.push_back(std::max(worth, LeastWorth(problem, kind, largest, cheapest)));
+    for (const Places& place : places_) columns_.capacities.push_back(static_cast<double>(place.most));
   }
-  for (const Cell& cell : problem.cells) {
+  for (size_t k = 0; k < columns_.prices.size(); ++k) {
+    cheapest_ = k == 0 ? columns_.prices[k] : std::min(cheapest_, columns_.prices[k]);
+  }
+}
+
+void Valuer::AddPlaces() {
+  std::map<uint32_t, Places> by_selector;
+  std::map<uint32_t, int64_t> units;
+  for (uint32_t k = 0; k < problem_.kinds.size(); ++k) {
+    const DenseKind& kind = problem_.kinds[k];
+    for (const Limit& limit : kind.limits) {
+      if (limit.most < 1 || !TakesPlace(kind, limit.selector)) continue;
+      Places& places = by_selector[limit.selector];
+      places.selector = limit.selector;
+      places.most = std::max(places.most, limit.most);
+      if (!places.kinds.empty() && places.kinds.back() == k) continue;
+      places.kinds.push_back(k);
+      units[limit.selector] += kind.count();
+    }
+  }
+  for (auto& [selector, places] : by_selector) {
+    if (units[selector] > places.most) places_.push_back(std::move(places));
+  }
+  std::ranges::stable_sort(places_, std::greater<>(),
+                           [&](const Places& places) { return units[places.selector] / places.most; });
+  if (places_.size() > kMostPlaces) places_.resize(kMostPlaces);
+}
+
+// A worth that is above zero even where the cover sees no shortage: a share of the cheapest price, by the largest share
+// of any choice that one unit takes.
+double Valuer::LeastWorth(const DenseKind& kind) const {
+  const std::vector<int64_t>& request = problem_.requests[kind.request];
+  double share = 1e-6;
+  for (size_t d = 0; d < request.size(); ++d) {
+    if (largest_[d] > 0) share = std::max(share, static_cast<double>(request[d]) / static_cast<double>(largest_[d]));
+  }
+  return 1e-3 * share * std::max(cheapest_, 1.0);
+}
+
+Values Valuer::Of(const std::vector<int64_t>& counts, bool with_fixed) const {
+  const size_t dims = problem_.dims();
+  CoverProblem cover = columns_;
+  cover.demand.assign(cover.rows, 0);
+  for (size_t k = 0; k < problem_.kinds.size(); ++k) {
+    if (!placeable_[k] || counts[k] == 0) continue;
+    const std::vector<int64_t>& request = problem_.requests[problem_.kinds[k].request];
+    for (size_t d = 0; d < dims; ++d) {
+      cover.demand[d] += static_cast<double>(request[d]) * static_cast<double>(counts[k]);
+    }
+  }
+  for (size_t p = 0; p < places_.size(); ++p) {
+    for (const uint32_t k : places_[p].kinds) cover.demand[dims + p] += static_cast<double>(counts[k]);
+  }
+  for (const FixedNode& fixed : problem_.fixed) {
+    if (!with_fixed) break;
+    for (size_t d = 0; d < dims; ++d) cover.demand[d] -= static_cast<double>(fixed.free[d]);
+    for (size_t p = 0; p < places_.size(); ++p) cover.demand[dims + p] -= static_cast<double>(places_[p].most);
+  }
+  for (double& demand : cover.demand) demand = std::max(demand, 0.0);
+  const CoverAnswer answer = SolveCover(cover);
+  Values values{.bound = answer.bound};
+  values.grain.assign(answer.values.begin(), answer.values.begin() + static_cast<ptrdiff_t>(dims));
+  for (const DenseKind& kind : problem_.kinds) {
+    const std::vector<int64_t>& request = problem_.requests[kind.request];
+    double worth = 0;
+    for (size_t d = 0; d < dims; ++d) worth += values.grain[d] * static_cast<double>(request[d]);
+    values.worth.push_back(std::max(worth, LeastWorth(kind)));
+  }
+  for (size_t p = places_.size(); p-- > 0;) {  // the one that forces the most nodes is first
+    const double place = answer.values[dims + p];
+    if (place <= 0) continue;
+    for (const uint32_t k : places_[p].kinds) values.worth[k] += place;
+    values.exclusive = true;
+    values.selector = places_[p].selector;
+    values.most = places_[p].most;
+    values.place = place;
+  }
+  return values;
+}
+
+Values Valuer::OfAll() const {
+  std::vector<int64_t> counts;
+  for (const DenseKind& kind : problem_.kinds) counts.push_back(kind.count());
+  return Of(counts, true);
+}
+
+std::vector<double> Valuer::LevelsOf(const Values& values) const {
+  std::vector<double> levels;
+  for (const Cell& cell : problem_.cells) {
     double level = HUGE_VAL;
     for (uint32_t k = cell.first_choice; k < cell.end_choice; ++k) {
       double worth = 0;
-      for (size_t d = 0; d < problem.dims(); ++d) {
-        worth += values.grain[d] * static_cast<double>(problem.CapacityOf(k)[d]);
+      for (size_t d = 0; d < problem_.dims(); ++d) {
+        worth += values.grain[d] * static_cast<double>(problem_.CapacityOf(k)[d]);
       }
-      if (worth > 0) level = std::min(level, static_cast<double>(problem.choices[k].price) / worth);
+      if (worth > 0) level = std::min(level, static_cast<double>(problem_.choices[k].price) / worth);
     }
-    values.level.push_back(level);
+    levels.push_back(level);
   }
-  return values;
+  return levels;
 }
 
 }  // namespace muster::planner

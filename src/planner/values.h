@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/cover.h"
 #include "planner/problem.h"
 
 namespace muster::planner {
@@ -15,14 +16,43 @@ namespace muster::planner {
 struct Values {
   std::vector<double> grain;  // by dimension
   std::vector<double> worth;  // of one unit of each kind, always above zero
-  std::vector<double> level;  // by cell: price of the cheapest way to buy one dollar's worth; above zero
-  double bound = 0;           // micro-dollars: no plan for all units costs less
-  bool exclusive = false;     // whether `selector` forces more nodes than the amounts do
+  double bound = 0;           // micro-dollars: no plan for these units costs less
+  bool exclusive = false;     // whether units of `selector` force more nodes than the amounts do
   uint32_t selector = 0;
   int64_t most = 1;  // of the selector on a node
+  double place = 0;  // what one of its places is worth
 };
 
-Values ValuesOf(const Problem& problem);
+// Thread-safety: none needed; const.
+class Valuer {
+ public:
+  // The problem outlives the valuer.
+  explicit Valuer(const Problem& problem);
+
+  // With so many units of each kind. `with_fixed`: nodes that are there cover first, and cost nothing.
+  Values Of(const std::vector<int64_t>& counts, bool with_fixed) const;
+  // All units of the problem.
+  Values OfAll() const;
+  // By cell: the least price of what is worth one micro-dollar by these values.
+  std::vector<double> LevelsOf(const Values& values) const;
+
+ private:
+  struct Places {
+    uint32_t selector = 0;
+    int64_t most = 1;
+    std::vector<uint32_t> kinds;
+  };
+
+  void AddPlaces();
+  double LeastWorth(const DenseKind& kind) const;
+
+  const Problem& problem_;
+  std::vector<bool> placeable_;  // by kind
+  std::vector<Places> places_;   // those that force the most nodes, in that order
+  CoverProblem columns_;         // without demand
+  std::vector<int64_t> largest_;
+  double cheapest_ = 1;
+};
 
 // Whether a unit of the kind takes one of the selector's places on a node.
 bool TakesPlace(const DenseKind& kind, uint32_t selector);
