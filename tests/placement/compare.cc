@@ -184,6 +184,16 @@ std::string CompareScene(uint64_t seed, Reach& reach) {
   return comparison.difference();
 }
 
+std::string CompareWide(uint64_t seed, Reach& reach) {
+  Rng rng(seed);
+  const Scene scene = WideScene(rng);
+  Comparison comparison(scene, reach);
+  comparison.Place(scene.batch);
+  for (int i = 0; i < 3; ++i) comparison.RandomChange(rng);
+  comparison.Place(RandomBatch(rng, comparison.world(), comparison.next(), 10));
+  return comparison.difference();
+}
+
 std::string CompareHistory(uint64_t seed, int changes, Reach& reach) {
   Rng rng(seed);
   const Scene scene = RandomScene(rng);

@@ -52,6 +52,8 @@ class Comparison {
 
 // One world and its batch; the difference, "" if there is none.
 std::string CompareScene(uint64_t seed, Reach& reach);
+// The same for a world of more nodes than a block has, and a longer batch.
+std::string CompareWide(uint64_t seed, Reach& reach);
 // A world and so many changes, with a batch after every second one.
 std::string CompareHistory(uint64_t seed, int changes, Reach& reach);
 

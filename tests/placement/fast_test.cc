@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "placement/compare.h"
+#include "placement/small_worlds.h"
 
 namespace muster::placement {
 namespace {
@@ -32,6 +33,28 @@ TEST(FastPlacer, AgreesOnRandomWorlds) {
   }
   fmt::print("{} worlds, {} units\n", worlds, reach.units);
   ExpectEveryReason(reach);
+}
+
+TEST(FastPlacer, AgreesOnWideWorlds) {
+  Reach reach;
+  const uint64_t worlds = 150 * SearchScale();
+  for (uint64_t seed = 0; seed < worlds; ++seed) {
+    ASSERT_EQ(CompareWide(4'000'000 + seed, reach), "") << "seed " << seed;
+  }
+  fmt::print("{} worlds, {} units\n", worlds, reach.units);
+}
+
+TEST(FastPlacer, AgreesOnAllSmallWorlds) {
+  Reach reach;
+  uint64_t looked_at = 0;
+  const uint64_t worlds = ForEachSmallWorld(SearchScale() >= 10 ? 1 : 60, [&](const Scene& scene, uint64_t number) {
+    if (testing::Test::HasFatalFailure()) return;
+    ++looked_at;
+    Comparison comparison(scene, reach);
+    comparison.Place(scene.batch);
+    ASSERT_EQ(comparison.difference(), "") << "world " << number;
+  });
+  fmt::print("{} of {} worlds\n", looked_at, worlds);
 }
 
 TEST(FastPlacer, AgreesThroughHistories) {

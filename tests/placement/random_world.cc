@@ -105,7 +105,7 @@ void AddUnitRules(Rng& rng, Kind& kind) {
     if (OneIn(rng, one_in * 4)) add();
   };
   some(3, [&] { kind.spread.push_back(RandomSpread(rng)); });
-  some(7, [&] { kind.colocate.push_back(RandomUnitTerm(rng)); });
+  some(9, [&] { kind.colocate.push_back(RandomUnitTerm(rng)); });
   some(5, [&] { kind.exclude.push_back(RandomUnitTerm(rng)); });
   const auto weight = [&] { return static_cast<int32_t>(rng.Between(1, 3)); };
   some(7, [&] { kind.preferred_colocate.push_back({.weight = weight(), .term = RandomUnitTerm(rng)}); });
@@ -119,14 +119,14 @@ Kind RandomKind(Rng& rng) {
   Kind kind{.name_space = OneIn(rng, 2) ? "default" : Of(rng, kNamespaces), .tenant = Of(rng, kTenants)};
   kind.priority = static_cast<int32_t>(rng.Below(3)) * 10;
   kind.may_preempt = !OneIn(rng, 6);
-  if (OneIn(rng, 3)) kind.type = static_cast<model::WorkloadType>(rng.Below(5));
+  if (OneIn(rng, 6)) kind.type = static_cast<model::WorkloadType>(rng.Below(5));
   kind.labels["app"] = Of(rng, kApps);
   if (OneIn(rng, 2)) kind.labels["v"] = OneIn(rng, 2) ? "1" : "2";
   kind.request.Set("cpu", static_cast<int64_t>(rng.Below(4)) * 500);
   kind.request.Set("memory", static_cast<int64_t>(rng.Below(3)) * 1000);
   if (OneIn(rng, 3)) kind.request.Set("pods", 1000);
-  if (OneIn(rng, 4)) kind.request.Set("disk", static_cast<int64_t>(rng.Below(3)) * 1000);
-  if (OneIn(rng, 4)) {
+  if (OneIn(rng, 6)) kind.request.Set("disk", static_cast<int64_t>(rng.Below(3)) * 1000);
+  if (OneIn(rng, 6)) {
     (OneIn(rng, 2) ? kind.devices.whole : kind.devices.milli) = static_cast<int32_t>(rng.Between(1, 2));
     if (kind.devices.milli > 0) kind.devices.milli *= 400;
   }
@@ -147,20 +147,20 @@ Kind RandomKind(Rng& rng) {
 
 Node RandomNode(Rng& rng, int number) {
   Node node{.id = fmt::format("n{}", number)};
-  node.ready = !OneIn(rng, 15);
-  node.fresh = !OneIn(rng, 15);
-  node.cordoned = OneIn(rng, 12);
+  node.ready = !OneIn(rng, 25);
+  node.fresh = !OneIn(rng, 25);
+  node.cordoned = OneIn(rng, 20);
   if (!OneIn(rng, 6)) node.labels["zone"] = Of(rng, std::vector<std::string>{"a", "b", "c"});
   if (!OneIn(rng, 4)) node.labels["rack"] = OneIn(rng, 2) ? "r1" : "r2";
   if (!OneIn(rng, 8)) node.labels["host"] = node.id;
   if (!OneIn(rng, 3)) node.labels["gen"] = fmt::format("{}", rng.Between(1, 3));
-  for (uint64_t i = rng.Below(8); i > 5; --i) {
+  for (uint64_t i = rng.Below(9); i > 6; --i) {
     node.taints.push_back({.key = OneIn(rng, 2) ? "gpu" : "old",
                            .value = OneIn(rng, 2) ? "yes" : "",
                            .effect = static_cast<TaintEffect>(rng.Below(3))});
   }
   if (OneIn(rng, 5)) node.supported_types = {static_cast<model::WorkloadType>(1 + rng.Below(4))};
-  node.total = {{"cpu", rng.Between(1, 4) * 1000}, {"memory", rng.Between(1, 4) * 1000}, {"pods", 3000}};
+  node.total = {{"cpu", rng.Between(1, 6) * 1000}, {"memory", rng.Between(2, 6) * 1000}, {"pods", 3000}};
   if (OneIn(rng, 2)) node.total.Set("disk", 2000);
   if (OneIn(rng, 4)) node.unlimited = {"disk"};
   if (OneIn(rng, 20)) node.unlimited = {"cpu"};
@@ -191,22 +191,32 @@ std::vector<Unit> RandomBatch(Rng& rng, const World& world, int& next, int64_t m
   return batch;
 }
 
-Scene RandomScene(Rng& rng) {
+namespace {
+
+struct Size {
+  int64_t kinds = 5;
+  int64_t least_nodes = 1;
+  int64_t most_nodes = 6;
+  int64_t placed = 7;
+  int64_t units = 6;
+};
+
+Scene SceneOf(Rng& rng, const Size& size) {
   Scene scene;
   World& world = scene.world;
-  for (int64_t i = rng.Between(1, 5); i > 0; --i) world.kinds.push_back(RandomKind(rng));
-  const auto nodes = static_cast<int>(rng.Between(1, 6));
+  for (int64_t i = rng.Between(1, size.kinds); i > 0; --i) world.kinds.push_back(RandomKind(rng));
+  const auto nodes = static_cast<int>(rng.Between(size.least_nodes, size.most_nodes));
   for (int i = 0; i < nodes; ++i) world.nodes.push_back(RandomNode(rng, i));
   rng.Shuffle(std::span(world.nodes));
   int next = 0;
-  for (uint64_t i = rng.Below(7); i > 0; --i) world.placed.push_back(RandomPlaced(rng, world, next));
+  for (int64_t i = rng.Between(0, size.placed); i > 0; --i) world.placed.push_back(RandomPlaced(rng, world, next));
   if (!OneIn(rng, 3)) world.namespaces["other"]["team"] = "blue";
   if (OneIn(rng, 3)) world.namespaces["default"]["team"] = OneIn(rng, 2) ? "blue" : "red";
   for (const std::string& id : kBudgets) {
     if (!OneIn(rng, 6)) world.budgets.push_back({.id = id, .allowed = rng.Between(0, 2)});
   }
-  if (OneIn(rng, 4)) world.quotas["t1"] = {{"cpu", rng.Between(1, 4) * 1000}};
-  if (OneIn(rng, 4)) world.quotas["t2"] = {{kUnitsQuota, rng.Between(1, 4) * 1000}, {"gpu", 1000}};
+  if (OneIn(rng, 4)) world.quotas["t1"] = {{"cpu", rng.Between(2, 6) * 1000}};
+  if (OneIn(rng, 4)) world.quotas["t2"] = {{kUnitsQuota, rng.Between(2, 6) * 1000}, {"gpu", 1000}};
   scene.policy.strategy = OneIn(rng, 3) ? Strategy::kPack : Strategy::kSpread;
   scene.policy.preempt = OneIn(rng, 2);
   if (OneIn(rng, 3)) {
@@ -215,8 +225,16 @@ Scene RandomScene(Rng& rng) {
         {.request = {{"cpu", 1000}, {"memory", 1000}}, .devices = {.whole = 1, .milli = 0}, .weight = 2},
         {.request = {{"cpu", 1000}}, .devices = {}, .weight = 1}};
   }
-  scene.batch = RandomBatch(rng, world, next, 6);
+  scene.batch = RandomBatch(rng, world, next, size.units);
   return scene;
+}
+
+}  // namespace
+
+Scene RandomScene(Rng& rng) { return SceneOf(rng, {}); }
+
+Scene WideScene(Rng& rng) {
+  return SceneOf(rng, {.kinds = 3, .least_nodes = 60, .most_nodes = 200, .placed = 40, .units = 30});
 }
 
 uint64_t SearchScale() {

@@ -18,6 +18,8 @@ struct Scene {
 };
 
 Scene RandomScene(Rng& rng);
+// From 60 to 200 nodes.
+Scene WideScene(Rng& rng);
 Kind RandomKind(Rng& rng);
 Node RandomNode(Rng& rng, int number);
 // Units of kinds of the world that are not placed yet, numbered from `next`.

@@ -33,6 +33,7 @@ bool Placer::State::BlockMayHold(const KindRow& kind, size_t block) const {
     const Counter& counter = counters[spread.counter.value()];
     const uint32_t value = counter.column->uniform[block];
     if (value == kNoValue) continue;
+    if (MUTANT("placement.block_closed")) return false;
     const int64_t least = counter.values >= spread.min_domains ? counter.least : 0;
     if (counter.count[value] + spread.self - least > spread.max_skew) return false;
   }
@@ -44,8 +45,8 @@ bool Placer::State::BlockMayHold(const KindRow& kind, size_t block) const {
 Position Placer::State::ChoosePlain(KindIndex index) const {
   const KindRow& kind = kind_rows[index.value()];
   const Bitmap& mask = masks[kind.mask.value()].all;
-  const bool simple = kinds[index.value()].ports.empty() && kind.spread.empty() && kind.colocate.empty() &&
-                      kind.exclude.empty() && kind.excluded_by.empty();
+  const bool simple = kinds[index.value()].ports.empty() && kinds[index.value()].devices.empty() &&
+                      kind.spread.empty() && kind.colocate.empty() && kind.exclude.empty() && kind.excluded_by.empty();
   Position best = kNoValue;
   uint64_t best_order = kNoOrder;
   for (size_t block = 0; block < mask.words(); ++block) {

@@ -90,8 +90,10 @@ KindIndex Placer::State::AddKind(const Kind& kind) {
 }
 
 void Placer::State::Invalidate() {
-  masks.clear();
-  mask_index.clear();
+  if (!MUTANT("placement.keep_masks")) {
+    masks.clear();
+    mask_index.clear();
+  }
   counters.clear();
   counter_index.clear();
   counters_by_label.clear();

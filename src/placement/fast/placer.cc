@@ -83,7 +83,7 @@ void Placer::State::UpsertNode(const Node& node) {
   }
   changed = changed || (!node.devices.empty() && !any_devices);
   any_devices = any_devices || !node.devices.empty();
-  if (changed && !MUTANT("placement.keep_masks")) Invalidate();
+  if (changed) Invalidate();
   Changed(row);
 }
 
