@@ -278,8 +278,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
     ItemPlace place;
     if (frame.is_element) place.list_kind = item_.Root()["kind"].Text();
     const std::string path = frame.is_element ? Path() : "";
-    // The position is behind the brace that opens the object.
-    place.where = fmt::format("{}:{}:{}: {}", source_, frame.position.line, frame.position.column - 1, path);
+    place.where = fmt::format("{}:{}:{}: {}", source_, frame.position.line, frame.position.column, path);
     if (path.empty()) place.where.resize(place.where.size() - 2);
     item_.ClearError();
     status_ = take_(item_, frame.place, place);
