@@ -58,10 +58,13 @@ Builder::Builder(Packing& packing, const Valuer& valuer) : packing_(packing), va
 void Builder::Reprice() {
   std::vector<int64_t> counts(packing_.problem().kinds.size(), 0);
   for (uint32_t l = 0; l < packing_.lots().size(); ++l) counts[packing_.lots()[l].kind] += packing_.left(l);
-  Apply(valuer_.Of(counts, false));
+  Apply(valuer_.Of(counts, false, even_));
 }
 
-void Builder::PriceAll() { Apply(valuer_.OfAll()); }
+void Builder::PriceAll(double even) {
+  even_ = even;
+  Apply(valuer_.OfAll(even));
+}
 
 void Builder::Apply(Values values) {
   values_ = std::move(values);

@@ -46,8 +46,8 @@ class Builder {
   void BuyRest(const BuildOptions& options, Rng* noise = nullptr);
   // Values by what is left, as BuyRest does by itself.
   void Reprice();
-  // Values by all units of the problem.
-  void PriceAll();
+  // Values by all units of the problem; `even` as Valuer::Of has it.
+  void PriceAll(double even = 0);
 
   double WorthOf(const Bin& bin) const;
   uint64_t steps() const { return steps_; }
@@ -87,6 +87,7 @@ class Builder {
 
   Packing& packing_;
   const Valuer& valuer_;
+  double even_ = 0;
   Values values_;
   std::vector<double> worth_;            // of one unit of each group
   std::vector<Ranked> ranked_;           // by ratio

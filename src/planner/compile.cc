@@ -178,7 +178,6 @@ void Compiler::AddSelectors() {
 
 uint32_t Compiler::CellOf(const model::TextMap& labels, std::map<std::vector<std::string>, uint32_t>& known) {
   std::vector<std::string> values;
-  std::vector<uint32_t> absent;
   for (const std::string& key : problem_.topology_keys) {
     const auto found = labels.find(key);
     // A byte that no label value has: absent is not empty.
@@ -282,7 +281,7 @@ void Compiler::AddSpread(const placement::Kind& kind, const placement::SpreadCon
   const int64_t skew = std::max(spread.max_skew, 1);
   if (spread.topology_key == kHostnameKey) {
     // A machine without any of them can always be bought: the least count over hosts is 0.
-    dense.limits.push_back({.selector = selector, .most = skew});
+    dense.limits.push_back({.selector = selector, .most = skew, .both_ways = false});
     return;
   }
   std::vector<bool> cells;
@@ -336,7 +335,6 @@ void Compiler::AddKinds() {
                       std::vector<DomainRule>>,
            uint32_t>
       known;
-  std::vector<bool> counted(selectors_.size(), false);
   std::vector<DenseKind> drafts;
   for (const uint32_t k : used_kinds_) {
     const placement::Kind& kind = request_.world.kinds[k];
@@ -346,10 +344,8 @@ void Compiler::AddKinds() {
     if (inserted) problem_.requests.push_back(at->first);
     dense.request = at->second;
     AddNodeRules(kind, k, dense);
-    for (auto* list : {&dense.limits}) {
-      std::ranges::sort(*list);
-      list->erase(std::ranges::unique(*list).begin(), list->end());
-    }
+    std::ranges::sort(dense.limits);
+    dense.limits.erase(std::ranges::unique(dense.limits).begin(), dense.limits.end());
     std::ranges::sort(dense.rules);
     std::ranges::sort(dense.near);
     dense.near.erase(std::ranges::unique(dense.near).begin(), dense.near.end());

@@ -30,8 +30,6 @@ class Compiler {
   Problem Run();
 
  private:
-  struct Draft;  // a kind of the world with its rules in numbers
-
   void AddDimensions();
   void AddSelectors();
   void AddTopologyKeys();

@@ -96,10 +96,11 @@ struct Utilisation {
   bool operator==(const Utilisation&) const = default;
 };
 
-// What a default scheduler made of the machines. Nothing pending in the end.
+// What a default scheduler made of the machines.
 struct ReplayReport {
   bool done = false;             // false: `exact`
   int64_t pending_at_first = 0;  // units without a node on the machines that were planned
+  int64_t pending_at_last = 0;   // with the machines that were added; 0 unless a rule between units keeps them out
   int64_t machines_added = 0;
   model::Money cost_added;
   int64_t rounds = 0;

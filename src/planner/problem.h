@@ -30,6 +30,7 @@ inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max() / 4;
 struct Limit {
   uint32_t selector = 0;
   int64_t most = 0;
+  bool both_ways = true;  // false: a scheduler lets later units break it (spread); a plan does not
 
   auto operator<=>(const Limit&) const = default;
 };

@@ -1,6 +1,8 @@
 #include "planner/search.h"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 #include <vector>
 
 #include "base/probe.h"
@@ -12,29 +14,39 @@ namespace {
 constexpr uint64_t kSeed = 0x6d7573746572;
 constexpr uint32_t kContestants = 3;  // the worst of so many is emptied
 constexpr uint32_t kMostEmptied = 3;
-constexpr uint32_t kWindow = 96;     // nodes that are asked to take a unit
-constexpr uint64_t kAskEvery = 256;  // rounds between questions whether to go on
+constexpr uint32_t kWindow = 96;         // nodes that are asked to take a unit
+constexpr uint64_t kRepriceEvery = 512;  // rounds with one set of values
+constexpr uint64_t kAskEvery = 256;      // rounds between questions whether to go on
 
 class Searcher {
  public:
-  Searcher(Packing& packing, Builder& builder) : packing_(packing), builder_(builder), rng_(kSeed) {}
+  Searcher(Packing& packing, Builder& builder, const SearchOptions& options)
+      : packing_(packing), builder_(builder), options_(options), rng_(kSeed), began_(builder.steps()) {}
 
-  SearchReport Run(const SearchOptions& options) {
-    const uint64_t began = builder_.steps();
+  SearchReport Run() {
     SearchReport report;
     ListBins();
-    for (uint64_t round = 0; !live_.empty() && builder_.steps() - began < options.steps; ++round) {
-      if (options.go_on && round % kAskEvery == 0 && !options.go_on(builder_.steps() - began)) {
+    Packing best = packing_;
+    const auto bins = static_cast<int64_t>(std::max<size_t>(live_.size(), 1));
+    const double wasted = static_cast<double>(std::max<int64_t>(packing_.cost() - options_.bound, 0) / bins);
+    for (uint64_t round = 0; !live_.empty() && done() < options_.steps && best.cost() > options_.bound; ++round) {
+      if (options_.go_on && round % kAskEvery == 0 && !options_.go_on(done())) {
         report.stopped = true;
         break;
       }
-      Round();
+      if (round % kRepriceEvery == 0) builder_.PriceAll(0.5 * static_cast<double>(round / kRepriceEvery % 3));
+      const double progress = static_cast<double>(done()) / static_cast<double>(options_.steps);
+      Round(static_cast<int64_t>(options_.heat * wasted * (1 - progress)));
+      if (packing_.cost() < best.cost()) best = packing_;
     }
-    report.steps = builder_.steps() - began;
+    report.steps = done();
+    if (!MUTANT("planner.search_keeps_last")) packing_ = std::move(best);
     return report;
   }
 
  private:
+  uint64_t done() const { return builder_.steps() - began_; }
+
   void ListBins() {
     live_.clear();
     for (uint32_t b = 0; b < packing_.bins().size(); ++b) {
@@ -61,7 +73,8 @@ class Searcher {
     return worst;
   }
 
-  void Round() {
+  // `step`: how much dearer it may get, doubled chance by doubled chance.
+  void Round(int64_t step) {
     const int64_t before = packing_.cost();
     const int64_t left_before = packing_.left_in_all();
     packing_.Begin();
@@ -93,8 +106,8 @@ class Searcher {
     builder_.BuyRest(options, &rng_);
     builder_.LookOnlyAt({});
     const bool whole = packing_.left_in_all() == left_before;
-    const bool better = packing_.cost() <= before || MUTANT("planner.search_accepts_worse");
-    if (whole && better) {
+    const int64_t dearer = step * std::countl_zero(rng_.Next());
+    if (whole && packing_.cost() <= before + dearer) {
       packing_.Commit();
       ListBins();
     } else {
@@ -104,14 +117,16 @@ class Searcher {
 
   Packing& packing_;
   Builder& builder_;
+  const SearchOptions& options_;
   Rng rng_;
+  const uint64_t began_;
   std::vector<uint32_t> live_;
 };
 
 }  // namespace
 
 SearchReport Search(Packing& packing, Builder& builder, const SearchOptions& options) {
-  return Searcher(packing, builder).Run(options);
+  return Searcher(packing, builder, options).Run();
 }
 
 }  // namespace muster::planner

@@ -74,7 +74,31 @@ double Valuer::LeastWorth(const DenseKind& kind) const {
   return 1e-3 * share * std::max(cheapest_, 1.0);
 }
 
-Values Valuer::Of(const std::vector<int64_t>& counts, bool with_fixed) const {
+// How short a resource is: what a cover of it alone would cost, as a share of the bound. To the eighth power, so that
+// only those near the bound count.
+void Valuer::Even(const CoverProblem& cover, double bound, double even, std::vector<double>& grain) const {
+  std::vector<double> shortage(grain.size(), 0);
+  double sum = 0;
+  for (size_t d = 0; d < grain.size(); ++d) {
+    double least = HUGE_VAL;
+    for (size_t k = 0; k < cover.prices.size(); ++k) {
+      const double capacity = cover.capacities[k * cover.rows + d];
+      if (capacity > 0) least = std::min(least, cover.prices[k] / capacity);
+    }
+    if (std::isinf(least) || bound <= 0 || cover.demand[d] <= 0) continue;
+    const double share = std::min(least * cover.demand[d] / bound, 1.0);
+    const double squared = share * share;
+    shortage[d] = squared * squared * squared * squared;
+    sum += shortage[d];
+  }
+  if (sum <= 0) return;
+  for (size_t d = 0; d < grain.size(); ++d) {
+    const double own = cover.demand[d] > 0 ? shortage[d] / sum * bound / cover.demand[d] : 0;
+    grain[d] = (1 - even) * grain[d] + even * own;
+  }
+}
+
+Values Valuer::Of(const std::vector<int64_t>& counts, bool with_fixed, double even) const {
   const size_t dims = problem_.dims();
   CoverProblem cover = columns_;
   cover.demand.assign(cover.rows, 0);
@@ -97,6 +121,7 @@ Values Valuer::Of(const std::vector<int64_t>& counts, bool with_fixed) const {
   const CoverAnswer answer = SolveCover(cover);
   Values values{.bound = answer.bound};
   values.grain.assign(answer.values.begin(), answer.values.begin() + static_cast<ptrdiff_t>(dims));
+  if (even > 0) Even(cover, answer.bound, even, values.grain);
   for (const DenseKind& kind : problem_.kinds) {
     const std::vector<int64_t>& request = problem_.requests[kind.request];
     double worth = 0;
@@ -115,10 +140,10 @@ Values Valuer::Of(const std::vector<int64_t>& counts, bool with_fixed) const {
   return values;
 }
 
-Values Valuer::OfAll() const {
+Values Valuer::OfAll(double even) const {
   std::vector<int64_t> counts;
   for (const DenseKind& kind : problem_.kinds) counts.push_back(kind.count());
-  return Of(counts, true);
+  return Of(counts, true, even);
 }
 
 std::vector<double> Valuer::LevelsOf(const Values& values) const {

@@ -29,10 +29,12 @@ class Valuer {
   // The problem outlives the valuer.
   explicit Valuer(const Problem& problem);
 
-  // With so many units of each kind. `with_fixed`: nodes that are there cover first, and cost nothing.
-  Values Of(const std::vector<int64_t>& counts, bool with_fixed) const;
+  // With so many units of each kind. `with_fixed`: nodes that are there cover first, and cost nothing. `even`: how far,
+  // from 0 to 1, the values are drawn from the cover's towards those at which every resource that is nearly short is
+  // worth as much as any other. The bound is the cover's in any case.
+  Values Of(const std::vector<int64_t>& counts, bool with_fixed, double even = 0) const;
   // All units of the problem.
-  Values OfAll() const;
+  Values OfAll(double even = 0) const;
   // By cell: the least price of what is worth one micro-dollar by these values.
   std::vector<double> LevelsOf(const Values& values) const;
 
@@ -45,6 +47,7 @@ class Valuer {
 
   void AddPlaces();
   double LeastWorth(const DenseKind& kind) const;
+  void Even(const CoverProblem& cover, double bound, double even, std::vector<double>& grain) const;
 
   const Problem& problem_;
   std::vector<bool> placeable_;  // by kind
