@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 
 #include "model/quantity.h"
 #include "placement/match.h"
@@ -15,6 +14,14 @@ namespace {
 
 constexpr size_t kNamedNodes = 20;
 constexpr size_t kClasses = 8;
+
+std::string SelectorText(const Selector& selector) {
+  if (!selector.given) return "no selector";
+  if (selector.all.empty()) return "any labels";
+  std::vector<std::string> parts;
+  for (const model::Requirement& requirement : selector.all) parts.push_back(model::ToString(requirement));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
 
 }  // namespace
 
@@ -29,8 +36,8 @@ std::string LabelsDetail(const Kind& kind, const Node& node) {
 std::string TypeDetail(model::WorkloadType type) { return fmt::format("runs no {}", model::WorkloadTypeName(type)); }
 
 std::string ShortDetail(std::string_view resource, int64_t asked, int64_t left) {
-  return fmt::format("{} short by {}", resource,
-                     model::FormatQuantityFor(resource, asked - std::max<int64_t>(left, 0)));
+  const std::string_view written = resource == "disk" ? "storage" : resource;  // in bytes too
+  return fmt::format("{} short by {}", resource, model::FormatQuantityFor(written, asked - std::max<int64_t>(left, 0)));
 }
 
 std::string DeviceDetail(const DeviceRequest& request, std::span<const int32_t> free, std::span<const int32_t> size) {
@@ -60,19 +67,11 @@ std::string SkewDetail(std::string_view key, std::string_view value, int64_t cou
 }
 
 std::string ColocateDetail(const UnitTerm& term, std::string_view value) {
-  return fmt::format(
-      "{}={} has no unit with {}", term.topology_key, value,
-      fmt::join(term.selector.all | std::views::transform([](const auto& r) { return ToString(r); }), ", "));
+  return fmt::format("{}={} has no unit with {}", term.topology_key, value, SelectorText(term.selector));
 }
 
 std::string ExcludeDetail(const UnitTerm& term, std::string_view value) {
-  return fmt::format(
-      "{}={} has a unit with {}", term.topology_key, value,
-      term.selector.all.empty()
-          ? std::string("any labels")
-          : fmt::format(
-                "{}",
-                fmt::join(term.selector.all | std::views::transform([](const auto& r) { return ToString(r); }), ", ")));
+  return fmt::format("{}={} has a unit with {}", term.topology_key, value, SelectorText(term.selector));
 }
 
 std::string QuotaDetail(std::string_view tenant, std::string_view resource, int64_t over) {

@@ -1,6 +1,7 @@
 #include "placement/devices.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "base/check.h"
@@ -55,29 +56,55 @@ void TakeDevices(std::span<int32_t> free, std::span<const int32_t> size, const D
   }
 }
 
-int64_t UselessCapacity(const DeviceRoom& room, std::span<const DeviceShape> mix) {
-  const int64_t all = std::accumulate(room.free.begin(), room.free.end(), int64_t{0});
-  if (all == 0) return 0;
-  int64_t sum = 0;
-  for (const DeviceShape& shape : mix) {
-    const bool fits = shape.request.Get("cpu") <= room.cpu && shape.request.Get("memory") <= room.memory &&
-                      DevicesFit(room.free, room.size, shape.devices);
-    int64_t useless = 0;
-    if (!fits || shape.devices.empty()) {
-      useless = all;
-    } else {
-      for (size_t i = 0; i < room.free.size(); ++i) {
-        const bool usable =
-            shape.devices.milli > 0 ? room.free[i] >= shape.devices.milli : WhollyFree(room.free, room.size, i);
-        if (!usable) useless += room.free[i];
-      }
-    }
-    sum += shape.weight * useless;
+DeviceMix::DeviceMix(std::span<const DeviceShape> shapes) {
+  for (const DeviceShape& shape : shapes) {
+    const DeviceRequest& devices = shape.devices;
+    if (devices.empty()) continue;
+    const auto it = std::ranges::find(sizes_, devices);
+    const auto size = static_cast<size_t>(it - sizes_.begin());
+    if (it == sizes_.end()) sizes_.push_back(devices);
+    shapes_.push_back({.cpu = shape.request.Get("cpu"),
+                       .memory = shape.request.Get("memory"),
+                       .milli = devices.milli > 0 ? devices.milli : devices.whole * int64_t{1000},
+                       .weight = shape.weight,
+                       .size = size});
   }
-  return sum;
 }
 
-int64_t DeviceCost(const Kind& kind, const DeviceRoom& room, std::span<const DeviceShape> mix) {
+int64_t DeviceMix::Value(const DeviceRoom& room) const {
+  const int64_t all = std::accumulate(room.free.begin(), room.free.end(), int64_t{0});
+  if (all == 0) return 0;
+  struct Use {
+    int64_t times = 0;    // so many requests fit the devices
+    int64_t useless = 0;  // thousandths on devices that hold none
+  };
+  std::array<Use, 64> few;
+  std::vector<Use> many(sizes_.size() > few.size() ? sizes_.size() : 0);
+  const std::span<Use> uses = many.empty() ? std::span<Use>(few) : std::span<Use>(many);
+  for (size_t i = 0; i < sizes_.size(); ++i) {
+    Use use;
+    for (size_t device = 0; device < room.free.size(); ++device) {
+      const int32_t free = room.free[device];
+      const int64_t times = sizes_[i].milli > 0 ? free / sizes_[i].milli : WhollyFree(room.free, room.size, device);
+      use.times += times;
+      if (times == 0) use.useless += free;
+    }
+    if (sizes_[i].whole > 1) use.times /= sizes_[i].whole;
+    uses[i] = use;
+  }
+  int64_t value = 0;
+  for (const Shape& shape : shapes_) {
+    int64_t times = uses[shape.size].times;
+    // Divisions are the cost of this loop, and most nodes have cpu and memory enough.
+    if (times * shape.cpu > room.cpu) times = room.cpu / shape.cpu;
+    if (times * shape.memory > room.memory) times = room.memory / shape.memory;
+    const int64_t useless = times <= 0 ? all : uses[shape.size].useless;
+    value += shape.weight * (std::max<int64_t>(times, 0) * shape.milli - useless);
+  }
+  return value;
+}
+
+int64_t DeviceCost(const Kind& kind, const DeviceRoom& room, const DeviceMix& mix) {
   const DeviceRequest& request = kind.devices;
   if (room.size.empty()) return 0;
   if (mix.empty() && request.empty()) return 1;
@@ -91,7 +118,7 @@ int64_t DeviceCost(const Kind& kind, const DeviceRoom& room, std::span<const Dev
   after.cpu -= kind.request.Get("cpu");
   after.memory -= kind.request.Get("memory");
   TakeDevices(after.free, after.size, request, *devices, 1);
-  return UselessCapacity(after, mix) - UselessCapacity(room, mix);
+  return mix.Value(room) - mix.Value(after);
 }
 
 }  // namespace muster::placement

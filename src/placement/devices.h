@@ -38,12 +38,32 @@ struct DeviceRoom {
   std::span<const int32_t> size;
 };
 
-// [D.cost] What placing the unit costs others; lower is better. Without a mix: for a unit without devices, 1 on nodes
-// that have some; for a part, what its device has left; for whole ones, the wholly free devices left on the node. With
-// a mix: by how much the expected useless device capacity of the node grows.
-int64_t DeviceCost(const Kind& kind, const DeviceRoom& room, std::span<const DeviceShape> mix);
+// What a node's free devices are worth to the requests that are expected. Thread-safety: of a constant value.
+class DeviceMix {
+ public:
+  // Shapes without devices say nothing and are left out.
+  explicit DeviceMix(std::span<const DeviceShape> shapes);
+  bool empty() const { return shapes_.empty(); }
 
-// Expected thousandths of free device capacity that a request of the mix cannot use, weighted by the mix.
-int64_t UselessCapacity(const DeviceRoom& room, std::span<const DeviceShape> mix);
+  // [D.value] Over all shapes, weighted: the thousandths that the node would give if it were filled with that shape
+  // alone, less those of its free ones that the shape cannot use.
+  int64_t Value(const DeviceRoom& room) const;
+
+ private:
+  struct Shape {
+    int64_t cpu = 0;
+    int64_t memory = 0;
+    int64_t milli = 0;  // of one unit, all its devices together
+    int64_t weight = 0;
+    size_t size = 0;  // into sizes_
+  };
+  std::vector<Shape> shapes_;
+  std::vector<DeviceRequest> sizes_;  // distinct device requests
+};
+
+// [D.cost] What placing the unit costs others; lower is better. With a mix: how much value the node loses. Without one:
+// for a unit without devices, 1 on nodes that have some; for a part, what its device has left; for whole ones, the
+// wholly free devices left on the node. The devices must fit (checked).
+int64_t DeviceCost(const Kind& kind, const DeviceRoom& room, const DeviceMix& mix);
 
 }  // namespace muster::placement

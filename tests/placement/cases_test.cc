@@ -99,7 +99,7 @@ TEST(PlacementCaseFile, SaysWhereItIsWrong) {
     const auto read = ReadCase(text, "case.yaml");
     return read ? std::string("no error") : std::string(read.error().message());
   };
-  EXPECT_EQ(message("nodes: [{total: {cpu: 1}}]\n"), "case.yaml:1:9: nodes[0].id: is missing");
+  EXPECT_EQ(message("nodes: [{total: {cpu: 1}}]\n"), "case.yaml:1:9: nodes[0].id: this field is required");
   EXPECT_EQ(message("nodes: [{id: n, cpus: 1}]\n").substr(0, 39), "case.yaml:1:17: nodes[0].cpus: unknown ");
   EXPECT_EQ(message("kinds: {a: {devices: {whole: 1, milli: 1}}}\n"),
             "case.yaml:1:12: kinds.a: devices: ask for whole ones or a part, not both");

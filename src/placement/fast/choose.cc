@@ -74,7 +74,7 @@ int64_t Placer::State::CostOfDevices(KindIndex index, Position row) {
                           .memory = nodes.left(row, nodes.Dim("memory")),
                           .free = free_devices[row],
                           .size = node.devices};
-    kind.device_cost[row] = DeviceCost(kinds[index.value()], room, policy.device_mix);
+    kind.device_cost[row] = DeviceCost(kinds[index.value()], room, device_mix);
     kind.device_cost_at[row] = row_change[row];
   }
   return kind.device_cost[row];

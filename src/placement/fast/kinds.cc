@@ -8,39 +8,6 @@
 namespace muster::placement::fast {
 namespace {
 
-// The nodes that pass one requirement: judged once for each value of the label.
-Bitmap Passing(NodeTable& nodes, const model::Requirement& requirement) {
-  const LabelColumn& column = nodes.Column(requirement.key);
-  const bool without = model::Matches(requirement, std::nullopt);
-  std::vector<uint8_t> passes(column.texts.size());
-  for (size_t i = 0; i < passes.size(); ++i) {
-    passes[i] = model::Matches(requirement, column.texts.Text(Index<struct ValueTag>::Of(i)));
-  }
-  Bitmap bits(nodes.rows());
-  nodes.in_use().ForEach([&](size_t row) {
-    const uint32_t value = column.value[row];
-    if (value == kNoValue ? without : passes[value] != 0) bits.Set(row);
-  });
-  return bits;
-}
-
-Bitmap PassingAll(NodeTable& nodes, const std::vector<model::Requirement>& requirements) {
-  Bitmap bits = nodes.in_use();
-  for (const model::Requirement& requirement : requirements) bits.And(Passing(nodes, requirement));
-  return bits;
-}
-
-Bitmap PassingTerm(NodeTable& nodes, const NodeTerm& term) {
-  if (term.labels.empty() && term.fields.empty()) return Bitmap(nodes.rows());
-  Bitmap bits = PassingAll(nodes, term.labels);
-  if (term.fields.empty()) return bits;
-  Bitmap both(nodes.rows());
-  bits.ForEach([&](size_t row) {
-    if (MatchesTerm({.labels = {}, .fields = term.fields}, nodes.node(static_cast<Position>(row)))) both.Set(row);
-  });
-  return both;
-}
-
 // By class of node: whether it passes.
 template <class Judge>
 Bitmap PassingClasses(const NodeTable& nodes, Judge judge) {
@@ -63,9 +30,42 @@ bool IsHard(const SpreadConstraint& constraint) { return constraint.when == mode
 
 }  // namespace
 
+// Judged once for each value of the label.
+const Bitmap& Placer::State::Passing(const model::Requirement& requirement) {
+  const auto [it, added] = passing.try_emplace(requirement, nodes.rows());
+  if (!added) return it->second;
+  const LabelColumn& column = nodes.Column(requirement.key);
+  const bool without = model::Matches(requirement, std::nullopt);
+  std::vector<uint8_t> passes(column.texts.size());
+  for (size_t i = 0; i < passes.size(); ++i) {
+    passes[i] = model::Matches(requirement, column.texts.Text(Index<struct ValueTag>::Of(i)));
+  }
+  nodes.in_use().ForEach([&](size_t row) {
+    const uint32_t value = column.value[row];
+    if (value == kNoValue ? without : passes[value] != 0) it->second.Set(row);
+  });
+  return it->second;
+}
+
+Bitmap Placer::State::PassingAll(const std::vector<model::Requirement>& requirements) {
+  Bitmap bits = nodes.in_use();
+  for (const model::Requirement& requirement : requirements) bits.And(Passing(requirement));
+  return bits;
+}
+
+Bitmap Placer::State::PassingTerm(const NodeTerm& term) {
+  if (term.labels.empty() && term.fields.empty()) return Bitmap(nodes.rows());
+  Bitmap bits = PassingAll(term.labels);
+  if (term.fields.empty()) return bits;
+  Bitmap both(nodes.rows());
+  bits.ForEach([&](size_t row) {
+    if (MatchesTerm({.labels = {}, .fields = term.fields}, nodes.node(static_cast<Position>(row)))) both.Set(row);
+  });
+  return both;
+}
+
 void Placer::State::NumberKind(const Kind& kind) {
   const KindIndex index = KindIndex::Of(kinds.size());
-  kind_index.emplace(codec::ToBytes(kind), index);
   kinds.push_back(kind);
   KindRow& row = kind_rows.emplace_back();
   kinds_by_label.Add(kind, index);
@@ -83,6 +83,9 @@ void Placer::State::NumberKind(const Kind& kind) {
 }
 
 KindIndex Placer::State::AddKind(const Kind& kind) {
+  for (; kinds_indexed < kinds.size(); ++kinds_indexed) {
+    kind_index.emplace(codec::ToBytes(kinds[kinds_indexed]), KindIndex::Of(kinds_indexed));
+  }
   const auto it = kind_index.find(codec::ToBytes(kind));
   if (it != kind_index.end()) return it->second;
   NumberKind(kind);
@@ -90,6 +93,7 @@ KindIndex Placer::State::AddKind(const Kind& kind) {
 }
 
 void Placer::State::Invalidate() {
+  passing.clear();
   if (!MUTANT("placement.keep_masks")) {
     masks.clear();
     mask_index.clear();
@@ -118,10 +122,10 @@ StaticIndex Placer::State::MaskFor(const Kind& kind) {
   const auto [it, added] = mask_index.emplace(key, StaticIndex::Of(masks.size()));
   if (!added) return it->second;
   StaticMask& mask = masks.emplace_back();
-  mask.affinity = PassingAll(nodes, kind.requirements);
+  mask.affinity = PassingAll(kind.requirements);
   if (!kind.node_terms.empty()) {
     Bitmap any(nodes.rows());
-    for (const NodeTerm& term : kind.node_terms) any.Or(PassingTerm(nodes, term));
+    for (const NodeTerm& term : kind.node_terms) any.Or(PassingTerm(term));
     mask.affinity.And(any);
   }
   mask.tolerated = PassingClasses(nodes, [&](const Node& node) { return UntoleratedTaint(kind, node) == nullptr; });
@@ -134,14 +138,18 @@ StaticIndex Placer::State::MaskFor(const Kind& kind) {
   return it->second;
 }
 
-CounterIndex Placer::State::CounterFor(CounterSpec spec, const Bitmap* eligible) {
+CounterIndex Placer::State::CounterFor(CounterSpec spec) {
+  return CounterFor(std::move(spec), [&] { return nodes.in_use(); });
+}
+
+CounterIndex Placer::State::CounterFor(CounterSpec spec, const std::function<Bitmap()>& eligible) {
   const auto [it, added] = counter_index.emplace(std::move(spec), CounterIndex::Of(counters.size()));
   const CounterIndex index = it->second;
   if (!added) return index;
   Counter& counter = counters.emplace_back();
   counter.spec = it->first;
   counter.column = &nodes.Column(counter.spec.key);
-  counter.eligible = eligible == nullptr ? nodes.in_use() : *eligible;
+  counter.eligible = eligible();
   counter.count.resize(counter.column->texts.size());
   counter.support.resize(counter.column->texts.size());
   nodes.in_use().ForEach([&](size_t row) {
@@ -188,7 +196,7 @@ void Placer::State::AddHolders(KindIndex index) {
   for (const UnitTerm& term : kind.exclude) {
     const size_t before = counters.size();
     const CounterIndex counter =
-        CounterFor({.holders = true, .selectors = {SelectorOf(kind, term)}, .key = term.topology_key}, nullptr);
+        CounterFor({.holders = true, .selectors = {SelectorOf(kind, term)}, .key = term.topology_key});
     std::vector<CounterIndex>& feeds = kind_rows[index.value()].feeds;
     // One that was there before does not know this kind yet.
     if (before == counters.size() && std::ranges::find(feeds, counter) == feeds.end()) feeds.push_back(counter);
@@ -216,6 +224,18 @@ void Placer::State::Compile(KindIndex index) {
   row.compiled = true;
 }
 
+Bitmap Placer::State::EligibleFor(const SpreadConstraint& constraint, const std::set<std::string>& keys,
+                                  const StaticMask& mask) {
+  Bitmap eligible = nodes.in_use();
+  for (const std::string& key : keys) {
+    eligible.And(Passing({.key = key, .op = model::Operator::kExists, .values = {}}));
+  }
+  const bool affinity = constraint.node_affinity == NodeInclusion::kHonor;
+  if (affinity && !MUTANT("placement.affinity_policy")) eligible.And(mask.affinity);
+  if (constraint.node_taints == NodeInclusion::kHonor) eligible.And(mask.tolerated);
+  return eligible;
+}
+
 void Placer::State::CompileSpread(const Kind& kind, KindRow& row) {
   row.spread.clear();
   row.soft_spread.clear();
@@ -233,12 +253,6 @@ void Placer::State::CompileSpread(const Kind& kind, KindRow& row) {
     const bool taints = constraint.node_taints == NodeInclusion::kHonor;
     std::set<std::string> needed = keys;
     if (!hard) needed = {constraint.topology_key};
-    Bitmap eligible = nodes.in_use();
-    for (const std::string& key : needed) {
-      eligible.And(Passing(nodes, {.key = key, .op = model::Operator::kExists, .values = {}}));
-    }
-    if (affinity && !MUTANT("placement.affinity_policy")) eligible.And(mask.affinity);
-    if (taints) eligible.And(mask.tolerated);
     CounterSpec spec{.holders = false,
                      .selectors = {SelectorOf(kind, constraint)},
                      .key = constraint.topology_key,
@@ -247,7 +261,7 @@ void Placer::State::CompileSpread(const Kind& kind, KindRow& row) {
                                  (taints ? "t" + TaintKey(kind) : "-")};
     SpreadRow out{.counter = {}, .max_skew = std::max(1, constraint.max_skew), .min_domains = constraint.min_domains};
     out.self = Matches(spec.selectors.front(), kind, namespaces) ? 1 : 0;
-    out.counter = CounterFor(std::move(spec), &eligible);
+    out.counter = CounterFor(std::move(spec), [&] { return EligibleFor(constraint, needed, mask); });
     out.constraint = &constraint;
     (hard ? row.spread : row.soft_spread).push_back(out);
   }
@@ -274,8 +288,7 @@ void Placer::State::CompilePreferences(const Kind& kind, KindRow& row) {
   row.node_weight.clear();
   const auto add = [&](const PreferredUnitTerm& preferred, int64_t sign) {
     const CounterIndex counter = CounterFor(
-        {.holders = false, .selectors = {SelectorOf(kind, preferred.term)}, .key = preferred.term.topology_key},
-        nullptr);
+        {.holders = false, .selectors = {SelectorOf(kind, preferred.term)}, .key = preferred.term.topology_key});
     row.soft_units.push_back({.counter = counter, .weight = sign * preferred.weight});
   };
   for (const PreferredUnitTerm& preferred : kind.preferred_colocate) add(preferred, 1);
@@ -290,7 +303,7 @@ void Placer::State::CompilePreferences(const Kind& kind, KindRow& row) {
   if (!kind.preferred_nodes.empty()) {
     row.node_weight.resize(nodes.rows());
     for (const PreferredNodeTerm& preferred : kind.preferred_nodes) {
-      PassingTerm(nodes, preferred.term).ForEach([&](size_t node) { row.node_weight[node] += preferred.weight; });
+      PassingTerm(preferred.term).ForEach([&](size_t node) { row.node_weight[node] += preferred.weight; });
     }
   }
   row.ranked = !row.soft_units.empty() || !row.soft_spread.empty() || !row.avoided.empty() ||

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -90,7 +91,7 @@ struct UnitRow {
 
 class Placer::State {
  public:
-  explicit State(Policy given) : policy(std::move(given)), nodes(policy.strategy) {}
+  explicit State(Policy given) : policy(std::move(given)), device_mix(policy.device_mix), nodes(policy.strategy) {}
 
   // --- kinds.cc
   KindIndex AddKind(const Kind& kind);
@@ -101,7 +102,14 @@ class Placer::State {
   void CompilePreferences(const Kind& kind, KindRow& row);
   void Invalidate();
   StaticIndex MaskFor(const Kind& kind);
-  CounterIndex CounterFor(CounterSpec spec, const Bitmap* eligible);
+  // `eligible` is called if the counter is new, and gives the nodes that count.
+  CounterIndex CounterFor(CounterSpec spec, const std::function<Bitmap()>& eligible);
+  CounterIndex CounterFor(CounterSpec spec);
+  Bitmap EligibleFor(const SpreadConstraint& constraint, const std::set<std::string>& keys, const StaticMask& mask);
+  // Nodes that pass requirements on labels.
+  const Bitmap& Passing(const model::Requirement& requirement);
+  Bitmap PassingAll(const std::vector<model::Requirement>& requirements);
+  Bitmap PassingTerm(const NodeTerm& term);
   bool Feeds(const Counter& counter, const Kind& kind) const;
   std::vector<UnitSelector> ColocateSelectors(const Kind& kind) const;
   void AddHolders(KindIndex kind);
@@ -161,6 +169,7 @@ class Placer::State {
   Outcome PlaceOne(const Unit& unit);
 
   const Policy policy;
+  const DeviceMix device_mix;
   NodeTable nodes;
   std::vector<std::vector<int32_t>> free_devices;  // by row
   std::vector<std::vector<UnitSlot>> units_on;     // by row
@@ -170,9 +179,11 @@ class Placer::State {
 
   std::deque<Kind> kinds;  // rows point into it
   std::deque<KindRow> kind_rows;
-  std::map<std::string, KindIndex> kind_index;
+  std::map<std::string, KindIndex> kind_index;  // of the first kinds, as many as AddKind has seen
+  size_t kinds_indexed = 0;
   KindsByLabel kinds_by_label;
 
+  std::map<model::Requirement, Bitmap> passing;
   std::deque<StaticMask> masks;
   std::map<std::string, StaticIndex> mask_index;
   std::deque<Counter> counters;

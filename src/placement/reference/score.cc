@@ -46,7 +46,7 @@ int64_t CostOfDevices(const World& world, const Kind& kind, const Node& node, co
                   .memory = Left(world, node, "memory"),
                   .free = FreeDevices(world, node),
                   .size = node.devices};
-  return DeviceCost(kind, room, policy.device_mix);
+  return DeviceCost(kind, room, DeviceMix(policy.device_mix));
 }
 
 int64_t Utilisation(const World& world, const Node& node) {
