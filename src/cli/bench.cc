@@ -10,6 +10,7 @@ void AddBench(CommandLine& app) {
                    .Example("muster bench engine --shape uber-50k");
   AddBenchEngine(bench);
   AddBenchPlace(bench);
+  AddBenchPlan(bench);
   AddBenchProvider(bench);
   AddBenchShard(bench);
   AddBenchDump(bench);

@@ -9,6 +9,8 @@ void AddBenchEngine(Verb& bench);
 void AddBenchPlace(Verb& bench);
 // Lists, changes since and parallel transitions of a provider of many machines.
 void AddBenchProvider(Verb& bench);
+// The planner on its shapes.
+void AddBenchPlan(Verb& bench);
 // Cycles, memory and processor time of a whole shard.
 void AddBenchShard(Verb& bench);
 

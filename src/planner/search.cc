@@ -34,7 +34,9 @@ class Searcher {
         report.stopped = true;
         break;
       }
-      if (round % kRepriceEvery == 0) builder_.PriceAll(0.5 * static_cast<double>(round / kRepriceEvery % 3));
+      if (options_.vary && round % kRepriceEvery == 0) {
+        builder_.PriceAll(0.5 * static_cast<double>(round / kRepriceEvery % 3));
+      }
       const double progress = static_cast<double>(done()) / static_cast<double>(options_.steps);
       Round(static_cast<int64_t>(options_.heat * wasted * (1 - progress)));
       if (packing_.cost() < best.cost()) best = packing_;

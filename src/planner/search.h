@@ -17,7 +17,8 @@ namespace muster::planner {
 struct SearchOptions {
   uint64_t steps = 0;  // of the builder
   int64_t bound = 0;   // micro-dollars: it ends when the packing costs no more
-  double heat = 1;     // how much dearer a round may make the packing, in what a node wastes on average
+  double heat = 0;     // how much dearer a round may make the packing, in what a node wastes on average
+  bool vary = false;   // whether values change from the cover's towards even ones, and back (Valuer::Of)
   // Asked now and then; false ends the search.
   std::function<bool(uint64_t done)> go_on;
 };

@@ -12,7 +12,7 @@ namespace muster::planner {
 namespace {
 
 constexpr uint64_t kFastStepsPerUnit = 60;
-constexpr uint64_t kBestStepsPerUnit = 20'000;
+constexpr uint64_t kBestStepsPerUnit = 10'000;
 constexpr uint64_t kFewestSteps = 20'000;
 constexpr uint64_t kMostBestSteps = 200'000'000;
 
@@ -23,8 +23,8 @@ struct Variant {
 
 // No one way of building is best for every mixture: the cheapest outcome is taken.
 std::vector<Variant> VariantsOf(bool exclusive) {
-  if (!exclusive) return {{{.balance = 0.25}, 0}, {{.balance = 0.5}, 0.5}};
-  return {{{.balance = 0.25, .share = 1.2}, 0.5}};
+  if (!exclusive) return {{{.balance = 0.25}, 0}, {{.balance = 0.5}, 0}};
+  return {{{.balance = 0.25, .share = 1.2}, 1}};
 }
 
 }  // namespace
@@ -58,7 +58,9 @@ Solution Solve(const Request& request, const std::vector<const placement::Unit*>
   Builder builder(*solution.packing, *solution.valuer);
   const uint64_t steps = StepsFor(request.effort, units.size());
   SearchOptions options{.steps = steps, .bound = solution.bound};
-  if (request.effort == Effort::kFast) options.heat = 0;
+  // Where exclusive units make small nodes, whole types decide and the cover tells little: other values, and detours.
+  options.vary = values.exclusive;
+  options.heat = values.exclusive && request.effort == Effort::kBest ? 1 : 0;
   if (request.go_on) options.go_on = [&](uint64_t done) { return request.go_on(done, steps); };
   const SearchReport report = Search(*solution.packing, builder, options);
   solution.steps = report.steps;

@@ -1,0 +1,285 @@
+#include "planner/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/probe.h"
+#include "model/names.h"
+#include "planner/checker.h"
+#include "planner/compile.h"
+#include "planner/replay.h"
+#include "planner/solve.h"
+#include "planner/unplaced.h"
+
+namespace muster::planner {
+namespace {
+
+constexpr auto kKeeps = std::to_array<model::NameRow<Keep>>({{Keep::kNone, "none"}, {Keep::kNodes, "nodes"}});
+constexpr auto kEfforts = std::to_array<model::NameRow<Effort>>({{Effort::kFast, "fast"}, {Effort::kBest, "best"}});
+
+Status CheckRequest(const Request& request) {
+  MUSTER_RETURN_IF_ERROR(placement::CheckStructure(request.world));
+  std::set<std::string_view> ids;
+  for (const placement::PlacedUnit& placed : request.world.placed) ids.insert(placed.unit.id);
+  for (const placement::Unit& unit : request.pending) {
+    if (unit.id.empty()) return {Code::kInvalidArgument, "a unit has no id"};
+    if (!ids.insert(unit.id).second) {
+      return {Code::kInvalidArgument, fmt::format("unit {}: the id is there twice", unit.id)};
+    }
+    if (unit.kind.value() >= request.world.kinds.size()) {
+      return {Code::kInvalidArgument, fmt::format("unit {}: its kind is out of range", unit.id)};
+    }
+  }
+  for (const Candidate& candidate : request.candidates) {
+    if (candidate.price.micros < 0) {
+      return {Code::kInvalidArgument, fmt::format("machine type {}: its price is negative", candidate.type)};
+    }
+  }
+  return {};
+}
+
+// Gives devices of bought machines to units. Parts were rounded up to powers of two, so the largest first always fits.
+class DeviceTable {
+ public:
+  explicit DeviceTable(size_t devices) : free_(devices, kDeviceParts) {}
+
+  std::vector<int32_t> Take(const placement::DeviceRequest& request) {
+    std::vector<int32_t> taken;
+    const int64_t parts = request.whole > 0 ? kDeviceParts : DeviceParts(request);
+    const int64_t wanted = request.whole > 0 ? request.whole : (request.milli > 0 ? 1 : 0);
+    for (size_t i = 0; i < free_.size() && static_cast<int64_t>(taken.size()) < wanted; ++i) {
+      if (free_[i] < parts) continue;
+      free_[i] -= parts;
+      taken.push_back(static_cast<int32_t>(i));
+    }
+    return taken;
+  }
+
+ private:
+  std::vector<int64_t> free_;
+};
+
+// A solution in names.
+class Writer {
+ public:
+  Writer(const Request& request, const std::vector<const placement::Unit*>& units, const Solution& solution)
+      : request_(request), units_(units), solution_(solution) {}
+
+  Plan Run(const std::vector<uint32_t>& added) {
+    AddMachines(added);
+    AddAssignments();
+    AddUnplaced();
+    AddMoney();
+    AddUtilisation();
+    plan_.lower_bound = {solution_.bound};
+    plan_.steps = solution_.steps;
+    plan_.stopped_early = solution_.stopped;
+    return std::move(plan_);
+  }
+
+ private:
+  const Problem& problem() const { return *solution_.problem; }
+  const Packing& packing() const { return *solution_.packing; }
+
+  // By pool, zone, type; those of the replay last.
+  void AddMachines(const std::vector<uint32_t>& added) {
+    struct Row {
+      bool from_replay = false;
+      uint32_t candidate = 0;
+      uint32_t bin = kNoChoice;
+    };
+    std::vector<Row> rows;
+    for (uint32_t b = 0; b < packing().bins().size(); ++b) {
+      const Bin& bin = packing().bins()[b];
+      if (bin.choice != kNoChoice) rows.push_back({false, problem().choices[bin.choice].candidate, b});
+    }
+    for (const uint32_t choice : added) rows.push_back({true, problem().choices[choice].candidate, kNoChoice});
+    std::ranges::stable_sort(rows, {}, [&](const Row& row) {
+      const Candidate& candidate = request_.candidates[row.candidate];
+      return std::tuple(row.from_replay, candidate.pool, candidate.zone, candidate.type);
+    });
+    node_of_bin_.assign(packing().bins().size(), "");
+    for (const Row& row : rows) {
+      const std::string id = fmt::format("plan-{:04}", plan_.machines.size() + 1);
+      plan_.machines.push_back({.id = id, .candidate = row.candidate, .from_replay = row.from_replay});
+      if (row.bin != kNoChoice) node_of_bin_[row.bin] = id;
+    }
+    for (uint32_t b = 0; b < packing().bins().size(); ++b) {
+      const Bin& bin = packing().bins()[b];
+      if (bin.fixed != kNoChoice) {
+        node_of_bin_[b] = request_.world.nodes[problem().fixed[bin.fixed].node].id;
+      }
+    }
+  }
+
+  void AddAssignments() {
+    std::vector<size_t> next(problem().kinds.size(), 0);  // units of a kind are alike: the first ones are placed
+    bin_of_unit_.assign(units_.size(), kNoChoice);
+    for (uint32_t b = 0; b < packing().bins().size(); ++b) {
+      for (const Item& item : packing().bins()[b].items) {
+        const uint32_t k = packing().lots()[item.lot].kind;
+        const DenseKind& kind = problem().kinds[k];
+        const size_t count = kind.bundle ? kind.units.size() : static_cast<size_t>(item.count);
+        for (size_t i = 0; i < count; ++i) bin_of_unit_[kind.units[next[k]++]] = b;
+      }
+    }
+    std::vector<std::vector<int32_t>> devices = AssignDevices();
+    for (size_t u = 0; u < units_.size(); ++u) {
+      if (bin_of_unit_[u] == kNoChoice) continue;
+      plan_.assignments.push_back({units_[u]->id, node_of_bin_[bin_of_unit_[u]], std::move(devices[u])});
+    }
+    if (MUTANT("planner.assigns_twice") && !plan_.assignments.empty()) {
+      plan_.assignments.push_back(plan_.assignments.front());
+    }
+  }
+
+  std::vector<std::vector<int32_t>> AssignDevices() const {
+    std::vector<std::vector<int32_t>> devices(units_.size());
+    std::vector<size_t> order;
+    const auto request_of = [&](size_t u) -> const placement::DeviceRequest& {
+      return request_.world.kinds[units_[u]->kind.value()].devices;
+    };
+    for (size_t u = 0; u < units_.size(); ++u) {
+      if (bin_of_unit_[u] != kNoChoice && !request_of(u).empty()) order.push_back(u);
+    }
+    std::ranges::stable_sort(order, std::greater<>(), [&](size_t u) { return DeviceParts(request_of(u)); });
+    std::map<uint32_t, DeviceTable> tables;
+    for (const size_t u : order) {
+      const Bin& bin = packing().bins()[bin_of_unit_[u]];
+      if (bin.choice == kNoChoice) continue;  // placement assigns those of a node that is there
+      const Candidate& candidate = request_.candidates[problem().choices[bin.choice].candidate];
+      DeviceTable& table = tables.try_emplace(bin_of_unit_[u], candidate.devices.size()).first->second;
+      devices[u] = table.Take(request_of(u));
+    }
+    return devices;
+  }
+
+  void AddUnplaced() {
+    std::vector<placement::Reason> refused(problem().kinds.size(), placement::Reason::kNone);
+    for (const Refused& one : solution_.refused) refused[one.kind] = one.reason;
+    std::vector<uint32_t> kind_of(units_.size(), 0);
+    for (uint32_t k = 0; k < problem().kinds.size(); ++k) {
+      for (const uint32_t u : problem().kinds[k].units) kind_of[u] = k;
+    }
+    std::map<uint32_t, Unplaced> of_kind;  // by kind of the world: its units are alike
+    for (size_t u = 0; u < units_.size(); ++u) {
+      if (bin_of_unit_[u] != kNoChoice) continue;
+      const auto [at, inserted] = of_kind.try_emplace(units_[u]->kind.value());
+      if (inserted) at->second = ExplainUnplaced(request_, *units_[u], refused[kind_of[u]]);
+      plan_.unplaced.push_back(at->second);
+      plan_.unplaced.back().unit = units_[u]->id;
+    }
+  }
+
+  void AddMoney() {
+    for (const PlannedMachine& machine : plan_.machines) {
+      const int64_t price = request_.candidates[machine.candidate].price.micros;
+      plan_.cost_machines.micros += price;
+      if (!machine.from_replay) continue;
+      plan_.replay.cost_added.micros += price;
+      ++plan_.replay.machines_added;
+    }
+    model::Money nodes;
+    for (const placement::Node& node : request_.world.nodes) {
+      const auto facts = request_.nodes.find(node.id);
+      if (facts != request_.nodes.end() && facts->second.price) {
+        nodes.micros += facts->second.price->micros;
+      } else {
+        plan_.unpriced_nodes.push_back(node.id);
+      }
+    }
+    const bool priced = plan_.unpriced_nodes.empty();
+    if (priced) plan_.cost_before = nodes;
+    if (request_.keep == Keep::kNone) {
+      plan_.cost_after = plan_.cost_machines;
+    } else if (priced) {
+      plan_.cost_after = model::Money{nodes.micros + plan_.cost_machines.micros};
+    }
+    if (MUTANT("planner.spot_as_free")) plan_.cost_machines.micros /= 2;
+  }
+
+  void AddUtilisation() {
+    std::map<std::string, Utilisation> rows;
+    for (const std::string& name : problem().dimensions) {
+      if (name != kDeviceDimension) rows[name].resource = name;
+    }
+    const auto add = [&](const model::Resources& amounts, int64_t Utilisation::* member, int64_t times) {
+      for (const auto& [name, amount] : amounts.entries()) {
+        if (const auto row = rows.find(name); row != rows.end()) row->second.*member += amount * times;
+      }
+    };
+    std::vector<int64_t> counts(request_.world.kinds.size(), 0);
+    for (size_t u = 0; u < units_.size(); ++u) {
+      if (bin_of_unit_[u] != kNoChoice) ++counts[units_[u]->kind.value()];
+    }
+    if (request_.keep == Keep::kNodes) {
+      for (const placement::PlacedUnit& placed : request_.world.placed) ++counts[placed.unit.kind.value()];
+      for (const placement::Node& node : request_.world.nodes) {
+        add(node.total, &Utilisation::allocatable, 1);
+        add(node.reserved, &Utilisation::requested, 1);
+      }
+    }
+    for (size_t k = 0; k < counts.size(); ++k) add(request_.world.kinds[k].request, &Utilisation::requested, counts[k]);
+    for (const PlannedMachine& machine : plan_.machines) {
+      add(request_.candidates[machine.candidate].allocatable, &Utilisation::allocatable, 1);
+    }
+    for (auto& [unused, row] : rows) plan_.utilisation.push_back(std::move(row));
+  }
+
+  const Request& request_;
+  const std::vector<const placement::Unit*>& units_;
+  const Solution& solution_;
+  std::vector<std::string> node_of_bin_;
+  std::vector<uint32_t> bin_of_unit_;
+  Plan plan_;
+};
+
+}  // namespace
+
+std::string_view KeepName(Keep keep) { return model::NameOf(kKeeps, keep); }
+Result<Keep> ParseKeep(std::string_view name) { return model::ParseName(kKeeps, "way to keep nodes", name); }
+std::string_view EffortName(Effort effort) { return model::NameOf(kEfforts, effort); }
+Result<Effort> ParseEffort(std::string_view name) { return model::ParseName(kEfforts, "effort", name); }
+
+Result<Plan> MakePlan(const Request& request) {
+  if (Status status = CheckRequest(request); !status.ok()) return std::unexpected(std::move(status));
+  const std::vector<const placement::Unit*> units = UnitsToPlace(request);
+  const Solution solution = Solve(request, units);
+  ReplayOutcome replay;
+  if (!request.exact) replay = Replay(solution, request.replay_seed);
+  Plan plan = Writer(request, units, solution).Run(replay.added);
+  plan.replay.done = !request.exact;
+  plan.replay.pending_at_first = replay.pending_at_first;
+  plan.replay.pending_at_last = replay.pending_at_last;
+  plan.replay.rounds = replay.rounds;
+  const std::vector<std::string> findings = CheckPlan(request, plan);
+  if (!findings.empty()) {
+    return Error(Code::kInternal,
+                 fmt::format("the plan breaks a rule, which is a bug of the planner: {}", fmt::join(findings, "; ")));
+  }
+  return plan;
+}
+
+uint64_t Digest(const Plan& plan) {
+  Hasher hasher;
+  for (const PlannedMachine& machine : plan.machines) {
+    hasher.Add(machine.candidate);
+    hasher.Add(static_cast<uint64_t>(machine.from_replay));
+  }
+  for (const Assignment& assignment : plan.assignments) {
+    hasher.Add(assignment.unit);
+    hasher.Add(assignment.node);
+    for (const int32_t device : assignment.devices) hasher.Add(static_cast<uint64_t>(device));
+  }
+  for (const Unplaced& unplaced : plan.unplaced) hasher.Add(unplaced.unit);
+  hasher.Add(static_cast<uint64_t>(plan.cost_machines.micros));
+  return hasher.value();
+}
+
+}  // namespace muster::planner
