@@ -13,6 +13,7 @@ void AddBench(CommandLine& app) {
   AddBenchPlan(bench);
   AddBenchProvider(bench);
   AddBenchShard(bench);
+  AddBenchDump(bench);
 }
 
 }  // namespace muster::cli

@@ -14,4 +14,7 @@ void AddBenchPlan(Verb& bench);
 // Cycles, memory and processor time of a whole shard.
 void AddBenchShard(Verb& bench);
 
+// A generated Kubernetes dump, and how long one takes to read.
+void AddBenchDump(Verb& bench);
+
 }  // namespace muster::cli

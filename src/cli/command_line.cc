@@ -28,6 +28,7 @@ class VerbApp final : public CLI::App {
   std::function<int()> instead_action;
   bool configurable = false;
   std::string config_file;
+  int usage_code = kUsage;
 };
 
 std::shared_ptr<VerbApp> MakeApp(std::string summary, const std::string& name) {
@@ -103,8 +104,9 @@ int ExplainParseError(const CLI::App& root, const CLI::ParseError& error) {
     Print(std::string(error.what()) + "\n");
     return kOk;
   }
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return Fail(kUsage, ExplainExtra(WithExtras(root)));
-  return Fail(kUsage, fmt::format("{}; see {} --help", error.what(), FullName(Chosen(root))));
+  const int code = static_cast<const VerbApp&>(Chosen(root)).usage_code;
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return Fail(code, ExplainExtra(WithExtras(root)));
+  return Fail(code, fmt::format("{}; see {} --help", error.what(), FullName(Chosen(root))));
 }
 
 // "MUSTER_SHARD_CYCLE_INTERVAL"
@@ -180,7 +182,7 @@ int RunChosen(const CLI::App& root) {
   if (verb.instead) return verb.instead_action();
   const Result<int> result = verb.action();
   if (result) return *result;
-  return Fail(result.error().code() == Code::kInvalidArgument ? kUsage : kFailed, result.error().message());
+  return Fail(result.error().code() == Code::kInvalidArgument ? verb.usage_code : kFailed, result.error().message());
 }
 
 }  // namespace
@@ -254,6 +256,10 @@ Verb& Verb::Configurable() {
   return Path("--config", app->config_file,
               fmt::format("YAML file of these options, without dashes; the environment ({}) and flags come first",
                           EnvironmentName(*app_, "OPTION")));
+}
+Verb& Verb::UsageCode(int code) {
+  static_cast<VerbApp*>(app_)->usage_code = code;
+  return *this;
 }
 void Verb::Run(std::function<Result<int>()> action) { static_cast<VerbApp*>(app_)->action = std::move(action); }
 

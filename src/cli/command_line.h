@@ -55,7 +55,9 @@ class Verb {
   Verb& Example(const std::string& line);
   // A verb below this one, as in `muster fleet machines`.
   Verb AddVerb(const std::string& name, std::string summary);
-  // The exit code, or an error: INVALID_ARGUMENT exits with 2, any other with 1.
+  // The exit code of a wrong command line or input file, for a verb whose 2 means something else.
+  Verb& UsageCode(int code);
+  // The exit code, or an error: INVALID_ARGUMENT exits with 2 unless UsageCode says otherwise, any other with 1.
   void Run(std::function<Result<int>()> action);
 
  private:

@@ -1,9 +1,10 @@
-// `muster explain`: why a running shard does with a machine or a need what it does.
+// `muster explain`: why a running shard does with a machine or a need what it does, and why a plan is as it is.
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "cli/ask.h"
+#include "cli/explain_plan.h"
 #include "cli/verbs.h"
 #include "contract/shard.h"
 #include "host/json_object.h"
@@ -34,8 +35,21 @@ Result<int> Show(const ShardFlags& flags, contract::Explain question) {
 }  // namespace
 
 void AddExplain(CommandLine& app) {
-  Verb explain = app.AddVerb("explain", "Say why a machine is where it is, or why a need is short");
-  explain.Example("muster explain machine sim-m-17");
+  Verb explain =
+      app.AddVerb("explain", "Say why a machine is where it is, why a need is short, or why a plan is as it is");
+  const auto plan = std::make_shared<std::pair<PlanFlags, std::string>>();
+  explain.Option("--plan", plan->second,
+                 "A unit, machine or node of the plan that muster plan would make of these options");
+  AddPlanFlags(explain, plan->first);
+  explain.Example("muster explain machine sim-m-17")
+      .Example(
+          "muster explain --plan shop/web-7f9c-x2x4k -f dump.json --catalogue examples/catalogues/ec2.yaml --keep none")
+      .Run([plan]() -> Result<int> {
+        if (plan->second.empty()) {
+          return InvalidArgument("say what to explain: machine ID, need ID, or --plan NAME; see muster explain --help");
+        }
+        return ExplainPlan(plan->first, plan->second);
+      });
 
   const auto machine = std::make_shared<Flags>();
   Verb of_machine = explain.AddVerb("machine", "Why a machine is where it is");

@@ -19,9 +19,13 @@ void AddFleet(CommandLine& app);
 void AddExplain(CommandLine& app);
 void AddUp(CommandLine& app);
 void AddRollup(CommandLine& app);
+void AddPlan(CommandLine& app);
+void AddPlace(CommandLine& app);
 
 inline void AddVerbs(CommandLine& app) {
   AddUp(app);
+  AddPlan(app);
+  AddPlace(app);
   AddDecide(app);
   AddServe(app);
   AddShard(app);

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
 #include "model/names.h"
 
 namespace muster::model {
@@ -25,31 +29,19 @@ constexpr auto kPhases = std::to_array<NameRow<WorkloadPhase>>({{WorkloadPhase::
                                                                 {WorkloadPhase::kDeleting, "Deleting"},
                                                                 {WorkloadPhase::kDeleted, "Deleted"}});
 
-constexpr auto kRestartPolicies = std::to_array<NameRow<RestartPolicy>>({{RestartPolicy::kAlways, "always"},
-                                                                         {RestartPolicy::kOnFailure, "on-failure"},
-                                                                         {RestartPolicy::kNever, "never"},
-                                                                         {RestartPolicy::kNever, "no"},
-                                                                         {RestartPolicy::kAlways, "unless-stopped"}});
+constexpr auto kKinds = std::to_array<NameRow<WorkloadKind>>(
+    {{WorkloadKind::kWorkload, "Workload"}, {WorkloadKind::kSet, "Set"}, {WorkloadKind::kJob, "Job"}});
 
-// The first invalid item as "field[i].<what>", or nothing.
-template <class T>
-std::string FirstInvalid(std::string_view field, const std::vector<T>& items) {
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (const Status status = Validate(items[i]); !status.ok()) {
-      return fmt::format("{}[{}].{}", field, i, status.message());
-    }
-  }
-  return "";
-}
+constexpr size_t kLongestId = 253;
+
+bool IsLetterOrDigit(char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
 
 std::string FirstProblem(const Workload& workload) {
   if (workload.id.empty()) return "id: missing";
-  if (workload.type == WorkloadType::kUnspecified) {
-    return "type: missing; use one of process, container, compose, vm";
+  if (!IsWorkloadId(workload.id)) {
+    return "id: write letters, digits, '.', '_' and '-', a letter or digit first, at most 253";
   }
-  if (workload.replicas < 1) return fmt::format("replicas: {} is below 1", workload.replicas);
-  if (std::string problem = FirstInvalid("requirements", workload.requirements); !problem.empty()) return problem;
-  return FirstInvalid("spread", workload.spread);
+  return TemplateProblem(workload.spec);
 }
 
 }  // namespace
@@ -64,10 +56,37 @@ std::string_view WorkloadPhaseName(WorkloadPhase phase) { return NameOf(kPhases,
 
 Result<WorkloadPhase> ParseWorkloadPhase(std::string_view name) { return ParseName(kPhases, "workload phase", name); }
 
-std::string_view RestartPolicyName(RestartPolicy policy) { return NameOf(kRestartPolicies, policy); }
+std::string_view WorkloadKindName(WorkloadKind kind) { return NameOf(kKinds, kind); }
 
-Result<RestartPolicy> ParseRestartPolicy(std::string_view name) {
-  return ParseName(kRestartPolicies, "restart policy", name);
+bool IsWorkloadId(std::string_view id) {
+  if (id.empty() || id.size() > kLongestId || !IsLetterOrDigit(id.front())) return false;
+  return std::ranges::all_of(id, [](char c) { return IsLetterOrDigit(c) || c == '.' || c == '_' || c == '-'; });
+}
+
+int32_t MemberCount::Of(int32_t total) const {
+  if (!percent) return amount;
+  return static_cast<int32_t>((int64_t{amount} * total + 99) / 100);
+}
+
+Result<MemberCount> ParseMemberCount(std::string_view text) {
+  MemberCount count;
+  std::string_view digits = text;
+  if (digits.ends_with('%')) {
+    count.percent = true;
+    digits.remove_suffix(1);
+  }
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count.amount);
+  if (digits.empty() || error != std::errc() || end != digits.data() + digits.size() || count.amount < 0) {
+    return InvalidArgument(fmt::format("{} is neither a whole number nor a percentage such as 25%", Quoted(text)));
+  }
+  if (count.percent && count.amount > 100) return InvalidArgument(fmt::format("{} is above 100%", Quoted(text)));
+  return count;
+}
+
+std::string FormatMemberCount(MemberCount count) { return fmt::format("{}{}", count.amount, count.percent ? "%" : ""); }
+
+std::string MemberId(const WorkloadSpec& spec, int32_t index) {
+  return spec.kind == WorkloadKind::kWorkload ? spec.name : fmt::format("{}-{}", spec.name, index);
 }
 
 Status CheckStructure(const Workload& workload) {

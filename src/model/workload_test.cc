@@ -42,26 +42,50 @@ TEST(Workload, RestartPolicyNames) {
 
 TEST(Workload, EveryStructuralInvariantCanBreak) {
   const Requirement in_zone{"zone", Operator::kIn, {"a"}};
-  Workload valid{.id = "w-1", .type = WorkloadType::kProcess};
-  valid.requirements = {in_zone};
-  valid.spread = {{.topology_key = "rack"}};
+  Workload valid{.id = "w-1"};
+  valid.spec.type = WorkloadType::kProcess;
+  valid.spec.command = {"serve"};
+  valid.spec.requirements = {{in_zone}};
+  valid.spec.spread = {{.spread = {.topology_key = "rack"}}};
   EXPECT_TRUE(CheckStructure(valid).ok());
 
   Workload workload = valid;
   workload.id.clear();
   EXPECT_TRUE(CheckStructure(workload).message().starts_with("workload \"\": id: "));
+  workload.id = "a/b";
+  EXPECT_TRUE(CheckStructure(workload).message().starts_with("workload \"a/b\": id: "));
   workload = valid;
-  workload.type = WorkloadType::kUnspecified;
+  workload.spec.type = WorkloadType::kUnspecified;
   EXPECT_TRUE(CheckStructure(workload).message().starts_with("workload \"w-1\": type: "));
   workload = valid;
-  workload.replicas = 0;
-  EXPECT_EQ(CheckStructure(workload).message(), "workload \"w-1\": replicas: 0 is below 1");
+  workload.spec.command.clear();
+  EXPECT_EQ(CheckStructure(workload).message(), "workload \"w-1\": command: a process needs one");
   workload = valid;
-  workload.requirements.push_back({"gpu", Operator::kIn, {}});
+  workload.spec.requirements[0].push_back({"gpu", Operator::kIn, {}});
   EXPECT_EQ(CheckStructure(workload).message(), "workload \"w-1\": requirements[1].values: In needs at least one");
   workload = valid;
-  workload.spread.front().topology_key.clear();
+  workload.spec.spread.front().spread.topology_key.clear();
   EXPECT_TRUE(CheckStructure(workload).message().starts_with("workload \"w-1\": spread[0].topologyKey: "));
+}
+
+TEST(Workload, MemberCounts) {
+  EXPECT_EQ(ParseMemberCount("3"), (MemberCount{3, false}));
+  EXPECT_EQ(ParseMemberCount("25%"), (MemberCount{25, true}));
+  EXPECT_EQ(FormatMemberCount({25, true}), "25%");
+  EXPECT_EQ((MemberCount{25, true}).Of(5), 2);
+  EXPECT_EQ((MemberCount{3, false}).Of(5), 3);
+  for (const std::string_view bad : {"", "%", "-1", "1.5", "x", "101%", "99999999999"}) {
+    EXPECT_FALSE(ParseMemberCount(bad)) << bad;
+  }
+}
+
+TEST(Workload, Ids) {
+  EXPECT_TRUE(IsWorkloadId("a"));
+  EXPECT_TRUE(IsWorkloadId("0._-Z"));
+  EXPECT_TRUE(IsWorkloadId(std::string(253, 'a')));
+  for (const std::string& bad : {std::string(""), std::string(".a"), std::string("a b"), std::string(254, 'a')}) {
+    EXPECT_FALSE(IsWorkloadId(bad)) << bad;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,69 @@
+#include "cli/document.h"
+
+#include <fmt/format.h>
+
+#include "host/json_object.h"
+
+namespace muster::cli {
+
+Document::Document(std::string_view text) : scalar_(host::JsonQuote(text)) {}
+Document::Document(int64_t number) : scalar_(fmt::to_string(number)) {}
+Document::Document(bool value) : scalar_(value ? "true" : "false") {}
+
+Document Document::Null() {
+  Document null(Kind::kScalar);
+  null.scalar_ = "null";
+  return null;
+}
+
+Document Document::Dollars(model::Money money) {
+  Document dollars(Kind::kScalar);
+  dollars.scalar_ = model::FormatMoney(money).substr(1);
+  return dollars;
+}
+
+Document& Document::Add(std::string_view key, Document value) {
+  fields_.emplace_back(key, std::move(value));
+  return *this;
+}
+Document& Document::Add(Document value) { return Add("", std::move(value)); }
+
+std::string Document::ToJson() const {
+  if (kind_ == Kind::kScalar) return scalar_;
+  std::string text(1, kind_ == Kind::kList ? '[' : '{');
+  for (const auto& [key, value] : fields_) {
+    if (text.size() > 1) text += ',';
+    if (kind_ == Kind::kMap) text += host::JsonQuote(key) + ":";
+    text += value.ToJson();
+  }
+  return text + (kind_ == Kind::kList ? ']' : '}');
+}
+
+std::string Document::ToYaml() const {
+  if (!is_block()) return ToJson() + "\n";
+  std::string text;
+  WriteYaml(text, 0);
+  return text;
+}
+
+// Scalars are written as in JSON, which is YAML too.
+void Document::WriteYaml(std::string& out, size_t indent) const {
+  bool first = true;
+  for (const auto& [key, value] : fields_) {
+    // The first line of an item stands beside its dash.
+    if (!first || out.empty() || out.back() == '\n') out += std::string(indent, ' ');
+    first = false;
+    out += kind_ == Kind::kMap ? key + ":" : "-";
+    if (!value.is_block()) {
+      out += " " + value.ToJson() + "\n";
+    } else if (kind_ == Kind::kMap) {
+      out += "\n";
+      value.WriteYaml(out, indent + (value.kind_ == Kind::kMap ? 2 : 0));
+    } else {
+      out += " ";
+      value.WriteYaml(out, indent + 2);
+    }
+  }
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,44 @@
+// `muster plan`: which machines a set of workloads takes, before anything is bought.
+#include <memory>
+
+#include "cli/plan_files.h"
+#include "cli/plan_view.h"
+#include "cli/verbs.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr int kNothingToDo = 0;
+constexpr int kChanges = 2;
+
+struct Flags {
+  PlanFlags plan;
+  std::string output = "table";
+};
+
+Result<int> RunPlanVerb(const Flags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(PlanQuestion question, ReadPlanQuestion(flags.plan));
+  MUSTER_ASSIGN_OR_RETURN(const planner::Plan plan, RunPlan(question.input.request));
+  if (flags.output == "table") Print(PlanTable(question, plan));
+  if (flags.output == "json") Print(PlanDocument(question, plan).ToJson() + "\n");
+  if (flags.output == "yaml") Print(PlanDocument(question, plan).ToYaml());
+  return HasChanges(question, plan) ? kChanges : kNothingToDo;
+}
+
+}  // namespace
+
+void AddPlan(CommandLine& app) {
+  const auto flags = std::make_shared<Flags>();
+  Verb plan = app.AddVerb("plan", "Say which machines workloads would take and what they cost; nothing is changed");
+  AddPlanFlags(plan, flags->plan);
+  plan.Choice("-o,--output", flags->output, {"table", "json", "yaml"}, "Form of the answer")
+      .UsageCode(kFailed)
+      .Example(
+          "kubectl get nodes,pods,pdb,daemonsets,pvc,pv,csinodes,priorityclasses,namespaces -A -o json > dump.json")
+      .Example("muster plan -f dump.json --catalogue examples/catalogues/ec2.yaml --keep none")
+      .Example("muster plan -f workloads.yaml --catalogue types.csv -o json | jq .machines")
+      .Example("Exit code: 0 nothing to do, 2 changes, 1 error")
+      .Run([flags]() -> Result<int> { return RunPlanVerb(*flags); });
+}
+
+}  // namespace muster::cli

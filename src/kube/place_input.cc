@@ -1,0 +1,25 @@
+#include "kube/plan_request.h"
+
+namespace muster::kube {
+
+PlaceInput MakePlaceInput(const Dump& dump) {
+  PlaceInput input;
+  input.world.kinds = dump.kinds;
+  input.world.namespaces = dump.namespaces;
+  input.world.budgets = dump.budgets;
+  for (const DumpNode& node : dump.nodes) input.world.nodes.push_back(node.node);
+  for (const DumpPod& pod : dump.pods) {
+    if (pod.node.empty()) {
+      if (!pod.terminating) input.pending.push_back(pod.unit);
+      continue;
+    }
+    placement::PlacedUnit placed{.unit = pod.unit, .node = pod.node};
+    placed.terminating = pod.terminating;
+    placed.budgets = pod.budgets;
+    placed.may_evict = !pod.daemon && !pod.is_static;
+    input.world.placed.push_back(std::move(placed));
+  }
+  return input;
+}
+
+}  // namespace muster::kube

@@ -1,0 +1,32 @@
+// Pools and candidates: what a new node of the cluster in a dump would be.
+//
+// Nodes that agree in their lasting labels and taints form a pool. Lasting is what a node keeps for life and shares
+// with others of its make: not its type, zone, hostname, architecture or terms, which a candidate brings itself, and
+// not taints that come and go. A candidate is a type in a zone on terms, made as a pool makes its nodes.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kube/dump.h"
+#include "planner/catalogue.h"
+
+namespace muster::kube {
+
+struct Pools {
+  std::vector<planner::Pool> pools;            // by name; at least one
+  std::map<std::string, std::string> of_node;  // name of the pool by node; control planes are in none
+};
+Pools FindPools(const Dump& dump);
+
+// The catalogue in every pool and zone, as nodes of the dump suggest: amounts that nodes of a type report beat the
+// catalogue's; labels that depend on zone, type or terms are filled in; what DaemonSets and static pods would take is
+// subtracted. Types that would have nothing left are left out.
+std::vector<planner::Candidate> CandidatesFor(const Dump& dump, const Pools& pools,
+                                              const planner::Catalogue& catalogue);
+
+// What a node of the dump costs by the catalogue, on its own terms and in its own zone; nothing if that is not listed.
+std::optional<model::Money> PriceOf(const DumpNode& node, const planner::Catalogue& catalogue);
+
+}  // namespace muster::kube
