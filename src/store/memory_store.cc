@@ -34,7 +34,7 @@ class MemoryStore::State : public std::enable_shared_from_this<State> {
       if (!route.arrives) return;
       After(route.there, [this, route, work = std::move(work), done = std::move(done)]() mutable {
         Reply reply = work(*this);
-        if (MUTANT("store.retried_after_lost_answer") && !route.answered) work(*this);
+        if (MUTANT("store.retried_after_lost_answer") && !route.answered) reply = work(*this);
         if (!route.answered) return;
         After(route.back, [reply = std::move(reply), done = std::move(done)]() mutable { done(std::move(reply)); });
       });
@@ -52,7 +52,7 @@ class MemoryStore::State : public std::enable_shared_from_this<State> {
 
   CommitOutcome Commit(const Transaction& transaction) {
     CommitOutcome outcome = table_.Apply(transaction);
-    if (rng_.Chance(faults_.compact_per_mille, 1000)) CompactTo(table_.revision());
+    if (rng_.Chance(faults_.compact_per_mille, 1000)) static_cast<void>(table_.Compact(table_.revision()));
     Changed();
     return outcome;
   }
