@@ -281,15 +281,15 @@ Result<bool> SqliteFile::HasLease(store::LeaseId lease) {
 
 Result<store::CommitOutcome> SqliteFile::Apply(const store::Transaction& transaction,
                                                std::vector<contract::Change>& changes) {
+  for (const contract::Compare& compare : transaction.compares) {
+    MUSTER_ASSIGN_OR_RETURN(const bool holds, Holds(compare));
+    if (!holds) return contract::Conflict{head_.revision};
+  }
   for (const contract::StoreWrite& write : transaction.writes) {
     if (!write.value || write.lease == 0) continue;
     MUSTER_ASSIGN_OR_RETURN(const bool there, HasLease(write.lease));
     if (there) continue;
     return contract::Unknown{{Code::kNotFound, fmt::format("lease {} has ended", write.lease)}};
-  }
-  for (const contract::Compare& compare : transaction.compares) {
-    MUSTER_ASSIGN_OR_RETURN(const bool holds, Holds(compare));
-    if (!holds) return contract::Conflict{head_.revision};
   }
   const size_t before = changes.size();
   for (const contract::StoreWrite& write : transaction.writes) {

@@ -69,7 +69,6 @@ class EtcdStore final : public store::Store {
     listing->range = WireRange(range, prefix());
     listing->deadline = Mono() + timeout;
     listing->done = std::move(done);
-    listing->timeout = timeout;
     NextPage(listing);
   }
 
@@ -91,7 +90,7 @@ class EtcdStore final : public store::Store {
                              done(contract::Conflict{revision});
                            },
                        .timeout = timeout,
-                       .repeatable = MUTANT("etcd.commit_repeated")});
+                       .repeatable = false});
   }
 
   std::unique_ptr<store::WatchHandle> Watch(store::KeyRange range, Revision from,
@@ -172,7 +171,6 @@ class EtcdStore final : public store::Store {
   // A range while it is read, page by page.
   struct Listing {
     contract::KeyRange range;  // what is left of it
-    Duration timeout{};
     MonoTime deadline;
     store::RangeReply reply;  // revision 0: no page is here yet
     contract::KeyRange whole;

@@ -56,7 +56,18 @@ class Campaign::State : public std::enable_shared_from_this<State> {
   }
   void Report(const KeyValue& leader) {
     const bool own = leader.lease == request_.lease;
+    const bool lost = std::exchange(leading_, own) && !own;
     Tell({.kind = own ? Leadership::Kind::kLeading : Leadership::Kind::kFollowing, .leader = leader});
+    if (lost && open_) CheckLease([] {});
+  }
+
+  // A leader whose key is gone may have lost its lease. A commit would not say so once another leads.
+  template <class Then>
+  void CheckLease(Then then) {
+    store_.KeepAlive(request_.lease, request_.timeout, Guarded([this, then](const Result<Lease>& renewed) {
+                       if (!renewed && renewed.error().code() == Code::kNotFound) return End();
+                       then();
+                     }));
   }
 
   // Until the key changes.
@@ -78,7 +89,9 @@ class Campaign::State : public std::enable_shared_from_this<State> {
     const auto* batch = std::get_if<WatchBatch>(&event);
     const bool gone = batch != nullptr && batch->changes.back().deleted;
     if (gone) Tell({.kind = Leadership::Kind::kFollowing, .leader = {}});
-    if (open_) schedule_.After({}, Guarded([this, gone] { gone ? Run() : Look(); }));
+    if (!open_) return;
+    if (gone && std::exchange(leading_, false)) return CheckLease([this] { Run(); });
+    schedule_.After({}, Guarded([this, gone] { gone ? Run() : Look(); }));
   }
 
   void Tell(const Leadership& leadership) { handler_(leadership); }
@@ -95,6 +108,7 @@ class Campaign::State : public std::enable_shared_from_this<State> {
 
   std::recursive_mutex mu_;  // the handler may destroy the campaign
   bool open_ = true;
+  bool leading_ = false;  // as told last
   uint64_t watch_number_ = 0;
   std::unique_ptr<WatchHandle> watch_;
 };

@@ -38,7 +38,7 @@ struct Leadership {
   enum class Kind : uint8_t {
     kLeading,    // `leader` is the own key
     kFollowing,  // `leader` is another's key, or nothing while there is none
-    kEnded,      // the lease has ended, and with it the campaign
+    kEnded,      // the lease has ended, and with it the campaign; a follower is told when it stands again
   };
   Kind kind = Kind::kFollowing;
   std::optional<KeyValue> leader;

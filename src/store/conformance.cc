@@ -73,6 +73,7 @@ std::vector<CheckResult> RunConformance(Store& store, Schedule& schedule, const 
   ConformanceRun run(store, schedule, options, clock);
   std::vector<CheckResult> results;
   for (const Check& check : kChecks) {
+    if (!options.only.empty() && options.only != check.name) continue;
     CheckResult result{.name = std::string(check.name), .rule = std::string(check.rule)};
     if (check.compacts && !options.compact) {
       result.detail = "the history of the store is not to be compacted";

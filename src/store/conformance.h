@@ -35,6 +35,7 @@ struct CheckResult {
 struct ConformanceOptions {
   std::string prefix = "/conformance/";  // unused so far
   bool compact = true;
+  std::string only = {};  // the name of one check; all unless given
   uint64_t seed = 1;
   int histories = 3;        // concurrent ones
   Duration patience = 30s;  // for a watch or an election

@@ -18,13 +18,13 @@ bool Table::Holds(const contract::Compare& compare) const {
 }
 
 CommitOutcome Table::Apply(const Transaction& transaction) {
+  if (!std::ranges::all_of(transaction.compares, [this](const auto& compare) { return Holds(compare); })) {
+    return contract::Conflict{revision_};
+  }
   for (const contract::StoreWrite& write : transaction.writes) {
     if (write.value && write.lease != 0 && !HasLease(write.lease)) {
       return contract::Unknown{{Code::kNotFound, fmt::format("lease {} has ended", write.lease)}};
     }
-  }
-  if (!std::ranges::all_of(transaction.compares, [this](const auto& compare) { return Holds(compare); })) {
-    return contract::Conflict{revision_};
   }
   bool changed = false;
   for (const contract::StoreWrite& write : transaction.writes) {

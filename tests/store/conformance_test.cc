@@ -9,7 +9,9 @@
 #include <fstream>
 #include <functional>
 
+#include "base/probe.h"
 #include "base/source_dir_for_test.h"
+#include "host/fault_table_for_test.h"
 #include "host/sqlite_store.h"
 #include "host/system_clock.h"
 #include "host/temp_dir_for_test.h"
@@ -80,6 +82,45 @@ TEST(StoreConformance, EtcdBelowAPrefix) {
   EXPECT_EQ(all->rows[1].key, "k");
   const auto found = above.Get("/some/prefixk");
   ASSERT_TRUE(found.has_value() && found->has_value());
+}
+
+// A rule that cannot be broken proves nothing: each planted bug of the store in memory breaks the one that its row names.
+class StorePlantedBug : public testing::TestWithParam<faults::Row> {};
+
+TEST_P(StorePlantedBug, BreaksARule) {
+  const auto store = host::MakeMemoryStore();
+  host::ThreadSchedule schedule;
+  const host::SystemClock clock;
+  const ConformanceOptions options{.only = GetParam().says, .patience = 3s};
+  const auto sound = RunConformance(*store, schedule, options, clock);
+  ASSERT_EQ(sound.size(), 1u) << "there is no rule " << GetParam().says;
+  EXPECT_EQ(sound.front().verdict, Verdict::kHolds) << sound.front().detail;
+  const faults::ScopedMutant bug(GetParam().name);
+  EXPECT_EQ(RunConformance(*store, schedule, options, clock).front().verdict, Verdict::kBroken);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StorePlantedBug,
+                         testing::ValuesIn(faults::RowsOf("StorePlantedBug.BreaksARule", "store", "bug")),
+                         faults::TestNameOf);
+
+// Answers are lost: the checker must take what is right, and find a commit that was carried out twice.
+TEST(StoreHistories, WithLostAnswersAreJudged) {
+  const auto judge = [](uint64_t seed) -> Status {
+    host::ThreadSchedule schedule;
+    MemoryStore store(schedule, {.max_delay = 200us, .lost_request_per_mille = 20, .lost_answer_per_mille = 50}, seed);
+    const host::SystemClock clock;
+    // Ranges that are lost are left out, so their timeout costs nothing but time.
+    const auto history = RunConcurrentHistory(
+        store, {.prefix = "/h/", .seed = seed, .clients = 6, .operations = 30, .watches = 1, .timeout = 20ms}, clock);
+    schedule.Stop();
+    if (!history) return history.error();
+    return CheckHistory(*history);
+  };
+  for (uint64_t seed = 1; seed <= 5; ++seed) EXPECT_EQ(judge(seed), Status()) << "seed " << seed;
+  const faults::ScopedMutant bug("store.retried_after_lost_answer");
+  bool found = false;
+  for (uint64_t seed = 1; seed <= 20 && !found; ++seed) found = !judge(seed).ok();
+  EXPECT_TRUE(found);
 }
 
 // The page has every rule, by its name and in its words.
