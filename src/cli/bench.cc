@@ -11,6 +11,7 @@ void AddBench(CommandLine& app) {
   AddBenchEngine(bench);
   AddBenchProvider(bench);
   AddBenchShard(bench);
+  AddBenchStore(bench);
 }
 
 }  // namespace muster::cli

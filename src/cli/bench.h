@@ -10,5 +10,7 @@ void AddBenchEngine(Verb& bench);
 void AddBenchProvider(Verb& bench);
 // Cycles, memory and processor time of a whole shard.
 void AddBenchShard(Verb& bench);
+// Commits and puts a second of a store, and how soon its watches know.
+void AddBenchStore(Verb& bench);
 
 }  // namespace muster::cli

@@ -20,6 +20,7 @@ namespace {
 struct Flags {
   StoreFlags store;
   bool keep_history = false;
+  std::string only;
   uint64_t histories = 3;
   uint64_t seed = 1;
   std::string output = "text";
@@ -60,6 +61,7 @@ Result<int> CheckStore(const Flags& flags) {
   const auto results = store::RunConformance(*store, schedule,
                                              {.prefix = fmt::format("/conformance-{:08x}/", device()),
                                               .compact = !flags.keep_history,
+                                              .only = flags.only,
                                               .seed = flags.seed,
                                               .histories = static_cast<int>(flags.histories)},
                                              clock, json ? PrintJson : PrintText);
@@ -80,6 +82,7 @@ void AddConformanceStore(Verb& conformance) {
   Verb verb = conformance.AddVerb("store", "Check a store that is not in use, rule by rule; exit 1 if one is broken");
   verb.Argument("URL", flags->store.url, "memory:, sqlite:DIR or etcd://HOST:PORT,...[/prefix]")
       .Flag("--keep-history", flags->keep_history, "Do not compact the store's history; two rules are not shown then")
+      .Option("--check", flags->only, "Only the rule of this name")
       .Option("--histories", flags->histories, "Random histories of many callers to run")
       .Option("--seed", flags->seed, "That they are drawn from")
       .Choice("-o,--output", flags->output, {"text", "json"}, "Form of the report; json is one line per rule");

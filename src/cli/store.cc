@@ -81,7 +81,10 @@ Result<int> Watch(const Flags& flags) {
   bool compacted = false;
   const auto watch = store->Watch(contract::KeysUnder(flags.prefix), from, [&](const store::WatchEvent& event) {
     if (const auto* lost = std::get_if<store::Compacted>(&event)) {
-      std::fputs(fmt::format("muster: the history up to revision {} is compacted; list, and watch from there\n", lost->revision).c_str(), stderr);
+      std::fputs(fmt::format("muster: the history up to revision {} is compacted; list, and watch from there\n",
+                             lost->revision)
+                     .c_str(),
+                 stderr);
       compacted = true;
       return signals.RequestStop("compacted");
     }
@@ -113,7 +116,8 @@ Result<int> Backup(const Flags& flags) {
   blocking.SetTimeout(5min);
   MUSTER_ASSIGN_OR_RETURN(const store::RangeReply everything, blocking.Range(contract::EveryKey()));
   const host::Backup backup = host::MakeBackup(everything);
-  if (Status status = WriteFile(flags.file, host::ToText(backup)); !status.ok()) return std::unexpected(std::move(status));
+  if (Status status = WriteFile(flags.file, host::ToText(backup)); !status.ok())
+    return std::unexpected(std::move(status));
   Print(fmt::format("{} keys at revision {} in {}; {} with a lease left out\n", backup.rows.size(), backup.revision,
                     flags.file, everything.rows.size() - backup.rows.size()));
   return kOk;
@@ -125,7 +129,8 @@ Status PutAll(store::Store& store, const host::Backup& backup) {
   const auto there = blocking.Range(contract::EveryKey());
   if (!there) return there.error();
   if (!there->rows.empty()) {
-    return {Code::kFailedPrecondition, fmt::format("the store has {} keys; restore into an empty one", there->rows.size())};
+    return {Code::kFailedPrecondition,
+            fmt::format("the store has {} keys; restore into an empty one", there->rows.size())};
   }
   store::Transaction transaction;
   size_t bytes = 0;
@@ -180,8 +185,8 @@ Result<int> Compact(const Flags& flags) {
   if (revision > 0) {
     if (Status status = blocking.Compact(revision); !status.ok()) return std::unexpected(std::move(status));
   }
-  Print(fmt::format("history up to revision {} is compacted; the store is at {}\n", std::max<store::Revision>(revision, 0),
-                    now.revision));
+  Print(fmt::format("history up to revision {} is compacted; the store is at {}\n",
+                    std::max<store::Revision>(revision, 0), now.revision));
   return kOk;
 }
 
@@ -228,7 +233,8 @@ void AddStore(CommandLine& app) {
   output(watch, *flags);
 
   flags = fresh();
-  Verb backup = Add(store, flags, "backup", "Write all keys at one revision to a file, while the store is in use", Backup);
+  Verb backup =
+      Add(store, flags, "backup", "Write all keys at one revision to a file, while the store is in use", Backup);
   backup.Argument("FILE", flags->file, "Where to").Example("muster store backup --store sqlite:DIR store.backup");
 
   flags = fresh();

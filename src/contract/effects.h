@@ -13,7 +13,6 @@
 #include "base/fields.h"
 #include "base/status.h"
 #include "base/time.h"
-#include "contract/store.h"
 
 namespace muster::contract {
 
@@ -63,25 +62,6 @@ struct CallDone {
   std::optional<Reply> reply;
 
   MUSTER_FIELDS(CallDone, id, status, reply)
-};
-
-// Effect: a transaction for the cluster's store (contract/store.h), which others write to as well; a core's private
-// state is Persist's. The host answers with exactly one CommitDone while the core lives, Unknown after `timeout` at the
-// latest. Effects after a Commit do not wait for it.
-struct Commit {
-  CallId id = 0;  // among the core's commits
-  Transaction transaction;
-  Duration timeout{};
-
-  MUSTER_FIELDS(Commit, id, transaction, timeout)
-};
-
-// Event: how a commit ended: Committed, Conflict or Unknown.
-struct CommitDone {
-  CallId id = 0;
-  CommitOutcome outcome;
-
-  MUSTER_FIELDS(CommitDone, id, outcome)
 };
 
 // Names a request somebody made of this core and waits for; the host chose it. An Answer effect carries it back.

@@ -1,5 +1,5 @@
 // What a store holds and what is asked of it: keys with revisions, transactions, changes. Plain values, for the port
-// (store/store.h), for its clients, and for the effect Commit (effects.h).
+// (store/store.h) and its clients; and how a core commits: the effect Commit, answered by the event CommitDone.
 //
 // A store has one revision, which every change raises: it is global and monotonic, and it names a state of the whole
 // store. A transaction that changes something is one revision, whatever it changes.
@@ -14,6 +14,8 @@
 
 #include "base/fields.h"
 #include "base/status.h"
+#include "base/time.h"
+#include "contract/effects.h"
 
 namespace muster::contract {
 
@@ -70,7 +72,9 @@ inline Compare IfAbsent(std::string key) { return {.key = std::move(key)}; }
 inline Compare IfUnchanged(std::string key, Revision modified) {
   return {.key = std::move(key), .value = {}, .modified = modified};
 }
-inline Compare IfValue(std::string key, std::string value) { return {.key = std::move(key), .value = std::move(value)}; }
+inline Compare IfValue(std::string key, std::string value) {
+  return {.key = std::move(key), .value = std::move(value)};
+}
 
 // Put, or delete if there is no value. A put without a lease ends the key's bond to the lease it had. Deleting what is
 // not there changes nothing.
@@ -137,5 +141,24 @@ struct Unknown {
   MUSTER_FIELDS(Unknown, status)
 };
 using CommitOutcome = std::variant<Committed, Conflict, Unknown>;
+
+// Effect: a transaction for the cluster's store, which others write to as well; a core's private state is Persist's
+// (effects.h). The host answers with exactly one CommitDone while the core lives, Unknown after `timeout` at the
+// latest. Effects after a Commit do not wait for it.
+struct Commit {
+  CallId id = 0;  // among the core's commits
+  Transaction transaction;
+  Duration timeout{};
+
+  MUSTER_FIELDS(Commit, id, transaction, timeout)
+};
+
+// Event: how a commit ended: Committed, Conflict or Unknown.
+struct CommitDone {
+  CallId id = 0;
+  CommitOutcome outcome;
+
+  MUSTER_FIELDS(CommitDone, id, outcome)
+};
 
 }  // namespace muster::contract

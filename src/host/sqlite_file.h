@@ -1,9 +1,9 @@
 // SqliteFile: the rows and the history of a store in one SQLite file. What store::Table is in memory, on disk: it knows
 // no threads, no time and no callbacks, and every function may fail with the disk.
 //
-// Durability: WAL with full sync, so that what Commit() has acknowledged survives the loss of power. Every row carries a
-// sum over its content; the owner checks the whole file when it opens it, so that a damaged page is found then and not
-// when it is served.
+// Durability: WAL with full sync, so that what Commit() has acknowledged survives the loss of power. Every row carries
+// a sum over its content; the owner checks the whole file when it opens it, so that a damaged page is found then and
+// not when it is served.
 //
 // Invariants:
 //   1. One owner at a time has a file open for writing (the caller holds its directory); readers of other processes see

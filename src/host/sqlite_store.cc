@@ -27,7 +27,7 @@ using store::LeaseId;
 using store::Revision;
 
 constexpr size_t kGroupRequests = 512;
-constexpr size_t kCatchUpChanges = 1000;   // read at a time for a watch that is behind
+constexpr size_t kCatchUpChanges = 1000;     // read at a time for a watch that is behind
 constexpr Revision kCompactedAtOnce = 1000;  // revisions, so that no group is held up for long
 constexpr Duration kReaderLooksEvery = 50ms;
 constexpr Duration kRetryAfterFailure = 100ms;
@@ -179,9 +179,10 @@ class SqliteStore final : public store::Store {
             open->reply.emplace(ValueOf(std::move(result), std::type_identity<Reply>()));
             return {};
           },
-          .answer = [open, done = std::move(done)](const Status& group) {
-            done(group.ok() ? *std::move(open->reply) : Failed(group, std::type_identity<Reply>()));
-          }});
+          .answer =
+              [open, done = std::move(done)](const Status& group) {
+                done(group.ok() ? *std::move(open->reply) : Failed(group, std::type_identity<Reply>()));
+              }});
   }
 
   void Post(Request request) {
@@ -237,7 +238,8 @@ class SqliteStore final : public store::Store {
   }
   void EndDueLeases() {
     const MonoTime now = Mono();
-    if (options_.read_only || std::ranges::none_of(leases_, [&](const auto& l) { return l.second.ends <= now; })) return;
+    if (options_.read_only || std::ranges::none_of(leases_, [&](const auto& l) { return l.second.ends <= now; }))
+      return;
     std::vector<Request> group;
     for (const auto& [id, lease] : leases_) {
       if (lease.ends > now) continue;
@@ -336,14 +338,14 @@ class SqliteStore final : public store::Store {
   const std::unique_ptr<SqliteFile> file_;
   std::map<LeaseId, HeldLease> leases_;
   std::vector<OpenWatch> watches_;
-  std::vector<contract::Change> changes_;  // of the group under way
-  std::vector<LeaseId> granted_;           // by it
-  std::vector<LeaseId> ended_;             // by it
-  Revision published_;                     // the revision up to which watches were served, or are behind
+  std::vector<contract::Change> changes_;   // of the group under way
+  std::vector<LeaseId> granted_;            // by it
+  std::vector<LeaseId> ended_;              // by it
+  Revision published_;                      // the revision up to which watches were served, or are behind
   std::vector<contract::Change> unserved_;  // of the revisions after published_
-  bool refused_ = false;                   // the request under way was refused by itself
-  bool behind_ = false;                    // a watch has more to read
-  bool failed_ = false;                    // the last group
+  bool refused_ = false;                    // the request under way was refused by itself
+  bool behind_ = false;                     // a watch has more to read
+  bool failed_ = false;                     // the last group
 
   std::mutex mu_;
   std::condition_variable wakes_;

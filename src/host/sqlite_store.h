@@ -1,9 +1,9 @@
 // SqliteStore: the store of one machine, in one file, DIR/store.db. The default.
 //
 // One thread does all the work. It takes what has been asked since it last looked as one *group*: a single SQLite
-// transaction in which every request is carried out in turn, and after which all are answered. So many callers share one
-// sync of the disk, and no answer shows what is not durable. If the disk refuses, the group is rolled back and every
-// request of it is told so; the next group begins from what is durable.
+// transaction in which every request is carried out in turn, and after which all are answered. So many callers share
+// one sync of the disk, and no answer shows what is not durable. If the disk refuses, the group is rolled back and
+// every request of it is told so; the next group begins from what is durable.
 //
 // A process owns the directory while it has the store open. Others may open it to read: they see what is committed, and
 // their watches look every 50 ms.
@@ -34,7 +34,8 @@ struct SqliteStoreOptions {
 // DATA_LOSS if the file is damaged, with what to do.
 Result<std::unique_ptr<store::Store>> OpenSqliteStore(const std::string& directory, SqliteStoreOptions options = {});
 
-// Makes a store in DIR that has these rows as of `revision`: all of it, or nothing. FAILED_PRECONDITION if there is one.
+// Makes a store in DIR that has these rows as of `revision`: all of it, or nothing. FAILED_PRECONDITION if there is
+// one.
 Status CreateSqliteStore(const std::string& directory, const std::vector<store::KeyValue>& rows,
                          store::Revision revision);
 

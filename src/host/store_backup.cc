@@ -69,7 +69,8 @@ class BackupReader {
       line.Field("musterStoreBackup").Require().Read(format);
       line.Field("revision").Require().Read(backup_.revision);
       if (errors.ok() && format != kFormat) {
-        return {Code::kInvalidArgument, fmt::format("{} is a backup of format {}, which this version does not know", source_, format)};
+        return {Code::kInvalidArgument,
+                fmt::format("{} is a backup of format {}, which this version does not know", source_, format)};
       }
     } else if (value.Find("end") != nullptr) {
       ended_ = true;

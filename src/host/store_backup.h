@@ -21,8 +21,8 @@ struct Backup {
   std::vector<store::KeyValue> rows;  // key and value; in the order of their keys
 };
 
-// A restored store begins this far above the revision of its backup, so that no revision that was given after the backup
-// is given a second time.
+// A restored store begins this far above the revision of its backup, so that no revision that was given after the
+// backup is given a second time.
 constexpr store::Revision kRestoreGap = 1'000'000;
 
 Backup MakeBackup(const store::RangeReply& everything);

@@ -36,8 +36,8 @@ class ThreadSchedule final : public store::Schedule {
   std::mutex mu_;
   std::condition_variable wakes_;
   std::map<std::pair<MonoTime, uint64_t>, std::function<void()>> queue_;  // guarded by mu_
-  uint64_t next_ = 0;                                                    // guarded by mu_
-  bool stopping_ = false;                                                // guarded by mu_
+  uint64_t next_ = 0;                                                     // guarded by mu_
+  bool stopping_ = false;                                                 // guarded by mu_
   std::thread thread_;
 };
 

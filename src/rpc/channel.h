@@ -29,8 +29,6 @@ struct ChannelOptions {
   // A ping after this long without traffic. Other makes of server take more than one in five minutes for abuse and hang
   // up; against ours, 30 s is welcome.
   Duration keep_alive = 310s;
-  // The longest pause between attempts to connect; the first is a fifth of it.
-  Duration reconnect_pause = 5s;
   // A connection of its own, which shares nothing with other channels to the same target.
   bool own_connection = false;
 };

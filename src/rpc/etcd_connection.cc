@@ -44,12 +44,10 @@ Result<std::unique_ptr<EtcdConnection>> EtcdConnection::Make(const EtcdOptions& 
   if (options.endpoints.empty()) return InvalidArgument("an etcd store needs at least one HOST:PORT");
   std::unique_ptr<EtcdConnection> connection(new EtcdConnection(options));
   for (const std::string& target : options.endpoints) {
-    MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
-                            MakeChannel({.target = target,
-                                         .tls = options.tls,
-                                         .max_message_bytes = kLargeMessageBytes,
-                                         .keep_alive = kKeepAlive,
-                                         .reconnect_pause = kLongestPause}));
+    MUSTER_ASSIGN_OR_RETURN(
+        const std::shared_ptr<grpc::Channel> channel,
+        MakeChannel(
+            {.target = target, .tls = options.tls, .max_message_bytes = kLargeMessageBytes, .keep_alive = kKeepAlive}));
     connection->members_.push_back({.target = target,
                                     .kv = pb::KV::NewStub(channel),
                                     .watch = pb::Watch::NewStub(channel),

@@ -139,17 +139,17 @@ class EtcdStore final : public store::Store {
   void Revoke(LeaseId lease, Duration timeout, Done done) override {
     const auto messages = std::make_shared<Messages<pb::LeaseRevokeRequest, pb::LeaseRevokeResponse>>();
     messages->request.set_id(lease);
-    connection_->Call(
-        {.start =
-             [messages](EtcdMember& member, grpc::ClientContext* context, EtcdCall::Finish finish) {
-               member.lease->async()->LeaseRevoke(context, &messages->request, &messages->reply, std::move(finish));
-             },
-         .done =
-             [done = std::move(done)](const Status& status, int attempts) {
-               if (status.code() != Code::kNotFound) return done(status);
-               done(attempts > 1 ? Status() : LeaseEnded());  // an attempt before may have revoked it
-             },
-         .timeout = timeout});
+    connection_->Call({.start =
+                           [messages](EtcdMember& member, grpc::ClientContext* context, EtcdCall::Finish finish) {
+                             member.lease->async()->LeaseRevoke(context, &messages->request, &messages->reply,
+                                                                std::move(finish));
+                           },
+                       .done =
+                           [done = std::move(done)](const Status& status, int attempts) {
+                             if (status.code() != Code::kNotFound) return done(status);
+                             done(attempts > 1 ? Status() : LeaseEnded());  // an attempt before may have revoked it
+                           },
+                       .timeout = timeout});
   }
 
   void Compact(Revision revision, Duration timeout, Done done) override {
@@ -190,13 +190,13 @@ class EtcdStore final : public store::Store {
     messages->request.set_limit(kPageRows);
     messages->request.set_revision(listing->reply.revision);
     if (listing->reply.revision == 0) listing->whole = listing->range;
-    connection_->Call({.start =
-                           [messages](EtcdMember& member, grpc::ClientContext* context, EtcdCall::Finish finish) {
-                             member.kv->async()->Range(context, &messages->request, &messages->reply, std::move(finish));
-                           },
-                       .done = [this, listing, messages](const Status& status,
-                                                         int) { TakePage(listing, status, messages->reply); },
-                       .timeout = std::max<Duration>(listing->deadline - Mono(), 1ms)});
+    connection_->Call(
+        {.start =
+             [messages](EtcdMember& member, grpc::ClientContext* context, EtcdCall::Finish finish) {
+               member.kv->async()->Range(context, &messages->request, &messages->reply, std::move(finish));
+             },
+         .done = [this, listing, messages](const Status& status, int) { TakePage(listing, status, messages->reply); },
+         .timeout = std::max<Duration>(listing->deadline - Mono(), 1ms)});
   }
   void TakePage(const std::shared_ptr<Listing>& listing, const Status& status, pb::RangeResponse& page) {
     if (IsCompacted(status) && listing->reply.revision != 0) {

@@ -124,7 +124,8 @@ class WatchLog {
 
   // Whether it has given the changes of `revision`, or more, or has ended as Compacted, within `patience`.
   bool WaitFor(Revision revision, Duration patience = 30s) {
-    return waiter_.Wait(patience, [&] { return compacted_ != 0 || (!batches_.empty() && batches_.back().revision >= revision); });
+    return waiter_.Wait(patience,
+                        [&] { return compacted_ != 0 || (!batches_.empty() && batches_.back().revision >= revision); });
   }
   // Whether `ready` holds of what it has given, within `patience`.
   bool WaitUntil(const std::function<bool(const std::vector<WatchBatch>&)>& ready, Duration patience = 30s) {

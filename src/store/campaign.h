@@ -1,7 +1,8 @@
 // Campaign: an election by the store. A candidate that holds a lease tries to create one key with it; the candidate
 // whose key it is leads until the key is gone. The key's value says who leads, so that others can be told.
 //
-//   Campaign campaign(store, schedule, {.key = "/leader", .value = address, .lease = lease.id}, [](const Leadership&) { ... });
+//   Campaign campaign(store, schedule, {.key = "/leader", .value = address, .lease = lease.id}, [](const Leadership&) {
+//   ... });
 //
 // The candidate renews its lease by itself (Store::KeepAlive). It may act as the leader only until a ttl has passed
 // since it *sent* the last renewal that succeeded; and it guards what it writes with the key's revision
@@ -12,8 +13,8 @@
 //   2. A commit whose outcome is Unknown is looked for before it is tried again: a candidate learns that it leads
 //      though it was never told so.
 //
-// Thread-safety: as a store's. The handler runs on threads of the store and of the schedule, one call at a time, and may
-// destroy the campaign. Destroying it does not resign: revoke the lease, or delete the key.
+// Thread-safety: as a store's. The handler runs on threads of the store and of the schedule, one call at a time, and
+// may destroy the campaign. Destroying it does not resign: revoke the lease, or delete the key.
 #pragma once
 
 #include <functional>

@@ -1,10 +1,11 @@
-// CarryOut: what a host does with a core's effect Commit (contract/effects.h). `done` takes the event for the core, once.
+// CarryOut: what a host does with a core's effect Commit (contract/store.h). `done` takes the event for the core,
+// once.
 #pragma once
 
 #include <functional>
 #include <utility>
 
-#include "contract/effects.h"
+#include "contract/store.h"
 #include "store/store.h"
 
 namespace muster::store {

@@ -1,8 +1,8 @@
 // Conformance: the contract of store.h as questions to a running store, ours or another implementation. Each check is
 // one sentence of docs/store.md, by the same name.
 //
-// All keys of a run lie below one prefix, and are deleted in the end. The checks of compaction forget the history of the
-// whole store: they are run only when that is allowed.
+// All keys of a run lie below one prefix, and are deleted in the end. The checks of compaction forget the history of
+// the whole store: they are run only when that is allowed.
 //
 // Thread-safety: one run at a time per store, with nothing else writing to it; or revisions are not what they expect.
 #pragma once

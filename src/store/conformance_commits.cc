@@ -64,16 +64,16 @@ Finding CheckCompareValue(ConformanceRun& run) {
 
 Finding CheckAllOrNothing(ConformanceRun& run) {
   const Revision first = run.MustPut("b", "old");
-  const Revision second =
-      run.MustCommit({{IfUnchanged(run.Key("b"), first), IfAbsent(run.Key("a"))},
-                      {Put(run.Key("a"), "1"), Delete(run.Key("b")), Put(run.Key("c"), "3")}});
+  const Revision second = run.MustCommit({{IfUnchanged(run.Key("b"), first), IfAbsent(run.Key("a"))},
+                                          {Put(run.Key("a"), "1"), Delete(run.Key("b")), Put(run.Key("c"), "3")}});
   if (second == 0) return run.failure();
   const auto reply = run.blocking.Range(run.all());
   if (!reply) return reply.error().ToString();
   if (reply->rows.size() != 2 || reply->rows[0].modified != second || reply->rows[1].modified != second) {
     return "the writes are not all there in one revision";
   }
-  if (!run.IsConflict({{IfAbsent(run.Key("z")), IfAbsent(run.Key("a"))}, {Put(run.Key("y"), "1"), Delete(run.Key("c"))}})) {
+  if (!run.IsConflict(
+          {{IfAbsent(run.Key("z")), IfAbsent(run.Key("a"))}, {Put(run.Key("y"), "1"), Delete(run.Key("c"))}})) {
     return "a transaction with one condition that does not hold is no conflict";
   }
   if (run.ValueOf("y") || run.ValueOf("c") != "3") return "a conflict has written";
@@ -153,7 +153,8 @@ Finding CheckRanges(ConformanceRun& run) {
   const std::string middle = names({.begin = run.Key("ab"), .end = run.Key("c")});
   if (middle != "ab b ") return "from ab to c: " + middle;
   if (names(contract::OneKey(run.Key("a"))) != "a ") return "one key: " + names(contract::OneKey(run.Key("a")));
-  if (names(contract::KeysUnder(run.Key("a"))) != "a ab ") return "below a: " + names(contract::KeysUnder(run.Key("a")));
+  if (names(contract::KeysUnder(run.Key("a"))) != "a ab ")
+    return "below a: " + names(contract::KeysUnder(run.Key("a")));
   if (!names({.begin = run.Key("x"), .end = run.Key("y")}).empty()) return "an empty range has rows";
   return {};
 }
@@ -172,7 +173,8 @@ Finding CheckLongRange(ConformanceRun& run) {
   std::thread writer([&] {
     Blocking blocking(run.store);
     for (int i = 1; !stop; ++i) {
-      static_cast<void>(blocking.Commit({{}, {Put(run.Key("0000"), std::to_string(i)), Put(run.Key("1199"), std::to_string(i))}}));
+      static_cast<void>(
+          blocking.Commit({{}, {Put(run.Key("0000"), std::to_string(i)), Put(run.Key("1199"), std::to_string(i))}}));
     }
   });
   Finding finding;
@@ -231,10 +233,9 @@ Finding CheckRacingWriters(ConformanceRun& run) {
 
 Finding CheckHistories(ConformanceRun& run) {
   for (int i = 0; i < run.options.histories; ++i) {
-    const auto history = RunConcurrentHistory(run.store,
-                                              {.prefix = run.Key(fmt::format("{}/", i)),
-                                               .seed = run.options.seed + static_cast<uint64_t>(i)},
-                                              run.clock);
+    const auto history = RunConcurrentHistory(
+        run.store, {.prefix = run.Key(fmt::format("{}/", i)), .seed = run.options.seed + static_cast<uint64_t>(i)},
+        run.clock);
     if (!history) return history.error().ToString();
     if (const Status status = CheckHistory(*history); !status.ok()) return status.message();
   }

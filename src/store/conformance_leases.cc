@@ -26,7 +26,8 @@ class Candidate {
   }
   // Waits until it knows that `leader` leads.
   bool WaitForLeader(const std::string& leader, Duration patience) {
-    return waiter_.Wait(patience, [&] { return !told_.empty() && told_.back().leader && told_.back().leader->value == leader; });
+    return waiter_.Wait(patience,
+                        [&] { return !told_.empty() && told_.back().leader && told_.back().leader->value == leader; });
   }
   bool leads() {
     return waiter_.Get([&] { return !told_.empty() && told_.back().kind == Leadership::Kind::kLeading; });
@@ -83,7 +84,8 @@ Finding CheckLeaseKept(ConformanceRun& run) {
   if (!lease) return lease.error().ToString();
   const auto other = run.blocking.Grant(lease->ttl);
   if (!other) return other.error().ToString();
-  const Revision put = run.MustCommit({{}, {Put(run.Key("kept"), "1", lease->id), Put(run.Key("other"), "2", other->id)}});
+  const Revision put =
+      run.MustCommit({{}, {Put(run.Key("kept"), "1", lease->id), Put(run.Key("other"), "2", other->id)}});
   WatchLog log(run.store, run.all(), put);
   // The other lease says when a lease that is not renewed ends; this one is renewed all the time.
   const auto ended = [](const std::vector<WatchBatch>& batches) {
@@ -152,7 +154,8 @@ Finding CheckElection(ConformanceRun& run) {
     const auto leader = std::ranges::find_if(candidates, [](const auto& candidate) { return candidate->leads(); });
     if (leader == candidates.end()) return "no candidate leads";
     for (const auto& candidate : candidates) {
-      if (!candidate->WaitForLeader((*leader)->name(), run.options.patience)) return "a follower does not know the leader";
+      if (!candidate->WaitForLeader((*leader)->name(), run.options.patience))
+        return "a follower does not know the leader";
       if (candidate->leads() != (candidate == *leader)) return "two candidates lead";
     }
     const std::unique_ptr<Candidate> old = std::move(*leader);
@@ -162,7 +165,8 @@ Finding CheckElection(ConformanceRun& run) {
     if (candidates.empty()) break;
     bool led = false;
     for (MonoTime end = run.clock.Read().mono + run.options.patience; !led && run.clock.Read().mono < end;) {
-      led = std::ranges::any_of(candidates, [&](const auto& c) { return c->WaitFor(Leadership::Kind::kLeading, 50ms); });
+      led =
+          std::ranges::any_of(candidates, [&](const auto& c) { return c->WaitFor(Leadership::Kind::kLeading, 50ms); });
     }
     if (!led) return "no candidate takes over";
   }

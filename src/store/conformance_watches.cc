@@ -34,7 +34,8 @@ Finding CheckWatchPastAndFuture(ConformanceRun& run) {
   if (!log.WaitFor(last, run.options.patience)) return "it does not reach the last change";
   if (Names(run, log.changes()) != "a1 b2 -a c3 ") return "it gives " + Names(run, log.changes());
   const contract::Change deleted = log.changes()[2];
-  if (deleted.now != KeyValue{.key = run.Key("a"), .modified = deleted.now.modified}) return "a deleted key has a value";
+  if (deleted.now != KeyValue{.key = run.Key("a"), .modified = deleted.now.modified})
+    return "a deleted key has a value";
   // From the future on: nothing of what is past.
   WatchLog later(run.store, run.all(), last + 2);
   run.MustPut("d", "4");
@@ -50,7 +51,8 @@ Finding CheckWatchWholeRevisions(ConformanceRun& run) {
   Revision last = 0;
   for (int i = 0; i < 30; ++i) {
     Transaction transaction;
-    for (int k = 0; k < 100; ++k) transaction.writes.push_back(Put(run.Key(fmt::format("{}", k)), std::string(500, 'x')));
+    for (int k = 0; k < 100; ++k)
+      transaction.writes.push_back(Put(run.Key(fmt::format("{}", k)), std::string(500, 'x')));
     last = run.MustCommit(transaction);
     if (last == 0) return run.failure();
   }
@@ -125,13 +127,15 @@ Finding CheckListThenWatch(ConformanceRun& run) {
   const auto end = run.blocking.Range(run.all());
   if (!end) return end.error().ToString();
   for (size_t i = 0; i < logs.size(); ++i) {
-    if (lists[i].revision < last && !logs[i]->WaitFor(last, run.options.patience)) return "a watch does not reach the end";
+    if (lists[i].revision < last && !logs[i]->WaitFor(last, run.options.patience))
+      return "a watch does not reach the end";
     std::map<std::string, KeyValue> rows;
     for (const KeyValue& row : lists[i].rows) rows[row.key] = row;
     for (const contract::Change& change : logs[i]->changes()) rows[change.now.key] = change.now;
     std::vector<KeyValue> values;
     for (const auto& [key, row] : rows) values.push_back(row);
-    if (values != end->rows) return fmt::format("a list at revision {} and its watch do not lead to the end", lists[i].revision);
+    if (values != end->rows)
+      return fmt::format("a list at revision {} and its watch do not lead to the end", lists[i].revision);
   }
   return {};
 }

@@ -78,9 +78,7 @@ class SequentialRun {
   }
   std::string DrawKey() { return fmt::format("{}k{}", prefix_, rng_.Below(kSequentialKeys)); }
   // Sometimes one that has ended.
-  LeaseId DrawLease() {
-    return leases_.empty() || !rng_.Chance(1, 3) ? 0 : leases_[rng_.Below(leases_.size())];
-  }
+  LeaseId DrawLease() { return leases_.empty() || !rng_.Chance(1, 3) ? 0 : leases_[rng_.Below(leases_.size())]; }
 
   Status Range() {
     const KeyRange range = rng_.Chance(1, 3) ? contract::OneKey(DrawKey()) : contract::KeysUnder(prefix_);
@@ -131,7 +129,8 @@ class SequentialRun {
       return {};
     }
     Say("watch {}", Relative(from));
-    for (const contract::Change& change : log.changes()) Say("  {}{}", change.deleted ? "deleted " : "", Text(change.now));
+    for (const contract::Change& change : log.changes())
+      Say("  {}{}", change.deleted ? "deleted " : "", Text(change.now));
     return {};
   }
 
@@ -151,9 +150,9 @@ class SequentialRun {
   const std::string prefix_;
   Rng rng_;
   Revision base_ = 0;
-  Revision revision_ = 0;                 // the newest seen
+  Revision revision_ = 0;                  // the newest seen
   std::map<std::string, KeyValue> known_;  // as last read
-  std::vector<LeaseId> leases_;           // all ever granted
+  std::vector<LeaseId> leases_;            // all ever granted
   uint64_t values_ = 0;
   std::string text_;
 };

@@ -1,9 +1,9 @@
 // Random histories of a store, and what they prove.
 //
-// Two kinds. A *sequential* history is one caller's: every request is drawn from a seed and from the answers so far, and
-// the answers are written down as text in which revisions and leases are counted from the beginning; so two stores that
-// mean the same write the same text. A *concurrent* history is that of many callers and watches at once; CheckHistory
-// judges it.
+// Two kinds. A *sequential* history is one caller's: every request is drawn from a seed and from the answers so far,
+// and the answers are written down as text in which revisions and leases are counted from the beginning; so two stores
+// that mean the same write the same text. A *concurrent* history is that of many callers and watches at once;
+// CheckHistory judges it.
 //
 // Thread-safety: functions; a History is for one thread.
 #pragma once
@@ -36,9 +36,9 @@ struct Event {
 };
 
 struct History {
-  Revision begins = 0;                                   // the keys are not there at this revision
-  std::vector<Event> events;                             // ranges that failed are left out
-  std::vector<std::vector<contract::Change>> watched;    // by each watch, from begins + 1 on; all keys of the history
+  Revision begins = 0;                                 // the keys are not there at this revision
+  std::vector<Event> events;                           // ranges that failed are left out
+  std::vector<std::vector<contract::Change>> watched;  // by each watch, from begins + 1 on; all keys of the history
 };
 
 struct HistoryOptions {
@@ -47,7 +47,7 @@ struct HistoryOptions {
   int clients = 8;
   int operations = 50;  // of each
   int keys = 4;
-  int watches = 3;      // the later ones begin in the middle, from revision begins + 1
+  int watches = 3;  // the later ones begin in the middle, from revision begins + 1
   Duration timeout = 10s;
 };
 // Runs one, with a thread for each client. The error is that of a store that cannot be read in the end, or of a watch

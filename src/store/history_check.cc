@@ -26,7 +26,8 @@ class Versions {
   std::optional<KeyValue> At(const std::string& key, Revision at) const {
     const auto found = versions_.find(key);
     if (found == versions_.end()) return std::nullopt;
-    const auto after = std::ranges::upper_bound(found->second, at, {}, [](const auto& version) { return version.first; });
+    const auto after =
+        std::ranges::upper_bound(found->second, at, {}, [](const auto& version) { return version.first; });
     return after == found->second.begin() ? std::nullopt : std::prev(after)->second;
   }
   std::vector<KeyValue> At(const KeyRange& range, Revision at) const {
@@ -100,8 +101,9 @@ class Checker {
         if (found != commit_of.end()) commit = found->second;
       }
       if (!commit) return Breach("no commit made revision {}", revision);
-      MUSTER_RETURN_IF_ERROR(CheckCommit(*commit, revision, {changes.begin() + static_cast<ptrdiff_t>(begin),
-                                                             changes.begin() + static_cast<ptrdiff_t>(end)}));
+      MUSTER_RETURN_IF_ERROR(CheckCommit(
+          *commit, revision,
+          {changes.begin() + static_cast<ptrdiff_t>(begin), changes.begin() + static_cast<ptrdiff_t>(end)}));
       begin = end;
     }
     return {};

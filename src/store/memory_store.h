@@ -1,6 +1,6 @@
 // MemoryStore: a store in memory, on any schedule, with every fault a real store has: answers that come late or never,
-// commits that happened though the caller saw Unknown, watches that lag, history that is compacted under them, and times
-// without any answer. With a VirtualSchedule or the simulator's kernel it is deterministic: one seed, one run.
+// commits that happened though the caller saw Unknown, watches that lag, history that is compacted under them, and
+// times without any answer. With a VirtualSchedule or the simulator's kernel it is deterministic: one seed, one run.
 //
 // Durable it is not. Leases end by the schedule's time.
 //

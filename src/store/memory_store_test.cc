@@ -128,10 +128,11 @@ std::string FaultyRun(uint64_t seed) {
   });
   Rng rng(seed);
   for (int i = 0; i < 200; ++i) {
-    store.Commit({{}, {Put(fmt::format("k{}", rng.Below(5)), std::to_string(i))}}, 2s, [&text, i](const CommitOutcome& outcome) {
-      const auto* committed = std::get_if<contract::Committed>(&outcome);
-      text += fmt::format("{} {}\n", i, committed != nullptr ? committed->revision : 0);
-    });
+    store.Commit({{}, {Put(fmt::format("k{}", rng.Below(5)), std::to_string(i))}}, 2s,
+                 [&text, i](const CommitOutcome& outcome) {
+                   const auto* committed = std::get_if<contract::Committed>(&outcome);
+                   text += fmt::format("{} {}\n", i, committed != nullptr ? committed->revision : 0);
+                 });
     time.RunFor(Duration(rng.Below(20'000'000)));
   }
   time.RunFor(1min);
@@ -152,7 +153,8 @@ TEST(StoreTable, KeepsItsInvariants) {
       const std::string key = fmt::format("k{}", rng.Below(4));
       const LeaseId lease = leases[rng.Below(leases.size())];
       const bool usable = lease == 0 || table.HasLease(lease);
-      static_cast<void>(table.Apply({{}, {rng.Chance(1, 3) ? contract::Delete(key) : Put(key, "v", usable ? lease : 0)}}));
+      static_cast<void>(
+          table.Apply({{}, {rng.Chance(1, 3) ? contract::Delete(key) : Put(key, "v", usable ? lease : 0)}}));
       if (rng.Chance(1, 20)) table.EndLease(lease);
       if (rng.Chance(1, 20)) static_cast<void>(table.Compact(table.revision() - rng.Between(0, 3)));
       table.CheckInvariants();
@@ -187,7 +189,8 @@ TEST(Campaign, OneLeadsAtATimeWithEveryFault) {
     Blocking blocking(store, &time);
     std::vector<LeaseId> leases;
     for (int i = 0; i < 2; ++i) leases.push_back(blocking.Grant(1h)->id);
-    store.SetFaults({.max_delay = 100ms, .lost_request_per_mille = 100, .lost_answer_per_mille = 100, .max_watch_lag = 1s});
+    store.SetFaults(
+        {.max_delay = 100ms, .lost_request_per_mille = 100, .lost_answer_per_mille = 100, .max_watch_lag = 1s});
     std::vector<std::optional<Revision>> leads(2);
     std::vector<Revision> terms;
     std::vector<std::unique_ptr<Campaign>> campaigns;
@@ -220,7 +223,8 @@ TEST(StoreUrl, IsOneOfThree) {
   EXPECT_EQ(etcd->endpoints, (std::vector<std::string>{"h1:1", "h2:2"}));
   EXPECT_EQ(etcd->prefix, "/some/prefix");
   EXPECT_EQ(ParseStoreUrl("etcd://h:1")->prefix, "");
-  for (const char* wrong : {"", "memory", "memory:x", "sqlite:", "etcd://", "etcd://a:1,", "etcd:///p", "redis://h:1"}) {
+  for (const char* wrong :
+       {"", "memory", "memory:x", "sqlite:", "etcd://", "etcd://a:1,", "etcd:///p", "redis://h:1"}) {
     const auto parsed = ParseStoreUrl(wrong);
     ASSERT_FALSE(parsed.has_value()) << wrong;
     EXPECT_EQ(parsed.error().code(), Code::kInvalidArgument);
@@ -245,12 +249,25 @@ History RightHistory() {
   const KeyValue one{.key = "k", .value = "one", .created = 11, .modified = 11};
   const KeyValue two{.key = "k", .value = "two", .created = 11, .modified = 12};
   history.events = {
-      {.client = 0, .called = at(0), .answered = at(10), .transaction = {{IfAbsent("k")}, {Put("k", "one")}},
+      {.client = 0,
+       .called = at(0),
+       .answered = at(10),
+       .transaction = {{IfAbsent("k")}, {Put("k", "one")}},
        .answer = CommitOutcome(contract::Committed{11})},
-      {.client = 1, .called = at(20), .answered = at(30), .range = contract::OneKey("k"), .answer = RangeReply{11, {one}}},
-      {.client = 1, .called = at(40), .answered = at(50), .transaction = {{IfUnchanged("k", 11)}, {Put("k", "two")}},
+      {.client = 1,
+       .called = at(20),
+       .answered = at(30),
+       .range = contract::OneKey("k"),
+       .answer = RangeReply{11, {one}}},
+      {.client = 1,
+       .called = at(40),
+       .answered = at(50),
+       .transaction = {{IfUnchanged("k", 11)}, {Put("k", "two")}},
        .answer = CommitOutcome(contract::Unknown{{Code::kUnavailable, ""}})},
-      {.client = 0, .called = at(60), .answered = at(70), .transaction = {{IfUnchanged("k", 11)}, {Put("k", "lost")}},
+      {.client = 0,
+       .called = at(60),
+       .answered = at(70),
+       .transaction = {{IfUnchanged("k", 11)}, {Put("k", "lost")}},
        .answer = CommitOutcome(contract::Conflict{12})},
   };
   history.watched = {{{.now = one}, {.now = two}}, {{.now = one}, {.now = two}}};
@@ -274,7 +291,8 @@ TEST(HistoryCheck, RefusesWhatIsWrong) {
             "a watch gives k of revision 12 twice");
   EXPECT_EQ(breach([&](History& h) { both(h, [](auto& w) { w.erase(w.begin()); }); }),
             "revision 12 was written though a condition of it did not hold");
-  EXPECT_EQ(breach([&](History& h) { both(h, [](auto& w) { w[1].now.value = "other"; }); }), "no commit made revision 12");
+  EXPECT_EQ(breach([&](History& h) { both(h, [](auto& w) { w[1].now.value = "other"; }); }),
+            "no commit made revision 12");
   EXPECT_EQ(breach([&](History& h) { both(h, [](auto& w) { w[1].now.created = 12; }); }),
             "revision 12 is not what its commit writes");
   EXPECT_EQ(breach([](History& h) { h.events[0].answer = CommitOutcome(contract::Conflict{10}); }),
@@ -285,10 +303,9 @@ TEST(HistoryCheck, RefusesWhatIsWrong) {
             "a range at revision 11 does not show what was written by then");
   EXPECT_EQ(breach([](History& h) { h.events[3].answer = CommitOutcome(contract::Conflict{11}); }),
             "a conflict at revision 11, where every condition holds");
-  EXPECT_EQ(breach([](History& h) {
-              h.events[2].answer = CommitOutcome(contract::Unknown{{Code::kInvalidArgument, ""}});
-            }),
-            "a commit in revision 12 was answered as refused");
+  EXPECT_EQ(
+      breach([](History& h) { h.events[2].answer = CommitOutcome(contract::Unknown{{Code::kInvalidArgument, ""}}); }),
+      "a commit in revision 12 was answered as refused");
   EXPECT_EQ(breach([](History& h) { h.events[1].answer = RangeReply{10, {}}; }),
             "a request of revision 10 was called after revision 11 was answered");
 }

@@ -1,5 +1,5 @@
-// Schedule: when the work of a MemoryStore runs. The simulator's kernel, a queue on virtual time (VirtualSchedule), or a
-// thread (host::ThreadSchedule).
+// Schedule: when the work of a MemoryStore runs. The simulator's kernel, a queue on virtual time (VirtualSchedule), or
+// a thread (host::ThreadSchedule).
 #pragma once
 
 #include <cstdint>

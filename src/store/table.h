@@ -25,8 +25,8 @@ class Table {
   Revision revision() const { return revision_; }
   Revision compacted() const { return compacted_; }
 
-  // A conflict if a condition does not hold; else refused with NOT_FOUND if a write names a lease that is not there. The
-  // transaction is valid.
+  // A conflict if a condition does not hold; else refused with NOT_FOUND if a write names a lease that is not there.
+  // The transaction is valid.
   CommitOutcome Apply(const Transaction& transaction);
   RangeReply Read(const KeyRange& range) const;
   // Changes of the range from revision `from` on, which is after compacted().

@@ -10,8 +10,8 @@ Result<StoreUrl> ParseStoreUrl(std::string_view url) {
   constexpr std::string_view kSqlite = "sqlite:";
   constexpr std::string_view kEtcd = "etcd://";
   const auto wrong = [&](std::string_view why) {
-    return InvalidArgument(fmt::format("{} is not a store: {}; write memory:, sqlite:DIR or etcd://HOST:PORT,...[/prefix]",
-                                       model::Quoted(url), why));
+    return InvalidArgument(fmt::format(
+        "{} is not a store: {}; write memory:, sqlite:DIR or etcd://HOST:PORT,...[/prefix]", model::Quoted(url), why));
   };
   if (url == "memory:") return StoreUrl{};
   if (url.starts_with(kSqlite)) {

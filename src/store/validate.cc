@@ -11,8 +11,8 @@ namespace {
 Status CheckKey(const std::string& key) {
   if (key.empty()) return {Code::kInvalidArgument, "a key of a transaction is empty"};
   if (key.size() <= contract::kMaxKeyBytes) return {};
-  return {Code::kInvalidArgument, fmt::format("a key of a transaction has {} bytes; the limit is {}", key.size(),
-                                              contract::kMaxKeyBytes)};
+  return {Code::kInvalidArgument,
+          fmt::format("a key of a transaction has {} bytes; the limit is {}", key.size(), contract::kMaxKeyBytes)};
 }
 
 Status CheckCount(std::string_view what, size_t count, size_t limit) {

@@ -84,7 +84,8 @@ TEST(StoreConformance, EtcdBelowAPrefix) {
   ASSERT_TRUE(found.has_value() && found->has_value());
 }
 
-// A rule that cannot be broken proves nothing: each planted bug of the store in memory breaks the one that its row names.
+// A rule that cannot be broken proves nothing: each planted bug of the store in memory breaks the one that its row
+// names.
 class StorePlantedBug : public testing::TestWithParam<faults::Row> {};
 
 TEST_P(StorePlantedBug, BreaksARule) {

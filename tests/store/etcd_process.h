@@ -68,8 +68,9 @@ class Etcd {
   }
   bool running(size_t member) const { return processes_[member] != nullptr; }
   void Start(size_t member) {
-    std::vector<std::string> command = {"sh", "-c", fmt::format("exec \"$@\" >>{} 2>&1", LogFile(member)), "sh", "setpriv",
-                                        "--pdeathsig", "KILL", "etcd"};
+    std::vector<std::string> command = {"sh",   "-c",      fmt::format("exec \"$@\" >>{} 2>&1", LogFile(member)),
+                                        "sh",   "setpriv", "--pdeathsig",
+                                        "KILL", "etcd"};
     for (std::string& flag : Flags(member)) command.push_back(std::move(flag));
     processes_[member] = std::make_unique<smoke::Process>(std::move(command));
   }
@@ -112,19 +113,28 @@ class Etcd {
     const std::string client = fmt::format("{}://{}", settings_.tls.given() ? "https" : "http", endpoint(member));
     std::vector<std::string> peers;
     for (size_t i = 0; i < size(); ++i) peers.push_back(fmt::format("m{}={}", i, PeerUrl(i)));
-    std::vector<std::string> flags = {"--name", fmt::format("m{}", member),
-                                      "--data-dir", dir_.File(fmt::format("data{}", member)),
-                                      "--listen-client-urls", client,
-                                      "--advertise-client-urls", client,
-                                      "--listen-peer-urls", PeerUrl(member),
-                                      "--initial-advertise-peer-urls", PeerUrl(member),
-                                      "--initial-cluster", fmt::format("{}", fmt::join(peers, ",")),
-                                      "--heartbeat-interval", "50",
-                                      "--election-timeout", "500"};
+    std::vector<std::string> flags = {"--name",
+                                      fmt::format("m{}", member),
+                                      "--data-dir",
+                                      dir_.File(fmt::format("data{}", member)),
+                                      "--listen-client-urls",
+                                      client,
+                                      "--advertise-client-urls",
+                                      client,
+                                      "--listen-peer-urls",
+                                      PeerUrl(member),
+                                      "--initial-advertise-peer-urls",
+                                      PeerUrl(member),
+                                      "--initial-cluster",
+                                      fmt::format("{}", fmt::join(peers, ",")),
+                                      "--heartbeat-interval",
+                                      "50",
+                                      "--election-timeout",
+                                      "500"};
     if (settings_.tls.given()) {
-      for (const std::string& flag : {std::string("--cert-file"), settings_.tls.cert, std::string("--key-file"),
-                                      settings_.tls.key, std::string("--trusted-ca-file"), settings_.tls.ca,
-                                      std::string("--client-cert-auth")}) {
+      for (const std::string& flag :
+           {std::string("--cert-file"), settings_.tls.cert, std::string("--key-file"), settings_.tls.key,
+            std::string("--trusted-ca-file"), settings_.tls.ca, std::string("--client-cert-auth")}) {
         flags.push_back(flag);
       }
     }

@@ -1,5 +1,6 @@
 // The etcd store when its cluster fails: members killed, stopped, hung and partitioned from their history, tokens that
-// expire, TLS. What many callers and watches see meanwhile is one linearizable history, without a lost or repeated event.
+// expire, TLS. What many callers and watches see meanwhile is one linearizable history, without a lost or repeated
+// event.
 //
 // MUSTER_KILLS says ten times how many random kills, 20 unless given.
 #include <gtest/gtest.h>
@@ -63,7 +64,8 @@ Status DisturbedHistories(Store& store, const std::function<Status()>& disturb, 
   Status judged;
   for (int round = 0; judged.ok() && !(over && round > 0); ++round) {
     const auto history = RunConcurrentHistory(
-        store, {.prefix = fmt::format("/h{}-{}/", seed, round), .seed = seed + static_cast<uint64_t>(round), .timeout = 3s},
+        store,
+        {.prefix = fmt::format("/h{}-{}/", seed, round), .seed = seed + static_cast<uint64_t>(round), .timeout = 3s},
         kClock);
     judged = history ? CheckHistory(*history) : history.error();
   }
@@ -236,7 +238,8 @@ std::string JwtFlag(const host::TempDir& dir, const std::string& ttl) {
   write(dir.File("private"), [&](BIO* out) {
     return PEM_write_bio_PrivateKey_traditional(out, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
   });
-  return fmt::format("jwt,pub-key={},priv-key={},sign-method=RS256,ttl={}", dir.File("public"), dir.File("private"), ttl);
+  return fmt::format("jwt,pub-key={},priv-key={},sign-method=RS256,ttl={}", dir.File("public"), dir.File("private"),
+                     ttl);
 }
 
 std::function<Status()> UntilRefused(Store& store, uint64_t times) {

@@ -37,7 +37,8 @@ class StoreProgram : public testing::Test {
     ASSERT_TRUE(opened.has_value()) << opened.error().ToString();
     store_ = *std::move(opened);
     Blocking blocking(*store_);
-    static_cast<void>(blocking.Commit({{}, {Put("/nodes/a", "{\"n\":1}"), Put("/nodes/b", "two"), Put("/other", "x")}}));
+    static_cast<void>(
+        blocking.Commit({{}, {Put("/nodes/a", "{\"n\":1}"), Put("/nodes/b", "two"), Put("/other", "x")}}));
   }
   const host::TempDir dir_;
   const std::string url_ = "sqlite:" + dir_.File("store");
@@ -87,7 +88,8 @@ TEST_F(StoreProgram, BackupWhileTheStoreIsInUseAndRestoreIntoAnyStore) {
   const Ran moved = Muster({"store", "restore", "--store", url, file});
   EXPECT_EQ(moved.code, 0) << moved.err;
   EXPECT_EQ(Muster({"store", "get", "--store", url, "/nodes/b"}).out, "two\n");
-  EXPECT_NE(Muster({"store", "restore", "--store", url, file}).err.find("restore into an empty one"), std::string::npos);
+  EXPECT_NE(Muster({"store", "restore", "--store", url, file}).err.find("restore into an empty one"),
+            std::string::npos);
 }
 
 TEST_F(StoreProgram, CompactForgetsHistoryAndIsTheOwnersAlone) {
@@ -105,7 +107,8 @@ TEST_F(StoreProgram, CompactForgetsHistoryAndIsTheOwnersAlone) {
 
 TEST(StoreConformanceProgram, ChecksAStoreRuleByRule) {
   const host::TempDir dir;
-  const Ran checked = Muster({"conformance", "store", "sqlite:" + dir.File("store"), "--keep-history", "--histories", "1"});
+  const Ran checked =
+      Muster({"conformance", "store", "sqlite:" + dir.File("store"), "--keep-history", "--histories", "1"});
   EXPECT_EQ(checked.code, 0) << checked.out << checked.err;
   EXPECT_NE(checked.out.find("25 of 27 rules hold, 0 broken, 2 not shown"), std::string::npos) << checked.out;
   const Ran nobody = Muster({"conformance", "store", "redis://127.0.0.1:1"});

@@ -74,7 +74,8 @@ Status CheckKept(const std::string& dir, const Told& told) {
     if ((*a)->value != (*b)->value || (*a)->modified != (*b)->modified) return {Code::kDataLoss, "a commit is torn"};
     const int64_t found = std::stoll((*a)->value);
     if (found < number) return {Code::kDataLoss, fmt::format("{} was acknowledged, {} is there", number, found)};
-    if (found > number + 1) return {Code::kInternal, fmt::format("{} was acknowledged last, {} is there", number, found)};
+    if (found > number + 1)
+      return {Code::kInternal, fmt::format("{} was acknowledged last, {} is there", number, found)};
   }
   return {};
 }
@@ -325,7 +326,8 @@ TEST(StoreBackup, ComesBackAsItWas) {
     const auto result = host::ReadBackup(wrong, "file");
     return result ? Status() : result.error();
   };
-  for (size_t length = 0; length + 1 < text.size(); length += 7) EXPECT_FALSE(refusal(text.substr(0, length)).ok()) << length;
+  for (size_t length = 0; length + 1 < text.size(); length += 7)
+    EXPECT_FALSE(refusal(text.substr(0, length)).ok()) << length;
   std::string changed = text;
   changed.replace(changed.find("plain"), 5, "plane");
   EXPECT_EQ(refusal(changed).code(), Code::kDataLoss) << refusal(changed).ToString();

@@ -1,5 +1,5 @@
-// Writes to the SQLite store in a directory until it is killed: each client raises a pair of keys together and says so on
-// standard error once the store has acknowledged it. For tests that kill it.
+// Writes to the SQLite store in a directory until it is killed: each client raises a pair of keys together and says so
+// on standard error once the store has acknowledged it. For tests that kill it.
 //
 //   store_writer DIR CLIENTS [planted bug]
 #include <fmt/format.h>
@@ -60,7 +60,8 @@ int Main(int argc, char** argv) {
   }
   Say("open");
   std::vector<std::thread> clients;
-  for (int client = 0; client < std::stoi(argv[2]); ++client) clients.emplace_back([&, client] { Client(**store, client); });
+  for (int client = 0; client < std::stoi(argv[2]); ++client)
+    clients.emplace_back([&, client] { Client(**store, client); });
   for (std::thread& client : clients) client.join();
   return 0;
 }
