@@ -150,11 +150,10 @@ Status SqliteFile::Initialise() {
     MUSTER_RETURN_IF_ERROR(Exec("PRAGMA journal_mode=WAL"));
     MUSTER_RETURN_IF_ERROR(Exec(options_.durable ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=OFF"));
     if (is_new) MUSTER_RETURN_IF_ERROR(CreateTables());
-    if (!MUTANT("store.file_not_checked")) MUSTER_RETURN_IF_ERROR(CheckWhole());
   }
   MUSTER_RETURN_IF_ERROR(ReadHead(head_));
   stored_ = head_;
-  return {};
+  return options_.read_only || MUTANT("store.file_not_checked") ? Status() : CheckWhole();
 }
 
 Status SqliteFile::CheckFormat(bool& is_new) {
@@ -197,17 +196,15 @@ Status SqliteFile::CheckPages() {
 
 Status SqliteFile::CheckWhole() {
   MUSTER_RETURN_IF_ERROR(CheckPages());
-  Head head;
-  MUSTER_RETURN_IF_ERROR(ReadHead(head));
   {
     Query query(*this, "SELECT key, value, created, modified, lease, sum FROM row");
     if (const auto rows = ReadRows(query); !rows) return rows.error();
   }
   Query last(*this, "SELECT coalesce(max(revision), 0) FROM history");
   if (!last.Next()) return Failure("read");
-  if (last.Number(0) > head.revision) return Damaged("its history is newer than its revision");
-  store::Revision through = head.compacted;
-  while (through < head.revision) {
+  if (last.Number(0) > head_.revision) return Damaged("its history is newer than its revision");
+  store::Revision through = head_.compacted;
+  while (through < head_.revision) {
     if (const auto changes = History({}, through + 1, 1000, through); !changes) return changes.error();
   }
   return {};
@@ -373,8 +370,8 @@ Result<std::vector<contract::Change>> SqliteFile::History(const store::KeyRange&
                                                           size_t most, store::Revision& through) {
   Query query(*this,
               "SELECT revision, op, key, value, created, lease, sum FROM history WHERE revision >= ?1 "
-              "ORDER BY revision, op");
-  query.Bind(1, from);
+              "AND revision <= ?2 ORDER BY revision, op");
+  query.Bind(1, from).Bind(2, head_.revision);  // a reader's head may be behind the file
   std::vector<contract::Change> changes;
   size_t read = 0;
   store::Revision last = 0;
