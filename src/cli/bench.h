@@ -13,6 +13,8 @@ void AddBenchProvider(Verb& bench);
 void AddBenchPlan(Verb& bench);
 // Cycles, memory and processor time of a whole shard.
 void AddBenchShard(Verb& bench);
+// Commits and puts a second of a store, and how soon its watches know.
+void AddBenchStore(Verb& bench);
 
 // A generated Kubernetes dump, and how long one takes to read.
 void AddBenchDump(Verb& bench);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <random>
 
+#include "cli/conformance.h"
 #include "cli/tls_flags.h"
 #include "cli/verbs.h"
 #include "contract/provider.h"
@@ -102,6 +103,7 @@ void AddConformance(CommandLine& app) {
           "muster conformance provider provider.example:9100 --shard-id conformance --tls-cert c --tls-key k --tls-ca "
           "a")
       .Run([flags] { return CheckProvider(*flags); });
+  AddConformanceStore(conformance);
 }
 
 }  // namespace muster::cli

@@ -15,6 +15,7 @@ void AddReplay(CommandLine& app);
 void AddProvider(CommandLine& app);
 void AddShard(CommandLine& app);
 void AddConformance(CommandLine& app);
+void AddStore(CommandLine& app);
 void AddFleet(CommandLine& app);
 void AddExplain(CommandLine& app);
 void AddUp(CommandLine& app);
@@ -34,6 +35,7 @@ inline void AddVerbs(CommandLine& app) {
   AddExplain(app);
   AddRollup(app);
   AddConformance(app);
+  AddStore(app);
   AddSim(app);
   AddBench(app);
   AddReplay(app);

@@ -1,0 +1,472 @@
+#include "host/sqlite_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/probe.h"
+
+namespace muster::host {
+namespace {
+
+constexpr int kApplicationId = 0x4d757374 + 1;  // "Musu": a store, not a core's state
+constexpr int kFormat = 1;
+
+Code CodeOf(int sqlite_error) {
+  switch (sqlite_error & 0xff) {
+    case SQLITE_FULL: return Code::kResourceExhausted;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB: return Code::kDataLoss;
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+    case SQLITE_READONLY: return Code::kPermissionDenied;
+    default: return Code::kUnavailable;
+  }
+}
+
+std::string_view Advice(Code code) {
+  switch (code) {
+    case Code::kResourceExhausted: return "free space on its disk";
+    case Code::kDataLoss: return "move it away and restore a backup with `muster store restore`";
+    case Code::kPermissionDenied: return "check that its directory exists and may be written";
+    default: return "check its disk";
+  }
+}
+
+int64_t SumOfRow(const store::KeyValue& row) {
+  Hasher hasher;
+  hasher.Add(row.key);
+  hasher.Add(row.value);
+  hasher.Add(static_cast<uint64_t>(row.created));
+  hasher.Add(static_cast<uint64_t>(row.modified));
+  hasher.Add(static_cast<uint64_t>(row.lease));
+  return static_cast<int64_t>(hasher.value());
+}
+
+int64_t SumOfChange(const contract::Change& change, int64_t op) {
+  Hasher hasher;
+  hasher.Add(static_cast<uint64_t>(SumOfRow(change.now)));
+  hasher.Add(static_cast<uint64_t>(op) * 2 + (change.deleted ? 1 : 0));
+  return static_cast<int64_t>(hasher.value());
+}
+
+int64_t SumOfHead(store::Revision revision, store::Revision compacted, store::LeaseId last_lease) {
+  Hasher hasher;
+  for (const int64_t number : {revision, compacted, last_lease}) hasher.Add(static_cast<uint64_t>(number));
+  return static_cast<int64_t>(hasher.value());
+}
+
+}  // namespace
+
+// One use of a prepared statement; resets it on leaving.
+class SqliteFile::Query {
+ public:
+  Query(SqliteFile& file, std::string_view sql) : file_(file) {
+    sqlite3_stmt*& statement = file.statements_[sql];
+    if (statement == nullptr) {
+      prepared_ = sqlite3_prepare_v3(file.db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
+                                     &statement, nullptr) == SQLITE_OK;
+    }
+    statement_ = statement;
+  }
+  ~Query() {
+    sqlite3_reset(statement_);
+    sqlite3_clear_bindings(statement_);
+  }
+  Query(const Query&) = delete;
+  Query& operator=(const Query&) = delete;
+
+  // Texts must live as long as the query.
+  Query& Bind(int position, std::string_view bytes) {
+    sqlite3_bind_blob64(statement_, position, bytes.empty() ? "" : bytes.data(), bytes.size(), SQLITE_STATIC);
+    return *this;
+  }
+  Query& Bind(int position, int64_t number) {
+    sqlite3_bind_int64(statement_, position, number);
+    return *this;
+  }
+  // Whether there is a row; none after an error, which Run and status() give.
+  bool Next() {
+    last_ = prepared_ ? sqlite3_step(statement_) : SQLITE_ERROR;
+    return last_ == SQLITE_ROW;
+  }
+  Status Run(std::string_view what) {
+    Next();
+    return status(what);
+  }
+  Status status(std::string_view what) const {
+    return last_ == SQLITE_DONE || last_ == SQLITE_ROW ? Status() : file_.Failure(what);
+  }
+  int64_t Number(int column) const { return sqlite3_column_int64(statement_, column); }
+  bool IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+  std::string Bytes(int column) const {
+    const void* bytes = sqlite3_column_blob(statement_, column);
+    return {static_cast<const char*>(bytes), static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
+  }
+
+ private:
+  const SqliteFile& file_;
+  sqlite3_stmt* statement_ = nullptr;
+  bool prepared_ = true;
+  int last_ = SQLITE_DONE;
+};
+
+Result<std::unique_ptr<SqliteFile>> SqliteFile::Open(const std::string& path, Options options) {
+  if (options.read_only && access(path.c_str(), F_OK) != 0) {
+    return Error(Code::kNotFound, fmt::format("there is no store file {}", path));
+  }
+  // SQLite would create it readable for everyone. If this fails, so does the opening, and says why.
+  if (!options.read_only) {
+    if (const int fd = open(path.c_str(), O_CREAT | O_EXCL | O_CLOEXEC | O_RDWR, S_IRUSR | S_IWUSR); fd >= 0) close(fd);
+  }
+  std::unique_ptr<SqliteFile> file(new SqliteFile(path, options));
+  const int flags = options.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+  if (sqlite3_open_v2(path.c_str(), &file->db_, flags, nullptr) != SQLITE_OK) {
+    return std::unexpected(file->Failure("open"));
+  }
+  if (Status status = file->Initialise(); !status.ok()) return std::unexpected(std::move(status));
+  return file;
+}
+
+SqliteFile::~SqliteFile() {
+  for (const auto& [sql, statement] : statements_) sqlite3_finalize(statement);
+  sqlite3_close(db_);
+}
+
+Status SqliteFile::Initialise() {
+  sqlite3_extended_result_codes(db_, 1);
+  sqlite3_busy_timeout(db_, 10'000);
+  bool is_new = false;
+  MUSTER_RETURN_IF_ERROR(CheckFormat(is_new));
+  if (!options_.read_only) {
+    MUSTER_RETURN_IF_ERROR(Exec("PRAGMA journal_mode=WAL"));
+    MUSTER_RETURN_IF_ERROR(Exec(options_.durable ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=OFF"));
+    if (is_new) MUSTER_RETURN_IF_ERROR(CreateTables());
+  }
+  MUSTER_RETURN_IF_ERROR(ReadHead(head_));
+  stored_ = head_;
+  return options_.read_only || MUTANT("store.file_not_checked") ? Status() : CheckWhole();
+}
+
+Status SqliteFile::CheckFormat(bool& is_new) {
+  Query query(*this,
+              "SELECT a.application_id, v.user_version, (SELECT count(*) FROM sqlite_master) "
+              "FROM pragma_application_id a, pragma_user_version v");
+  if (!query.Next()) return Failure("read the format of");
+  is_new = query.Number(0) == 0 && query.Number(1) == 0 && query.Number(2) == 0;
+  if (is_new && options_.read_only) return {Code::kNotFound, fmt::format("the store file {} is empty", path_)};
+  if (is_new || (query.Number(0) == kApplicationId && query.Number(1) == kFormat)) return {};
+  return {Code::kFailedPrecondition,
+          fmt::format("{} is not a store of this version (format {}); name another directory", path_, query.Number(1))};
+}
+
+Status SqliteFile::CreateTables() {
+  return Exec(fmt::format("BEGIN IMMEDIATE;"
+                          "CREATE TABLE head(only INTEGER PRIMARY KEY CHECK(only = 1), revision INTEGER NOT NULL,"
+                          " compacted INTEGER NOT NULL, last_lease INTEGER NOT NULL, sum INTEGER NOT NULL);"
+                          "CREATE TABLE row(key BLOB PRIMARY KEY, value BLOB NOT NULL, created INTEGER NOT NULL,"
+                          " modified INTEGER NOT NULL, lease INTEGER NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID;"
+                          "CREATE INDEX row_lease ON row(lease, key) WHERE lease <> 0;"
+                          // A deleted key has no value.
+                          "CREATE TABLE history(revision INTEGER NOT NULL, op INTEGER NOT NULL, key BLOB NOT NULL,"
+                          " value BLOB, created INTEGER NOT NULL, lease INTEGER NOT NULL, sum INTEGER NOT NULL,"
+                          " PRIMARY KEY(revision, op)) WITHOUT ROWID;"
+                          "CREATE TABLE lease(id INTEGER PRIMARY KEY, ttl INTEGER NOT NULL);"
+                          "INSERT INTO head VALUES(1, 1, 0, 0, {});"
+                          "PRAGMA application_id={}; PRAGMA user_version={};"
+                          "COMMIT",
+                          SumOfHead(1, 0, 0), kApplicationId, kFormat)
+                  .c_str());
+}
+
+Status SqliteFile::CheckPages() {
+  Query query(*this, "PRAGMA quick_check(1)");
+  if (!query.Next()) return Failure("check");
+  const std::string verdict = query.Bytes(0);
+  return verdict == "ok" ? Status() : Damaged(verdict);
+}
+
+Status SqliteFile::CheckWhole() {
+  MUSTER_RETURN_IF_ERROR(CheckPages());
+  {
+    Query query(*this, "SELECT key, value, created, modified, lease, sum FROM row");
+    if (const auto rows = ReadRows(query); !rows) return rows.error();
+  }
+  Query last(*this, "SELECT coalesce(max(revision), 0) FROM history");
+  if (!last.Next()) return Failure("read");
+  if (last.Number(0) > head_.revision) return Damaged("its history is newer than its revision");
+  store::Revision through = head_.compacted;
+  while (through < head_.revision) {
+    if (const auto changes = History({}, through + 1, 1000, through); !changes) return changes.error();
+  }
+  return {};
+}
+
+Status SqliteFile::ReadHead(Head& head) {
+  Query query(*this, "SELECT revision, compacted, last_lease, sum FROM head");
+  if (!query.Next()) {
+    MUSTER_RETURN_IF_ERROR(query.status("read"));
+    return Damaged("its head is missing");
+  }
+  head = {.revision = query.Number(0), .compacted = query.Number(1), .last_lease = query.Number(2)};
+  const bool whole = SumOfHead(head.revision, head.compacted, head.last_lease) == query.Number(3);
+  return whole ? Status() : Damaged("its head does not have its sum");
+}
+
+Status SqliteFile::WriteHead() {
+  Query query(*this, "UPDATE head SET revision = ?1, compacted = ?2, last_lease = ?3, sum = ?4");
+  return query.Bind(1, head_.revision)
+      .Bind(2, head_.compacted)
+      .Bind(3, head_.last_lease)
+      .Bind(4, SumOfHead(head_.revision, head_.compacted, head_.last_lease))
+      .Run("write");
+}
+
+Status SqliteFile::Begin() {
+  MUSTER_RETURN_IF_ERROR(Exec(options_.read_only ? "BEGIN" : "BEGIN IMMEDIATE"));
+  // Another process writes the file of a reader; that of an owner is as it was left.
+  if (options_.read_only) {
+    if (Status status = ReadHead(head_); !status.ok()) {
+      Rollback();
+      return status;
+    }
+  }
+  stored_ = head_;
+  return {};
+}
+
+Status SqliteFile::Commit() {
+  Status status = head_ == stored_ ? Status() : WriteHead();
+  CRASH_POINT("store.before_commit");
+  if (status.ok()) status = Exec("COMMIT");
+  if (!status.ok()) {
+    Rollback();
+    return status;
+  }
+  CRASH_POINT("store.after_commit");
+  stored_ = head_;
+  return {};
+}
+
+void SqliteFile::Rollback() {
+  // After some failures SQLite has rolled back by itself.
+  if (sqlite3_get_autocommit(db_) == 0) sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
+  head_ = stored_;
+}
+
+Result<bool> SqliteFile::Holds(const contract::Compare& compare) {
+  Query query(*this, "SELECT key, value, created, modified, lease, sum FROM row WHERE key = ?1");
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<store::KeyValue> rows, ReadRows(query.Bind(1, compare.key)));
+  if (compare.value) return !rows.empty() && rows.front().value == *compare.value;
+  return (rows.empty() ? 0 : rows.front().modified) == compare.modified;
+}
+
+Result<bool> SqliteFile::HasLease(store::LeaseId lease) {
+  Query query(*this, "SELECT 1 FROM lease WHERE id = ?1");
+  const bool found = query.Bind(1, lease).Next();
+  if (Status status = query.status("read"); !status.ok()) return std::unexpected(std::move(status));
+  return found;
+}
+
+Result<store::CommitOutcome> SqliteFile::Apply(const store::Transaction& transaction,
+                                               std::vector<contract::Change>& changes) {
+  for (const contract::Compare& compare : transaction.compares) {
+    MUSTER_ASSIGN_OR_RETURN(const bool holds, Holds(compare));
+    if (!holds) return contract::Conflict{head_.revision};
+  }
+  for (const contract::StoreWrite& write : transaction.writes) {
+    if (!write.value || write.lease == 0) continue;
+    MUSTER_ASSIGN_OR_RETURN(const bool there, HasLease(write.lease));
+    if (there) continue;
+    return contract::Unknown{{Code::kNotFound, fmt::format("lease {} has ended", write.lease)}};
+  }
+  const size_t before = changes.size();
+  for (const contract::StoreWrite& write : transaction.writes) {
+    const auto op = static_cast<int64_t>(changes.size() - before);
+    if (Status status = Write(write, head_.revision + 1, op, changes); !status.ok()) {
+      return std::unexpected(std::move(status));
+    }
+  }
+  if (changes.size() > before) ++head_.revision;
+  return contract::Committed{head_.revision};
+}
+
+Status SqliteFile::Write(const contract::StoreWrite& write, store::Revision at, int64_t op,
+                         std::vector<contract::Change>& changes) {
+  Query find(*this, "SELECT created FROM row WHERE key = ?1");
+  const bool there = find.Bind(1, write.key).Next();
+  MUSTER_RETURN_IF_ERROR(find.status("read"));
+  contract::Change change;
+  if (write.value) {
+    change.now = {.key = write.key,
+                  .value = *write.value,
+                  .created = there ? find.Number(0) : at,
+                  .modified = at,
+                  .lease = write.lease};
+    MUSTER_RETURN_IF_ERROR(PutRow(change.now));
+  } else {
+    if (!there) return {};
+    change = {.deleted = true, .now = {.key = write.key, .modified = at}};
+    Query remove(*this, "DELETE FROM row WHERE key = ?1");
+    MUSTER_RETURN_IF_ERROR(remove.Bind(1, write.key).Run("write"));
+  }
+  MUSTER_RETURN_IF_ERROR(Log(change, op));
+  changes.push_back(std::move(change));
+  return {};
+}
+
+Status SqliteFile::PutRow(const store::KeyValue& row) {
+  Query put(*this, "INSERT OR REPLACE INTO row VALUES(?1, ?2, ?3, ?4, ?5, ?6)");
+  return put.Bind(1, row.key)
+      .Bind(2, row.value)
+      .Bind(3, row.created)
+      .Bind(4, row.modified)
+      .Bind(5, row.lease)
+      .Bind(6, SumOfRow(row))
+      .Run("write");
+}
+
+Status SqliteFile::Log(const contract::Change& change, int64_t op) {
+  Query add(*this, "INSERT INTO history VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)");
+  add.Bind(1, change.now.modified).Bind(2, op).Bind(3, change.now.key);
+  if (!change.deleted) add.Bind(4, change.now.value);
+  return add.Bind(5, change.now.created).Bind(6, change.now.lease).Bind(7, SumOfChange(change, op)).Run("write");
+}
+
+Result<std::vector<store::KeyValue>> SqliteFile::ReadRows(Query& query) {
+  std::vector<store::KeyValue> rows;
+  while (query.Next()) {
+    rows.push_back({.key = query.Bytes(0),
+                    .value = query.Bytes(1),
+                    .created = query.Number(2),
+                    .modified = query.Number(3),
+                    .lease = query.Number(4)});
+    if (SumOfRow(rows.back()) != query.Number(5)) return std::unexpected(Damaged("a row does not have its sum"));
+  }
+  if (Status status = query.status("read"); !status.ok()) return std::unexpected(std::move(status));
+  return rows;
+}
+
+Result<store::RangeReply> SqliteFile::Read(const store::KeyRange& range) {
+  Query query(*this, range.end.empty() ? "SELECT key, value, created, modified, lease, sum FROM row WHERE key >= ?1 "
+                                         "ORDER BY key"
+                                       : "SELECT key, value, created, modified, lease, sum FROM row WHERE key >= ?1 "
+                                         "AND key < ?2 ORDER BY key");
+  query.Bind(1, range.begin);
+  if (!range.end.empty()) query.Bind(2, range.end);
+  MUSTER_ASSIGN_OR_RETURN(std::vector<store::KeyValue> rows, ReadRows(query));
+  return store::RangeReply{.revision = head_.revision, .rows = std::move(rows)};
+}
+
+Result<std::vector<contract::Change>> SqliteFile::History(const store::KeyRange& range, store::Revision from,
+                                                          size_t most, store::Revision& through) {
+  Query query(*this,
+              "SELECT revision, op, key, value, created, lease, sum FROM history WHERE revision >= ?1 "
+              "AND revision <= ?2 ORDER BY revision, op");
+  query.Bind(1, from).Bind(2, head_.revision);  // a reader's head may be behind the file
+  std::vector<contract::Change> changes;
+  size_t read = 0;
+  store::Revision last = 0;
+  through = head_.revision;
+  while (query.Next()) {
+    if (read++ >= most && query.Number(0) != last) {
+      through = last;
+      return changes;
+    }
+    last = query.Number(0);
+    contract::Change change{.deleted = query.IsNull(3),
+                            .now = {.key = query.Bytes(2),
+                                    .value = query.Bytes(3),
+                                    .created = query.Number(4),
+                                    .modified = last,
+                                    .lease = query.Number(5)}};
+    if (SumOfChange(change, query.Number(1)) != query.Number(6)) {
+      return std::unexpected(Damaged("a row of its history does not have its sum"));
+    }
+    if (range.Contains(change.now.key)) changes.push_back(std::move(change));
+  }
+  if (Status status = query.status("read"); !status.ok()) return std::unexpected(std::move(status));
+  return changes;
+}
+
+Result<store::LeaseId> SqliteFile::AddLease(Duration ttl) {
+  Query add(*this, "INSERT INTO lease VALUES(?1, ?2)");
+  if (Status status = add.Bind(1, ++head_.last_lease).Bind(2, ttl.count()).Run("write"); !status.ok()) {
+    return std::unexpected(std::move(status));
+  }
+  return head_.last_lease;
+}
+
+Result<std::map<store::LeaseId, Duration>> SqliteFile::Leases() {
+  Query query(*this, "SELECT id, ttl FROM lease");
+  std::map<store::LeaseId, Duration> leases;
+  while (query.Next()) leases[query.Number(0)] = Duration(query.Number(1));
+  if (Status status = query.status("read"); !status.ok()) return std::unexpected(std::move(status));
+  return leases;
+}
+
+Result<bool> SqliteFile::EndLease(store::LeaseId lease, std::vector<contract::Change>& changes) {
+  MUSTER_ASSIGN_OR_RETURN(const bool there, HasLease(lease));
+  if (!there) return false;
+  std::vector<std::string> keys;
+  {
+    Query query(*this, "SELECT key FROM row WHERE lease = ?1 AND lease <> 0 ORDER BY key");
+    query.Bind(1, lease);
+    while (query.Next()) keys.push_back(query.Bytes(0));
+    if (Status status = query.status("read"); !status.ok()) return std::unexpected(std::move(status));
+  }
+  int64_t op = 0;
+  for (const std::string& key : keys) {
+    if (Status status = Write(contract::Delete(key), head_.revision + 1, op++, changes); !status.ok()) {
+      return std::unexpected(std::move(status));
+    }
+  }
+  if (!keys.empty()) ++head_.revision;
+  Query remove(*this, "DELETE FROM lease WHERE id = ?1");
+  if (Status status = remove.Bind(1, lease).Run("write"); !status.ok()) return std::unexpected(std::move(status));
+  return true;
+}
+
+Status SqliteFile::Compact(store::Revision revision) {
+  if (revision > head_.revision) {
+    return {Code::kOutOfRange,
+            fmt::format("revision {} is in the future: the store is at {}", revision, head_.revision)};
+  }
+  if (revision <= head_.compacted) return {};
+  head_.compacted = revision;
+  Query remove(*this, "DELETE FROM history WHERE revision <= ?1");
+  return remove.Bind(1, revision).Run("write");
+}
+
+Status SqliteFile::Fill(const std::vector<store::KeyValue>& rows, store::Revision revision) {
+  for (const store::KeyValue& row : rows) {
+    MUSTER_RETURN_IF_ERROR(
+        PutRow({.key = row.key, .value = row.value, .created = revision, .modified = revision, .lease = 0}));
+  }
+  head_.revision = revision;
+  head_.compacted = revision;
+  return {};
+}
+
+Status SqliteFile::Exec(const char* sql) {
+  return sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) == SQLITE_OK ? Status() : Failure("write");
+}
+
+Status SqliteFile::Failure(std::string_view what) const {
+  const Code code = CodeOf(sqlite3_extended_errcode(db_));
+  return {code, fmt::format("cannot {} the store file {}: {}; {}", what, path_, sqlite3_errmsg(db_), Advice(code))};
+}
+
+Status SqliteFile::Damaged(std::string_view what) const {
+  return {Code::kDataLoss, fmt::format("the store file {} is damaged: {}; {}", path_, what, Advice(Code::kDataLoss))};
+}
+
+}  // namespace muster::host

@@ -1,0 +1,106 @@
+// SqliteFile: the rows and the history of a store in one SQLite file. What store::Table is in memory, on disk: it knows
+// no threads, no time and no callbacks, and every function may fail with the disk.
+//
+// Durability: WAL with full sync, so that what Commit() has acknowledged survives the loss of power. Every row carries
+// a sum over its content; the owner checks the whole file when it opens it, so that a damaged page is found then and
+// not when it is served.
+//
+// Invariants:
+//   1. One owner at a time has a file open for writing (the caller holds its directory); readers of other processes see
+//      what is committed.
+//   2. Between Begin and Commit, revision() and compacted() are those of the transaction; Rollback puts them back.
+//
+// Thread-safety: one thread at a time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "store/store.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace muster::host {
+
+class SqliteFile {
+ public:
+  struct Options {
+    bool read_only = false;
+    bool durable = true;  // false: nothing is synced; for tests whose files need not survive
+  };
+  // Opens the file, and creates it if the caller may write. DATA_LOSS if it is damaged, NOT_FOUND if there is none to
+  // read, FAILED_PRECONDITION if it is no store of this version.
+  static Result<std::unique_ptr<SqliteFile>> Open(const std::string& path, Options options);
+  ~SqliteFile();
+  SqliteFile(const SqliteFile&) = delete;
+  SqliteFile& operator=(const SqliteFile&) = delete;
+
+  store::Revision revision() const { return head_.revision; }
+  store::Revision compacted() const { return head_.compacted; }
+
+  // A transaction of SQLite. Everything below is inside one.
+  Status Begin();
+  // Durable on return. After an error the transaction is rolled back; RESOURCE_EXHAUSTED: certainly, and for good.
+  Status Commit();
+  void Rollback();
+
+  // As store::Table; the changes made are added to `changes`.
+  Result<store::CommitOutcome> Apply(const store::Transaction& transaction, std::vector<contract::Change>& changes);
+  Result<store::RangeReply> Read(const store::KeyRange& range);
+  // Changes of the range from revision `from` on: of whole revisions, and about `most` at the most. `through` is the
+  // revision up to which all are there.
+  Result<std::vector<contract::Change>> History(const store::KeyRange& range, store::Revision from, size_t most,
+                                                store::Revision& through);
+  Result<store::LeaseId> AddLease(Duration ttl);
+  Result<std::map<store::LeaseId, Duration>> Leases();
+  // False if there is no such lease.
+  Result<bool> EndLease(store::LeaseId lease, std::vector<contract::Change>& changes);
+  Status Compact(store::Revision revision);
+  // Gives an empty store these rows, without leases, as of `revision`; there is no history before it.
+  Status Fill(const std::vector<store::KeyValue>& rows, store::Revision revision);
+
+ private:
+  // The one row of the table `head`.
+  struct Head {
+    store::Revision revision = 1;
+    store::Revision compacted = 0;
+    store::LeaseId last_lease = 0;
+    bool operator==(const Head&) const = default;
+  };
+  class Query;
+
+  SqliteFile(std::string path, Options options) : path_(std::move(path)), options_(options) {}
+  Status Initialise();
+  Status CreateTables();
+  Status CheckFormat(bool& is_new);
+  Status CheckWhole();
+  Status CheckPages();
+  Status ReadHead(Head& head);
+  Status WriteHead();
+  Result<bool> Holds(const contract::Compare& compare);
+  Result<bool> HasLease(store::LeaseId lease);
+  Status Write(const contract::StoreWrite& write, store::Revision at, int64_t op,
+               std::vector<contract::Change>& changes);
+  Status Log(const contract::Change& change, int64_t op);
+  Status PutRow(const store::KeyValue& row);
+  // The row, or nothing.
+  Result<std::vector<store::KeyValue>> ReadRows(Query& query);
+  Status Exec(const char* sql);
+  Status Failure(std::string_view what) const;
+  Status Damaged(std::string_view what) const;
+
+  const std::string path_;
+  const Options options_;
+  sqlite3* db_ = nullptr;
+  std::map<std::string_view, sqlite3_stmt*> statements_;  // by their text, a literal
+  Head head_;                                             // of the open transaction, else as stored
+  Head stored_;                                           // as it was at Begin
+};
+
+}  // namespace muster::host

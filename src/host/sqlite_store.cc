@@ -1,0 +1,403 @@
+#include "host/sqlite_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+#include "base/probe.h"
+#include "host/data_dir.h"
+#include "host/sqlite_file.h"
+#include "host/system_clock.h"
+
+namespace muster::host {
+namespace {
+
+using store::KeyRange;
+using store::LeaseId;
+using store::Revision;
+
+constexpr size_t kGroupRequests = 512;
+constexpr size_t kCatchUpChanges = 1000;     // read at a time for a watch that is behind
+constexpr Revision kCompactedAtOnce = 1000;  // revisions, so that no group is held up for long
+constexpr Duration kReaderLooksEvery = 50ms;
+constexpr Duration kRetryAfterFailure = 100ms;
+
+Status LeaseEnded() { return {Code::kNotFound, "the lease has ended"}; }
+Status Overdue() { return {Code::kDeadlineExceeded, "the store did not come to the request in time"}; }
+
+class SqliteStore final : public store::Store {
+ public:
+  SqliteStore(std::unique_ptr<DataDir> lock, std::unique_ptr<SqliteFile> file, SqliteStoreOptions options,
+              const std::map<LeaseId, Duration>& leases)
+      : lock_(std::move(lock)), options_(options), file_(std::move(file)), published_(file_->revision()) {
+    for (const auto& [id, ttl] : leases) leases_[id] = {.ttl = ttl, .ends = Mono() + ttl};
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~SqliteStore() override {
+    {
+      const std::lock_guard lock(mu_);
+      stopping_ = true;
+    }
+    wakes_.notify_all();
+    thread_.join();
+  }
+  SqliteStore(const SqliteStore&) = delete;
+  SqliteStore& operator=(const SqliteStore&) = delete;
+
+  void Range(KeyRange range, Duration timeout, RangeDone done) override {
+    Ask<Result<store::RangeReply>>(
+        timeout, [this, range = std::move(range)]() { return file_->Read(range); }, std::move(done));
+  }
+  void Commit(store::Transaction transaction, Duration timeout, CommitDone done) override {
+    const Status valid = options_.read_only ? ReadOnly() : store::Validate(transaction);
+    Ask<store::CommitOutcome>(
+        timeout,
+        [this, valid, transaction = std::move(transaction)]() -> Result<store::CommitOutcome> {
+          if (!valid.ok()) return contract::Unknown{valid};
+          return file_->Apply(transaction, changes_);
+        },
+        std::move(done));
+  }
+  std::unique_ptr<store::WatchHandle> Watch(KeyRange range, Revision from, store::WatchHandler handler) override {
+    auto gate = std::make_shared<store::WatchGate>(std::move(handler));
+    Post({.work = [this, range = std::move(range), from, gate]() mutable -> Status {
+            watches_.push_back({.range = std::move(range), .next = from, .gate = std::move(gate)});
+            return {};
+          },
+          .answer = [](const Status&) {}});
+    return std::make_unique<store::WatchHandle>(std::move(gate));
+  }
+
+  void Grant(Duration ttl, Duration timeout, LeaseDone done) override {
+    ttl = std::max<Duration>(std::chrono::ceil<std::chrono::seconds>(ttl), 1s);
+    Ask<Result<store::Lease>>(
+        timeout,
+        [this, ttl]() -> Result<store::Lease> {
+          if (options_.read_only) return Refuse(ReadOnly());
+          MUSTER_ASSIGN_OR_RETURN(const LeaseId id, file_->AddLease(ttl));
+          granted_.push_back(id);
+          leases_[id] = {.ttl = ttl, .ends = Mono() + ttl};
+          return store::Lease{.id = id, .ttl = ttl};
+        },
+        std::move(done));
+  }
+  void KeepAlive(LeaseId lease, Duration timeout, LeaseDone done) override {
+    Ask<Result<store::Lease>>(
+        timeout,
+        [this, lease]() -> Result<store::Lease> {
+          const auto found = leases_.find(lease);
+          if (found == leases_.end()) return Refuse(LeaseEnded());
+          found->second.ends = Mono() + found->second.ttl;
+          return store::Lease{.id = lease, .ttl = found->second.ttl};
+        },
+        std::move(done));
+  }
+  void Revoke(LeaseId lease, Duration timeout, Done done) override {
+    Ask<Status>(timeout, [this, lease]() { return EndLease(lease); }, std::move(done));
+  }
+  void Compact(Revision revision, Duration timeout, Done done) override {
+    Ask<Status>(
+        timeout,
+        [this, revision]() -> Status {
+          Status status = options_.read_only ? ReadOnly() : file_->Compact(revision);
+          return status.ok() ? status : Status(Refuse(std::move(status)).error());
+        },
+        std::move(done));
+  }
+
+ private:
+  struct Request {
+    std::function<Status()> work;               // inside the group's transaction; an error ends the group
+    std::function<void(const Status&)> answer;  // after it; an error: the group came to nothing
+  };
+  struct HeldLease {
+    Duration ttl{};
+    MonoTime ends;
+  };
+  struct OpenWatch {
+    KeyRange range;
+    Revision next = 0;
+    std::shared_ptr<store::WatchGate> gate;
+  };
+
+  MonoTime Mono() const { return clock_.Read().mono; }
+  Status ReadOnly() const { return {Code::kPermissionDenied, "the store was opened to be read only"}; }
+  // An error that is the request's own: it does not end the group.
+  std::unexpected<Status> Refuse(Status status) {
+    refused_ = true;
+    return std::unexpected(std::move(status));
+  }
+
+  static store::CommitOutcome Failed(const Status& status, std::type_identity<store::CommitOutcome>) {
+    return contract::Unknown{status};
+  }
+  static Status Failed(const Status& status, std::type_identity<Status>) { return status; }
+  template <class T>
+  static Result<T> Failed(const Status& status, std::type_identity<Result<T>>) {
+    return std::unexpected(status);
+  }
+  static Status StatusOf(const Status& status) { return status; }
+  template <class T>
+  static Status StatusOf(const Result<T>& result) {
+    return result ? Status() : result.error();
+  }
+  template <class T>
+  static auto ValueOf(Result<T> result, std::type_identity<T>) {
+    return *std::move(result);
+  }
+  template <class T>
+  static T ValueOf(T result, std::type_identity<T>) {
+    return result;
+  }
+
+  template <class Reply, class Work>
+  void Ask(Duration timeout, Work work, std::function<void(Reply)> done) {
+    struct Open {
+      Work work;
+      std::optional<Reply> reply;
+    };
+    auto open = std::make_shared<Open>(Open{std::move(work), {}});
+    Post({.work = [this, open, deadline = Mono() + timeout]() -> Status {
+            if (Mono() > deadline) {
+              open->reply = Failed(Overdue(), std::type_identity<Reply>());
+              return {};
+            }
+            refused_ = false;
+            auto result = open->work();
+            const Status status = StatusOf(result);
+            if (!status.ok() && !refused_) return status;
+            open->reply.emplace(ValueOf(std::move(result), std::type_identity<Reply>()));
+            return {};
+          },
+          .answer =
+              [open, done = std::move(done)](const Status& group) {
+                done(group.ok() ? *std::move(open->reply) : Failed(group, std::type_identity<Reply>()));
+              }});
+  }
+
+  void Post(Request request) {
+    {
+      const std::lock_guard lock(mu_);
+      queue_.push_back(std::move(request));
+    }
+    wakes_.notify_one();
+  }
+
+  void Run() {
+    std::unique_lock lock(mu_);
+    while (true) {
+      WaitForWork(lock);
+      if (stopping_) return;
+      std::vector<Request> group;
+      while (!queue_.empty() && group.size() < kGroupRequests) {
+        group.push_back(std::move(queue_.front()));
+        queue_.pop_front();
+      }
+      lock.unlock();
+      failed_ = false;
+      EndDueLeases();
+      RunGroup(group);
+      ServeWatches();
+      lock.lock();
+    }
+  }
+
+  void WaitForWork(std::unique_lock<std::mutex>& lock) {
+    const auto ready = [this] { return stopping_ || !queue_.empty(); };
+    std::optional<Duration> wait;
+    const auto at_most = [&](Duration d) { wait = wait ? std::min(*wait, d) : d; };
+    for (const auto& [id, lease] : leases_) at_most(lease.ends - Mono());
+    if (options_.read_only && !watches_.empty()) at_most(kReaderLooksEvery);
+    if (behind_) at_most(Duration::zero());
+    if (failed_) wait = kRetryAfterFailure;
+    if (!wait) {
+      wakes_.wait(lock, ready);
+    } else if (*wait > Duration::zero()) {
+      wakes_.wait_for(lock, *wait, ready);
+    }
+  }
+
+  // Inside a group.
+  Status EndLease(LeaseId lease) {
+    if (options_.read_only) return Refuse(ReadOnly()).error();
+    const Result<bool> ended = file_->EndLease(lease, changes_);
+    if (!ended) return ended.error();
+    if (!*ended) return Refuse(LeaseEnded()).error();
+    ended_.push_back(lease);
+    return {};
+  }
+  void EndDueLeases() {
+    const MonoTime now = Mono();
+    if (options_.read_only || std::ranges::none_of(leases_, [&](const auto& l) { return l.second.ends <= now; }))
+      return;
+    std::vector<Request> group;
+    for (const auto& [id, lease] : leases_) {
+      if (lease.ends > now) continue;
+      group.push_back({.work = [this, lease_id = id] { return EndLease(lease_id); }, .answer = [](const Status&) {}});
+    }
+    RunGroup(group);
+  }
+
+  // All or nothing: one transaction of SQLite, then the answers.
+  void RunGroup(const std::vector<Request>& group) {
+    if (group.empty()) return;
+    changes_.clear();
+    granted_.clear();
+    ended_.clear();
+    Status status = file_->Begin();
+    if (status.ok()) {
+      for (const Request& request : group) {
+        status = request.work();
+        if (!status.ok()) break;
+      }
+      if (status.ok()) status = CompactOld();
+      if (status.ok() && MUTANT("store.acknowledged_before_durable")) {
+        for (const Request& request : group) request.answer(status);
+      }
+      if (status.ok()) {
+        status = file_->Commit();
+      } else {
+        file_->Rollback();
+      }
+    }
+    if (status.ok()) {
+      unserved_.insert(unserved_.end(), changes_.begin(), changes_.end());
+    } else {
+      failed_ = true;
+      log::Err("store cannot be written", {{"error", status.ToString()}});
+    }
+    for (const LeaseId id : status.ok() ? ended_ : granted_) leases_.erase(id);
+    if (status.ok() && MUTANT("store.acknowledged_before_durable")) return;
+    for (const Request& request : group) request.answer(status);
+  }
+  Status CompactOld() {
+    const Revision extra = file_->revision() - file_->compacted() - options_.keep_history;
+    if (options_.read_only || extra < kCompactedAtOnce) return {};
+    return file_->Compact(file_->compacted() + kCompactedAtOnce);
+  }
+
+  // Gives each watch what it has not seen: from what was just committed, or, if it is behind, from the file.
+  void ServeWatches() {
+    std::erase_if(watches_, [](const OpenWatch& watch) { return !watch.gate->open(); });
+    behind_ = false;
+    if (options_.read_only && !watches_.empty()) {
+      if (file_->Begin().ok()) static_cast<void>(file_->Commit());
+    }
+    for (OpenWatch& watch : watches_) {
+      if (watch.next > file_->revision()) continue;
+      if (!ServeWatch(watch)) watch.gate->Close();
+      behind_ = behind_ || (watch.gate->open() && watch.next <= file_->revision());
+    }
+    published_ = file_->revision();
+    unserved_.clear();
+  }
+  // False if the watch has ended.
+  bool ServeWatch(OpenWatch& watch) {
+    if (watch.next <= file_->compacted()) {
+      watch.gate->Deliver(store::Compacted{file_->compacted()});
+      return false;
+    }
+    store::WatchBatch batch;
+    Revision through = file_->revision();
+    if (watch.next > published_ && !options_.read_only) {
+      for (const contract::Change& change : unserved_) {
+        if (watch.range.Contains(change.now.key) && change.now.modified >= watch.next) batch.changes.push_back(change);
+      }
+    } else {
+      auto changes = file_->History(watch.range, watch.next, kCatchUpChanges, through);
+      if (!changes) {
+        log::Err("store cannot be read for a watch", {{"error", changes.error().ToString()}});
+        failed_ = true;  // try again after a pause
+        return true;
+      }
+      batch.changes = *std::move(changes);
+    }
+    watch.next = through + 1;
+    if (batch.changes.empty()) return true;
+    batch.revision = batch.changes.back().now.modified;
+    watch.gate->Deliver(batch);
+    return true;
+  }
+
+  // Set at construction.
+  const std::unique_ptr<DataDir> lock_;  // none for a reader
+  const SqliteStoreOptions options_;
+  const SystemClock clock_;
+
+  // Owned by the thread.
+  const std::unique_ptr<SqliteFile> file_;
+  std::map<LeaseId, HeldLease> leases_;
+  std::vector<OpenWatch> watches_;
+  std::vector<contract::Change> changes_;   // of the group under way
+  std::vector<LeaseId> granted_;            // by it
+  std::vector<LeaseId> ended_;              // by it
+  Revision published_;                      // the revision up to which watches were served, or are behind
+  std::vector<contract::Change> unserved_;  // of the revisions after published_
+  bool refused_ = false;                    // the request under way was refused by itself
+  bool behind_ = false;                     // a watch has more to read
+  bool failed_ = false;                     // the last group
+
+  std::mutex mu_;
+  std::condition_variable wakes_;
+  std::deque<Request> queue_;  // guarded by mu_
+  bool stopping_ = false;      // guarded by mu_
+  std::thread thread_;
+};
+
+std::filesystem::path FileIn(const std::string& directory) { return std::filesystem::path(directory) / "store.db"; }
+
+}  // namespace
+
+Result<std::unique_ptr<store::Store>> OpenSqliteStore(const std::string& directory, SqliteStoreOptions options) {
+  std::unique_ptr<DataDir> lock;
+  if (!options.read_only) {
+    MUSTER_ASSIGN_OR_RETURN(lock, DataDir::Open(directory, "--store"));
+  }
+  MUSTER_ASSIGN_OR_RETURN(
+      std::unique_ptr<SqliteFile> file,
+      SqliteFile::Open(FileIn(directory), {.read_only = options.read_only, .durable = options.durable}));
+  std::map<LeaseId, Duration> leases;
+  if (!options.read_only) {
+    MUSTER_ASSIGN_OR_RETURN(leases, file->Leases());
+  }
+  return std::make_unique<SqliteStore>(std::move(lock), std::move(file), options, leases);
+}
+
+Status CreateSqliteStore(const std::string& directory, const std::vector<store::KeyValue>& rows, Revision revision) {
+  const auto lock = DataDir::Open(directory, "--store");
+  if (!lock) return lock.error();
+  const std::filesystem::path path = FileIn(directory);
+  if (std::filesystem::exists(path)) {
+    return {Code::kFailedPrecondition,
+            fmt::format("there is a store in {}; move {} away first, with its -wal file", directory, path.string())};
+  }
+  // Under another name until it is whole: a restore that is cut short leaves no store.
+  const std::string partial = path.string() + ".partial";
+  for (const char* part : {"", "-wal", "-shm"}) std::filesystem::remove(partial + part);
+  {
+    auto file = SqliteFile::Open(partial, {});
+    if (!file) return file.error();
+    MUSTER_RETURN_IF_ERROR((*file)->Begin());
+    if (Status status = (*file)->Fill(rows, revision); !status.ok()) {
+      (*file)->Rollback();
+      return status;
+    }
+    MUSTER_RETURN_IF_ERROR((*file)->Commit());
+  }  // closing it moves all of it into the one file
+  std::error_code error;
+  std::filesystem::rename(partial, path, error);
+  if (!error) return {};
+  return {Code::kUnavailable, fmt::format("cannot rename {}: {}", partial, error.message())};
+}
+
+}  // namespace muster::host

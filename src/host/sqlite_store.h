@@ -1,0 +1,42 @@
+// SqliteStore: the store of one machine, in one file, DIR/store.db. The default.
+//
+// One thread does all the work. It takes what has been asked since it last looked as one *group*: a single SQLite
+// transaction in which every request is carried out in turn, and after which all are answered. So many callers share
+// one sync of the disk, and no answer shows what is not durable. If the disk refuses, the group is rolled back and
+// every request of it is told so; the next group begins from what is durable.
+//
+// A process owns the directory while it has the store open. Others may open it to read: they see what is committed, and
+// their watches look every 50 ms.
+//
+// Invariants, besides those of store.h:
+//   1. Leases outlive the process; their time begins anew when the store is opened.
+//   2. At least the last `keep_history` revisions are there for watches; older ones are compacted as the store is used.
+//
+// Thread-safety: as store.h. The destructor waits for the group under way; what was not begun is not answered.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "store/store.h"
+
+namespace muster::host {
+
+struct SqliteStoreOptions {
+  bool read_only = false;  // commits, leases and compactions are refused with PERMISSION_DENIED
+  bool durable = true;     // false: nothing is synced; for tests whose files need not survive
+  store::Revision keep_history = 100'000;
+};
+
+// Opens DIR/store.db; the directory is created unless read_only. FAILED_PRECONDITION if another process owns it,
+// DATA_LOSS if the file is damaged, with what to do.
+Result<std::unique_ptr<store::Store>> OpenSqliteStore(const std::string& directory, SqliteStoreOptions options = {});
+
+// Makes a store in DIR that has these rows as of `revision`: all of it, or nothing. FAILED_PRECONDITION if there is
+// one.
+Status CreateSqliteStore(const std::string& directory, const std::vector<store::KeyValue>& rows,
+                         store::Revision revision);
+
+}  // namespace muster::host

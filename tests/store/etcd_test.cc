@@ -1,0 +1,339 @@
+// The etcd store when its cluster fails: members killed, stopped, hung and partitioned from their history, tokens that
+// expire, TLS. What many callers and watches see meanwhile is one linearizable history, without a lost or repeated
+// event.
+//
+// MUSTER_KILLS says ten times how many random kills, 20 unless given.
+#include <gtest/gtest.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/rsa.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <thread>
+
+#include "base/probe.h"
+#include "base/rng.h"
+#include "host/fault_table_for_test.h"
+#include "host/system_clock.h"
+#include "rpc/certificates_for_test.h"
+#include "store/blocking.h"
+#include "store/etcd_process.h"
+#include "store/history.h"
+
+namespace muster::store {
+namespace {
+
+using contract::Put;
+
+constexpr Duration kPatience = 60s;
+const host::SystemClock kClock;
+
+int Kills() {
+  const char* asked = std::getenv("MUSTER_KILLS");
+  return asked != nullptr ? std::max(1, std::stoi(asked) / 10) : 2;
+}
+
+uint64_t Hits(const std::string& probe) {
+  const auto hits = faults::ProbeHits();
+  const auto found = hits.find(probe);
+  return found == hits.end() ? 0 : found->second;
+}
+
+// Commits once, however long it takes the cluster to come back.
+Status CommitOne(Store& store, const std::string& key) {
+  Blocking blocking(store);
+  for (const MonoTime end = kClock.Read().mono + kPatience; kClock.Read().mono < end;) {
+    const auto there = blocking.Range(contract::OneKey(key));  // waits for a member that answers
+    if (!there) continue;
+    if (std::holds_alternative<contract::Committed>(blocking.Commit({{}, {Put(key, "v")}}))) return {};
+  }
+  return {Code::kUnavailable, "the cluster does not come back"};
+}
+
+// Histories of many callers, one after the other, until `disturb` has done its work; each is judged.
+Status DisturbedHistories(Store& store, const std::function<Status()>& disturb, uint64_t seed = 1) {
+  MUSTER_RETURN_IF_ERROR(CommitOne(store, "/up"));
+  std::atomic<bool> over = false;
+  Status disturbed;
+  std::thread disturber([&] {
+    disturbed = disturb();
+    over = true;
+  });
+  Status judged;
+  for (int round = 0; judged.ok() && !(over && round > 0); ++round) {
+    const auto history = RunConcurrentHistory(
+        store,
+        {.prefix = fmt::format("/h{}-{}/", seed, round), .seed = seed + static_cast<uint64_t>(round), .timeout = 3s},
+        kClock);
+    judged = history ? CheckHistory(*history) : history.error();
+  }
+  disturber.join();
+  MUSTER_RETURN_IF_ERROR(judged);
+  return disturbed;
+}
+
+// Does `harm` to each member in turn, and starts it again; waits for the cluster between.
+std::function<Status()> EachInTurn(Etcd& etcd, Store& store, int rounds, void (Etcd::*harm)(size_t)) {
+  return [&etcd, &store, rounds, harm]() -> Status {
+    for (int round = 0; round < rounds; ++round) {
+      for (size_t member = 0; member < etcd.size(); ++member) {
+        MUSTER_RETURN_IF_ERROR(CommitOne(store, "/disturber"));
+        (etcd.*harm)(member);
+        if (etcd.size() > 1) MUSTER_RETURN_IF_ERROR(CommitOne(store, "/disturber"));  // without it
+        etcd.Start(member);
+      }
+    }
+    return CommitOne(store, "/disturber");
+  };
+}
+
+TEST(EtcdStore, LosesNothingWhenKilled) {
+  Etcd etcd;
+  const auto store = etcd.Client();
+  EXPECT_EQ(DisturbedHistories(*store, EachInTurn(etcd, *store, Kills(), &Etcd::Kill)), Status());
+  RecordProperty("kills", Kills());
+}
+
+TEST(EtcdStore, GoesOnAfterStopAndStart) {
+  faults::ResetProbes();
+  Etcd etcd;
+  const auto store = etcd.Client();
+  EXPECT_EQ(DisturbedHistories(*store, EachInTurn(etcd, *store, 2, &Etcd::Stop)), Status());
+  faults::ExpectReached("EtcdStore.GoesOnAfterStopAndStart", "store");
+}
+
+// Each of three in turn, so that the leader is among them.
+TEST(EtcdStore, OutlivesItsLeader) {
+  Etcd etcd({.members = 3});
+  const auto store = etcd.Client();
+  EXPECT_EQ(DisturbedHistories(*store, EachInTurn(etcd, *store, 1, &Etcd::Kill)), Status());
+}
+
+// A member that hangs keeps its connections: only a progress check finds it.
+TEST(EtcdStore, LeavesAMemberThatHangs) {
+  Etcd etcd({.members = 3});
+  const auto store = etcd.Client();
+  ASSERT_EQ(CommitOne(*store, "/up"), Status());
+  Blocking blocking(*store);
+  const auto first = blocking.Range(contract::EveryKey());
+  ASSERT_TRUE(first.has_value());
+  WatchLog log(*store, contract::EveryKey(), first->revision + 1);
+  static_cast<void>(blocking.Commit({{}, {Put("/before", "v")}}));
+  ASSERT_TRUE(log.WaitFor(first->revision + 1));
+  faults::ResetProbes();
+  for (size_t member = 0; member < 2; ++member) {
+    etcd.Pause(member);
+    const auto other = etcd.Client({.endpoints = {etcd.endpoint(2)}});
+    ASSERT_EQ(CommitOne(*other, fmt::format("/while-{}-hangs", member)), Status());
+    const auto now = Blocking(*other).Range(contract::EveryKey());
+    ASSERT_TRUE(now.has_value());
+    EXPECT_TRUE(log.WaitFor(now->revision, kPatience)) << "the watch stays at member " << member;
+    EXPECT_TRUE(blocking.Range(contract::EveryKey()).has_value());
+    etcd.Resume(member);
+  }
+  faults::ExpectReached("EtcdStore.LeavesAMemberThatHangs", "store");
+}
+
+// The only member that a watch knows is away while its history is written and compacted.
+TEST(EtcdStore, TellsAWatchThatItsHistoryIsCompacted) {
+  Etcd etcd({.members = 3});
+  const auto writer = etcd.Client({.endpoints = {etcd.endpoint(1), etcd.endpoint(2)}});
+  const auto reader = etcd.Client({.endpoints = {etcd.endpoint(0)}, .progress_every = 500ms});
+  ASSERT_EQ(CommitOne(*writer, "/up"), Status());
+  Blocking writes(*writer);
+  Blocking reads(*reader);
+  const auto first = reads.Range(contract::EveryKey());
+  ASSERT_TRUE(first.has_value());
+  WatchLog log(*reader, contract::KeysUnder("/k"), first->revision + 1);
+  Revision last = std::get<contract::Committed>(writes.Commit({{}, {Put("/k", "1")}})).revision;
+  ASSERT_TRUE(log.WaitFor(last));
+  // While it is there, a compaction behind it does not disturb it.
+  ASSERT_EQ(writes.Compact(last), Status());
+  last = std::get<contract::Committed>(writes.Commit({{}, {Put("/k", "2")}})).revision;
+  ASSERT_TRUE(log.WaitFor(last));
+  EXPECT_EQ(log.compacted(), 0);
+  EXPECT_EQ(log.changes().size(), 2u);
+  etcd.Kill(0);
+  ASSERT_EQ(CommitOne(*writer, "/k"), Status());
+  ASSERT_EQ(CommitOne(*writer, "/k"), Status());
+  const auto now = writes.Range(contract::EveryKey());
+  ASSERT_TRUE(now.has_value());
+  ASSERT_EQ(writes.Compact(now->revision), Status());
+  etcd.Start(0);
+  ASSERT_TRUE(log.WaitFor(now->revision + 1, kPatience));
+  EXPECT_EQ(log.compacted(), now->revision);
+  EXPECT_EQ(log.changes().size(), 2u) << "it gives no part of what it missed";
+  // List again, and watch from there.
+  const auto again = reads.Range(contract::EveryKey());
+  ASSERT_TRUE(again.has_value());
+  WatchLog next(*reader, contract::KeysUnder("/k"), again->revision + 1);
+  ASSERT_EQ(CommitOne(*writer, "/k"), Status());
+  EXPECT_TRUE(next.WaitFor(again->revision + 1, kPatience));
+}
+
+// Pages of one list, with the history compacted between them, until that has hit a list.
+TEST(EtcdStore, ListsAgainWhenAPageIsCompacted) {
+  faults::ResetProbes();
+  Etcd etcd;
+  const auto store = etcd.Client();
+  ASSERT_EQ(CommitOne(*store, "/up"), Status());
+  Blocking blocking(*store);
+  for (int i = 0; i < 12; ++i) {
+    Transaction transaction;
+    for (int k = 0; k < 125; ++k) transaction.writes.push_back(Put(fmt::format("/k{:02}{:03}", i, k), "v"));
+    ASSERT_TRUE(std::holds_alternative<contract::Committed>(blocking.Commit(transaction)));
+  }
+  std::atomic<bool> stop = false;
+  std::thread compactor([&] {
+    Blocking other(*store);
+    while (!stop) {
+      const auto outcome = other.Commit({{}, {Put("/other", "v")}});
+      const auto* committed = std::get_if<contract::Committed>(&outcome);
+      if (committed != nullptr) static_cast<void>(other.Compact(committed->revision));
+    }
+  });
+  const MonoTime end = kClock.Read().mono + kPatience;
+  while (Hits("etcd.listing_compacted") == 0 && kClock.Read().mono < end) {
+    const auto all = blocking.Range(contract::KeysUnder("/k"));
+    EXPECT_TRUE(all.has_value() && all->rows.size() == 1500) << (all ? "rows are missing" : all.error().ToString());
+  }
+  stop = true;
+  compactor.join();
+  faults::ExpectReached("EtcdStore.ListsAgainWhenAPageIsCompacted", "store");
+}
+
+// ---- Users
+
+void Etcdctl(const Etcd& etcd, std::vector<std::string> words) {
+  words.insert(words.begin(), {"env", "ETCDCTL_API=3", "etcdctl", "--endpoints", etcd.endpoint()});
+  smoke::Process process(words);
+  ASSERT_EQ(process.Wait(), 0) << process.err() << process.out();
+}
+
+// A cluster that demands a user for everything.
+void EnableUsers(const Etcd& etcd) {
+  ASSERT_EQ(CommitOne(*etcd.Client(), "/up"), Status());
+  Etcdctl(etcd, {"user", "add", "root:secret"});
+  Etcdctl(etcd, {"user", "grant-role", "root", "root"});
+  Etcdctl(etcd, {"auth", "enable"});
+}
+
+rpc::EtcdOptions AsRoot(const Etcd& etcd) {
+  rpc::EtcdOptions options = etcd.Options();
+  options.user = "root";
+  options.password = "secret";
+  return options;
+}
+
+// Keys to sign tokens with.
+std::string JwtFlag(const host::TempDir& dir, const std::string& ttl) {
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_RSA_gen(2048), &EVP_PKEY_free);
+  const auto write = [&](const std::string& path, auto pem) {
+    const std::unique_ptr<BIO, decltype(&BIO_free_all)> file(BIO_new_file(path.c_str(), "w"), &BIO_free_all);
+    MUSTER_CHECK(pem(file.get()) == 1);
+  };
+  write(dir.File("public"), [&](BIO* out) { return PEM_write_bio_PUBKEY(out, key.get()); });
+  write(dir.File("private"), [&](BIO* out) {
+    return PEM_write_bio_PrivateKey_traditional(out, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+  });
+  return fmt::format("jwt,pub-key={},priv-key={},sign-method=RS256,ttl={}", dir.File("public"), dir.File("private"),
+                     ttl);
+}
+
+std::function<Status()> UntilRefused(Store& store, uint64_t times) {
+  return [&store, times]() -> Status {
+    const MonoTime end = kClock.Read().mono + kPatience;
+    while (Hits("etcd.token_refused") < times) {
+      if (kClock.Read().mono > end) return {Code::kDeadlineExceeded, "no token was ever refused"};
+      MUSTER_RETURN_IF_ERROR(CommitOne(store, "/disturber"));
+    }
+    return {};
+  };
+}
+
+TEST(EtcdStore, RenewsTokensThatExpire) {
+  const host::TempDir dir;
+  Etcd etcd({.more = {"--auth-token", JwtFlag(dir, "2s")}});
+  EnableUsers(etcd);
+  faults::ResetProbes();
+  const auto store = etcd.Client(AsRoot(etcd));
+  EXPECT_EQ(DisturbedHistories(*store, UntilRefused(*store, 3)), Status());
+  faults::ExpectReached("EtcdStore.RenewsTokensThatExpire", "store");
+}
+
+// Tokens of the simple kind are forgotten by a member that restarts.
+TEST(EtcdStore, RenewsTokensThatAMemberHasForgotten) {
+  Etcd etcd;
+  EnableUsers(etcd);
+  const auto store = etcd.Client(AsRoot(etcd));
+  EXPECT_EQ(DisturbedHistories(*store, EachInTurn(etcd, *store, 2, &Etcd::Stop)), Status());
+}
+
+TEST(EtcdStore, SaysThatAPasswordIsWrong) {
+  Etcd etcd;
+  EnableUsers(etcd);
+  rpc::EtcdOptions options = AsRoot(etcd);
+  options.password = "wrong";
+  const auto store = etcd.Client(options);
+  const auto refused = Blocking(*store).Range(contract::EveryKey());
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_NE(refused.error().message().find("authentication failed"), std::string::npos) << refused.error().ToString();
+  const auto nobody = etcd.Client();
+  const auto outcome = Blocking(*nobody).Commit({{}, {Put("k", "v")}});
+  ASSERT_TRUE(std::holds_alternative<contract::Unknown>(outcome));
+  EXPECT_TRUE(std::get<contract::Unknown>(outcome).Refused()) << std::get<contract::Unknown>(outcome).status.ToString();
+}
+
+// ---- TLS
+
+TEST(EtcdStore, SpeaksTls) {
+  const host::TempDir dir;
+  rpc::CertificateAuthorityForTest ca;
+  const rpc::TlsFiles server = ca.Write(dir.path(), "server", ca.Sign("IP:127.0.0.1"));
+  const rpc::TlsFiles client = ca.Write(dir.path(), "client", ca.Sign("URI:muster://scheduler/c"));
+  Etcd etcd({.tls = server});
+  rpc::EtcdOptions options = etcd.Options();
+  options.tls = client;
+  const auto store = etcd.Client(options);
+  EXPECT_EQ(DisturbedHistories(*store, EachInTurn(etcd, *store, 1, &Etcd::Stop)), Status());
+  // Neither without a certificate nor with one of another authority.
+  rpc::CertificateAuthorityForTest other;
+  options.tls = other.Write(dir.path(), "other", other.Sign("URI:muster://scheduler/c"));
+  for (const rpc::EtcdOptions& wrong : {options, etcd.Options()}) {
+    const auto refused = etcd.Client(wrong);
+    Blocking blocking(*refused);
+    blocking.SetTimeout(2s);
+    EXPECT_FALSE(blocking.Range(contract::EveryKey()).has_value());
+  }
+}
+
+// ---- Planted bugs
+
+TEST(EtcdStorePlantedBug, OfAWatchIsFound) {
+  for (const char* bug : {"etcd.watch_repeats", "etcd.watch_resumes_late"}) {
+    Etcd etcd;
+    const auto store = etcd.Client();
+    const faults::ScopedMutant planted(bug);
+    const Status status = DisturbedHistories(*store, EachInTurn(etcd, *store, 1, &Etcd::Stop));
+    EXPECT_FALSE(status.ok()) << bug << " was not found";
+  }
+}
+
+TEST(EtcdStorePlantedBug, OfATokenIsFound) {
+  const faults::ScopedMutant planted("etcd.token_never_renewed");
+  Etcd etcd;
+  EnableUsers(etcd);
+  const auto store = etcd.Client(AsRoot(etcd));
+  Blocking blocking(*store);
+  ASSERT_TRUE(blocking.Range(contract::EveryKey()).has_value());
+  etcd.Stop();
+  etcd.Start(0);
+  const auto refused = blocking.Range(contract::EveryKey());
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code(), Code::kUnauthenticated) << refused.error().ToString();
+}
+
+}  // namespace
+}  // namespace muster::store
