@@ -23,6 +23,7 @@ enum class Reason : uint8_t {
   kReclaimForNeed,
   kReclaimSurplus,
   kReleaseIdle,
+  kReclaimInstead,
   // Why a need is short.
   kPriorityStarved,
   kNoMatchingSupply,
@@ -30,6 +31,11 @@ enum class Reason : uint8_t {
   kPreemptionExhausted,
   kNoSession,
   kDraining,
+  kOutOfStock,
+  kClusterPaused,
+  kClusterOnHold,
+  kNoSuchResource,
+  kReclaimsSpent,
   // Why a machine is left as it is.
   kClaimed,
   kTransitional,
@@ -42,6 +48,9 @@ enum class Reason : uint8_t {
   kNeverReleased,
   kPledged,
   kUnneeded,
+  kOnHold,
+  kOfPausedCluster,
+  kKeptForGang,
   // Actions that no decision asked for.
   kRepair,
   kRepairByHand,

@@ -51,7 +51,7 @@ contract::ShardSummary Reports::Summary() const {
 std::vector<contract::Shortfall> Reports::Shortfalls() const {
   std::map<std::string, contract::Shortfall> by_profile;
   for (const engine::fast::ShortNeed& need : deps_.engine.engine().ShortNeeds()) {
-    if (need.on_its_way) continue;
+    if (need.pending) continue;
     contract::Shortfall& shortfall = by_profile[need.key.fingerprint];
     shortfall.requirements = need.profile.requirements();
     shortfall.priority = need.profile.priority();

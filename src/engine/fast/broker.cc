@@ -22,7 +22,7 @@ constexpr size_t kLargestWindow = 4096;
 }  // namespace
 
 bool Cycle::MaySpeculate(NeedId n) const {
-  return progress_[n] == Progress::kCredited && HasSession(n) && !IsZero(outcomes_[n].shortage, dims());
+  return progress_[n] == Progress::kCredited && Acquires(n) && !IsZero(outcomes_[n].shortage, dims());
 }
 
 void Cycle::ServeBySpeculation(Parallel& parallel) {

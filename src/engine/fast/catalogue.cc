@@ -148,7 +148,34 @@ ClassId Catalogue::ClassOf(const model::Machine& machine, uint64_t digest) {
   const ClassId id = classes_.Add(std::move(fresh));
   class_lookup_.Insert(digest, id);
   Index(id);
+  if (!held_stocks_.empty() && held_stocks_.contains(StockClassOf(machine))) {
+    classes_[id].out_of_stock = true;
+    out_of_stock_.push_back(id);
+  }
   return id;
+}
+
+// [H.class]
+void Catalogue::SetOutOfStock(const StockClass& stock, bool out) {
+  if (out) {
+    held_stocks_.insert(stock);
+  } else {
+    held_stocks_.erase(stock);
+  }
+  const auto consider = [&](ClassId id) {
+    Class& c = classes_[id];
+    if (c.instance_type != stock.instance_type || c.zone != stock.zone || c.capacity_type != stock.capacity_type)
+      return;
+    c.out_of_stock = out;
+    if (out) out_of_stock_.push_back(id);
+  };
+  if (!stock.instance_type.empty()) {
+    const std::vector<ClassId>* of_type = ClassesWith(std::string(model::kInstanceTypeKey), stock.instance_type);
+    if (of_type != nullptr) std::ranges::for_each(*of_type, consider);
+  } else {
+    for (const ClassId id : classes_.ids()) consider(id);
+  }
+  if (!out) std::erase_if(out_of_stock_, [&](ClassId id) { return !classes_[id].out_of_stock; });
 }
 
 void Catalogue::Index(ClassId id) {

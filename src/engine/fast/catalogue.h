@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -20,6 +21,7 @@
 #include "engine/fast/amounts.h"
 #include "engine/fast/ids.h"
 #include "engine/fast/lookup.h"
+#include "engine/types.h"
 #include "model/machine.h"
 #include "model/profile.h"
 #include "model/text_map.h"
@@ -45,6 +47,7 @@ struct Class {
   std::vector<GroupId> free;   // Idle and Speculative groups
   std::vector<GroupId> bound;  // Configured groups, of all clusters
   TypeId type = kNoId;         // its instance type, by number
+  bool out_of_stock = false;   // nothing of it is bought for now
 
   std::optional<std::string_view> Attribute(std::string_view key) const;
 };
@@ -112,6 +115,10 @@ class Catalogue {
   const Amounts& each(ClassId id) const { return shapes_[classes_[id].shape].each; }
   size_t classes() const { return classes_.size(); }
 
+  // Of the classes that are sold from this stock, known now or later, nothing is bought until it is said otherwise.
+  void SetOutOfStock(const StockClass& stock, bool out);
+  const std::vector<ClassId>& out_of_stock() const { return out_of_stock_; }
+
   // A machine of this class came (+1) or went (-1), Failed ones not counted.
   void CountLive(ClassId id, int64_t change);
   // Sizes are relative to the largest machine there is. Call before a cycle; true if the order of pools may change.
@@ -162,8 +169,10 @@ class Catalogue {
   Lookup<FitId> fit_lookup_;
   Rows<TypeId, std::string> types_;
   Lookup<TypeId> type_lookup_;
-  uint64_t live_version_ = 1;   // a class has machines now, or none any more
-  uint64_t sized_version_ = 0;  // live_version_ for which sizes hold
+  std::set<StockClass> held_stocks_;
+  std::vector<ClassId> out_of_stock_;  // classes of them
+  uint64_t live_version_ = 1;          // a class has machines now, or none any more
+  uint64_t sized_version_ = 0;         // live_version_ for which sizes hold
 };
 
 }  // namespace muster::engine::fast

@@ -9,83 +9,7 @@
 
 namespace muster::engine::fast {
 
-using model::CapacityType;
 using model::MachineState;
-
-void Inventory::ReadRestored(MachineId m) {
-  const auto it = restored_.find(ids_[m]);
-  if (it == restored_.end()) return;
-  const MachineMemory& old = it->second;
-  if (old.attribution) {
-    rows_[m].stamp = StampOf({.profile = ProfileOf(old.attribution->fingerprint),
-                              .group = old.attribution->group,
-                              .priority = old.attribution->priority,
-                              .interruption = old.attribution->interruption,
-                              .reclamation = old.attribution->reclamation});
-  }
-  if (old.pledge) rows_[m].pledge = KeyOf(*old.pledge);
-  const auto set = [&](MachineState state, const std::optional<MonoTime>& since) {
-    if (!since) return;
-    rows_[m].since_state = state;
-    rows_[m].since = since->time_since_epoch().count();
-  };
-  // One clock is kept: that of the state it is in, or of the drain that has just ended.
-  switch (rows_[m].state) {
-    case MachineState::kConfigured: set(MachineState::kConfigured, old.unclaimed_since); break;
-    case MachineState::kDraining: set(MachineState::kDraining, old.draining_since); break;
-    case MachineState::kIdle:
-      set(MachineState::kIdle, old.idle_since);
-      if (old.draining_since) CountDrain(m, *old.draining_since);
-      break;
-    default: break;
-  }
-  restored_.erase(it);
-}
-
-void Inventory::CountDrain(MachineId m, MonoTime began) {
-  const TypeId type = catalogue_.cls(rows_[m].cls).type;
-  drains_[type].total_millis += std::chrono::duration_cast<std::chrono::milliseconds>(now_ - began).count();
-  ++drains_[type].drains;
-  is_drained_[type] = true;
-}
-
-std::vector<TypeId> Inventory::TakeDrained() {
-  std::vector<TypeId> types;
-  for (const TypeId type : is_drained_.ids()) {
-    if (is_drained_[type]) types.push_back(type);
-  }
-  is_drained_.assign(is_drained_.size(), false);
-  return types;
-}
-
-// What memory still says about the machine in its present state.
-void Inventory::Refresh(MachineId m) {
-  MemoryChanged(m);
-  const MachineState state = rows_[m].state;
-  if (!restored_.empty()) ReadRestored(m);
-  const StampId old_stamp = stamp_of(m);
-  if (rows_[m].since_state == MachineState::kDraining && state == MachineState::kIdle &&
-      !MUTANT("fast.drain_unlearnt")) {
-    CountDrain(m, MonoTime(Duration{rows_[m].since}));
-  }
-  if (rows_[m].since_state != state) {
-    rows_[m].since_state = MachineState::kUnspecified;
-    if (state == MachineState::kDraining || state == MachineState::kIdle) {
-      rows_[m].since_state = state;
-      rows_[m].since = now_.time_since_epoch().count();
-    }
-  }
-  if (state == MachineState::kIdle) {
-    const CapacityType type = catalogue_.cls(rows_[m].cls).capacity_type;
-    if (type == CapacityType::kOnDemand || type == CapacityType::kSpot) {
-      resting_.push_back({.since = MonoTime(Duration(rows_[m].since)), .machine = m});
-    }
-  }
-  const bool keeps_pledge =
-      state == MachineState::kCreating || state == MachineState::kDraining || state == MachineState::kIdle;
-  if (!keeps_pledge) rows_[m].pledge = kNoId;
-  rows_[m].stamp = !IsBound(state) ? kNoStamp : old_stamp != kNoStamp ? old_stamp : rows_[m].bind_stamp;
-}
 
 Terms Inventory::TermsOf(MachineId m) const {
   const Row& row = rows_[m];
@@ -96,9 +20,13 @@ Terms Inventory::TermsOf(MachineId m) const {
       if (row.cluster == kNoId) return {};
       terms.cluster = row.cluster;
       terms.stamp = row.stamp;
+      if (row.state == MachineState::kConfigured) terms.hold = hold_of(m);
       return terms;
-    case MachineState::kIdle: terms.pledge = row.pledge; return terms;
-    case MachineState::kSpeculative: return terms;
+    case MachineState::kIdle:
+      terms.pledge = row.pledge;
+      terms.hold = hold_of(m);
+      return terms;
+    case MachineState::kSpeculative: terms.hold = hold_of(m); return terms;
     case MachineState::kCreating:
     case MachineState::kDraining:
       if (row.pledge == kNoId) return {};
@@ -129,6 +57,7 @@ GroupId Inventory::FindOrMake(const Terms& terms, uint64_t hash) {
   g.cluster = terms.cluster;
   g.stamp = terms.stamp;
   g.pledge = terms.pledge;
+  g.hold = terms.hold;
   group_lookup_.Insert(hash, id);
   Link(id);
   return id;
@@ -150,6 +79,7 @@ void Inventory::Link(GroupId id) {
     case MachineState::kIdle:
     case MachineState::kSpeculative:
       catalogue_.cls(g.cls).free.push_back(id);
+      if (g.hold != HoldSets::kNone) held_free_.push_back(id);
       if (g.pledge != kNoId) {
         keys_[g.pledge].idle.push_back(id);
         pledged_keys_.push_back(g.pledge);
@@ -264,6 +194,7 @@ void Inventory::Tidy() {
     if (g.state == MachineState::kConfigured) std::erase_if(c.bound, is_it);
     if (g.state == MachineState::kIdle || g.state == MachineState::kSpeculative) std::erase_if(c.free, is_it);
     if (g.state == MachineState::kIdle && g.pledge != kNoId) std::erase_if(pledged_idle_, is_it);
+    if (g.state != MachineState::kConfigured && g.hold != HoldSets::kNone) std::erase_if(held_free_, is_it);
     if (g.restamped) std::erase(restamped_, id);
     g.cls = kNoId;
     gone_groups_.push_back(id);
@@ -335,6 +266,7 @@ void Inventory::Leave(MachineId m) {
   machine_lookup_.Erase(Hash(ids_[m]), m);
   rows_[m].state = MachineState::kUnspecified;
   rows_[m].stamp = rows_[m].bind_stamp = kNoStamp;
+  hold_of_.erase(m);
   retired_.push_back(m);
 }
 
@@ -351,7 +283,7 @@ void Inventory::Place(std::span<const MachineId> machines) {
       continue;
     }
     Refresh(m);
-    rows_[m].flags = static_cast<uint8_t>(rows_[m].flags & kRemembered);
+    rows_[m].flags = static_cast<uint8_t>(rows_[m].flags & (kRemembered | kInstead | kHeld));
     terms[i] = TermsOf(m);
     hashes[i] = HashOf(terms[i]);
     group_lookup_.Prefetch(hashes[i]);
@@ -395,6 +327,7 @@ void Inventory::Reset(Group& g) {
   if (!MUTANT("fast.held_over")) g.held_for = kNoId;
   g.held = 0;
   g.pledge_ended = false;
+  g.kept = false;
 }
 
 MachineId Inventory::Next(GroupId id, IdSet::Cursor& cursor) const {
@@ -430,7 +363,7 @@ bool Inventory::IsClaimed(MachineId m) {
 
 void Inventory::Restamp(GroupId id, StampId stamp) {
   Group& g = groups_[id];
-  const Terms terms{.cls = g.cls, .state = g.state, .cluster = g.cluster, .stamp = stamp};
+  const Terms terms{.cls = g.cls, .state = g.state, .cluster = g.cluster, .stamp = stamp, .hold = g.hold};
   if (FindGroup(terms, HashOf(terms)) != kNoId) {
     return ForEachMember(id, [&](MachineId m) { SetStamp(m, stamp); });
   }

@@ -239,6 +239,7 @@ std::string Inventory::VerifyLists() const {
     kCreating = 64,
     kInFlight = 128,
     kAllPledgedIdle = 256,
+    kHeldFree = 512,
   };
   Finding found;
   Rows<GroupId, uint32_t> lists;  // a bit for each that it stands in
@@ -275,6 +276,7 @@ std::string Inventory::VerifyLists() const {
                  "key {} is not among those with pledges", id.value());
   }
   walk(pledged_idle_, kAllPledgedIdle, [](const Group&) { return true; });
+  walk(held_free_, kHeldFree, [](const Group& g) { return g.hold != HoldSets::kNone; });
   for (const GroupId id : groups_.ids()) {
     const Group& g = groups_[id];
     uint32_t expected = 0;
@@ -288,6 +290,7 @@ std::string Inventory::VerifyLists() const {
         case MachineState::kDraining: expected = kDraining | kInFlight; break;
         default: break;
       }
+      if ((expected & kFree) != 0 && g.hold != HoldSets::kNone) expected |= kHeldFree;
     }
     found.Expect(lists[id] == expected, "group {} is in the lists {:#x} instead of {:#x}", id.value(), lists[id],
                  expected);
@@ -366,7 +369,7 @@ std::string Cycle::Verify() const {
   }
   for (const GroupId id : claimed.ids()) {
     const Group& group = inventory_.group(id);
-    if (group.cls == kNoId) continue;
+    if (group.cls == kNoId || (group.cycle == inventory_.cycle() && group.kept)) continue;
     found.Expect(claimed[id] == group.size - inventory_.Remaining(id),
                  "{} machines of group {} are claimed, counted {}", claimed[id], id.value(),
                  group.size - inventory_.Remaining(id));
