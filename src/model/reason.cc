@@ -69,6 +69,12 @@ constexpr ReasonRow Row(Reason reason) {
     case Reason::kOfPausedCluster: return {reason, "hold.paused", "unclaimed, but its cluster is paused or in dry run"};
     case Reason::kKeptForGang:
       return {reason, "hold.gang", "stays with its gang until that is complete in another domain"};
+    case Reason::kMissing:
+      return {reason, "hold.missing", "the provider's lists no longer show it; it counts until it is given up"};
+    case Reason::kFenced:
+      return {reason, "hold.fenced", "the provider fenced a call for it; it is set aside until the shard is resumed"};
+    case Reason::kRepairRefused:
+      return {reason, "hold.refused", "the machine failed, and the provider refuses to delete it in that state"};
     case Reason::kRepair: return {reason, "repair.policy", "the machine failed and is given back, to be had again"};
     case Reason::kRepairByHand: return {reason, "repair.order", "an operator ordered the failed machine repaired"};
     case Reason::kAdopted: return {reason, "note.adopted", "the provider shows a machine that was not there before"};
@@ -85,6 +91,14 @@ constexpr ReasonRow Row(Reason reason) {
     case Reason::kRollupRefused:
       return {reason, "note.rollup-refused", "the roll-up cannot be accepted; the last good one stays"};
     case Reason::kModeSet: return {reason, "note.mode", "an operator set whether decisions are carried out"};
+    case Reason::kReturned: return {reason, "note.returned", "the provider shows a machine again that was missing"};
+    case Reason::kLosses:
+      return {reason, "note.losses", "more machines vanished or failed at once than chance explains"};
+    case Reason::kHalted:
+      return {reason, "note.halted",
+              "calls for two machines were fenced: nothing is carried out until an order to resume"};
+    case Reason::kEpochFound:
+      return {reason, "note.epoch", "the shard begins above the highest epoch that the machines show"};
   }
   return {reason, "", ""};
 }

@@ -51,6 +51,9 @@ enum class Reason : uint8_t {
   kOnHold,
   kOfPausedCluster,
   kKeptForGang,
+  kMissing,
+  kFenced,
+  kRepairRefused,
   // Actions that no decision asked for.
   kRepair,
   kRepairByHand,
@@ -65,6 +68,10 @@ enum class Reason : uint8_t {
   kRollupHeld,
   kRollupRefused,
   kModeSet,
+  kReturned,
+  kLosses,
+  kHalted,
+  kEpochFound,
 };
 
 struct ReasonRow {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -49,6 +50,20 @@ Totals TotalsOf(const contract::NeedRows& rows) {
   return totals;
 }
 
+// About what a row takes to store: its texts, and a number for each amount.
+int64_t BytesOf(const model::Need& need) {
+  constexpr int64_t kNumber = 8;
+  int64_t bytes = 4 * kNumber + std::ssize(need.group);
+  for (const model::Resources* amounts : {&need.aggregate, &need.min_unit}) {
+    for (const auto& [name, amount] : amounts->entries()) bytes += std::ssize(name) + kNumber;
+  }
+  for (const model::Requirement& requirement : need.profile.requirements()) {
+    bytes += std::ssize(requirement.key) + kNumber;
+    for (const std::string& value : requirement.values) bytes += std::ssize(value);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 void Demand::RegisterRows(contract::RowReader& reader) {
@@ -82,12 +97,17 @@ void Demand::OnRollup(const std::string& cluster, const contract::Rollup& rollup
                               codec::Quote(cluster)),
                   ctx);
   }
+  if (deps_.clusters.IsDecommissioned(cluster)) {
+    return Refuse(cluster, "the cluster was decommissioned by order; `muster fleet resume --cluster` takes it up again",
+                  ctx);
+  }
   ClusterDemand& demand = state_.clusters[cluster];
   if (demand.accepted && std::ranges::equal(demand.came, rollup.rows.digests())) {
     deps_.rails.quarantine().Clear(cluster);
     demand.last_refusal.clear();
     return deps_.sessions.Acknowledge(cluster, "rollup", ctx);  // the demand in force, once more
   }
+  if (std::string limit = BeyondLimit(rollup.rows); !limit.empty()) return Refuse(cluster, std::move(limit), ctx);
   const Totals totals = TotalsOf(rollup.rows);
   model::Resources dimensions;
   Baseline size{.rows = rollup.rows.size()};
@@ -98,7 +118,7 @@ void Demand::OnRollup(const std::string& cluster, const contract::Rollup& rollup
   if (!deps_.engine.HasRoomFor(dimensions)) {
     return Refuse(cluster, "needs: more kinds of resources than a shard can tell apart", ctx);
   }
-  demand.last_refusal = deps_.rails.quarantine().Hold(cluster, size);
+  demand.last_refusal = deps_.rails.quarantine().Hold(cluster, size, ctx.now.mono);
   if (demand.last_refusal.empty()) {
     Accept(cluster, rollup, std::move(size), ctx);
   } else {
@@ -108,6 +128,7 @@ void Demand::OnRollup(const std::string& cluster, const contract::Rollup& rollup
       ctx.cycle.Request();
     }
     ctx.Note(Reason::kRollupHeld, cluster, demand.last_refusal);
+    return deps_.sessions.Acknowledge(cluster, "rollup: " + demand.last_refusal, ctx);
   }
   deps_.sessions.Acknowledge(cluster, "rollup", ctx);
 }
@@ -117,6 +138,37 @@ void Demand::Refuse(const std::string& cluster, std::string why, StepContext& ct
   ++ctx.counters.rollups_rejected[cluster];
   state_.clusters[cluster].last_refusal = why;
   ctx.Note(Reason::kRollupRefused, cluster, std::move(why));
+}
+
+void Demand::End(const std::string& cluster, StepContext& ctx) {
+  state_.clusters[cluster].last_refusal.clear();
+  Accept(cluster, {.cluster_id = cluster, .timestamp = ctx.now.wall}, {}, ctx);
+  deps_.rails.quarantine().Forget(cluster, ctx);
+}
+
+// Distinct values are counted only where there are rows enough to go beyond the limit.
+std::string Demand::BeyondLimit(const contract::NeedRows& rows) const {
+  const RollupLimits& limits = deps_.config.rollups;
+  const auto said = [](std::string_view what, int64_t is, std::string_view limit, int64_t most) {
+    return is <= most ? std::string() : fmt::format("needs: {} {}; {} is {}", is, what, limit, most);
+  };
+  const auto count = std::ssize(rows.needs());
+  if (std::string why = said("rows", count, "the limit of rows of a cluster", limits.rows); !why.empty()) return why;
+  if (count > limits.profiles) {
+    std::set<std::string_view> profiles;
+    for (const model::Need& need : rows.needs()) profiles.insert(need.profile.fingerprint());
+    std::string why = said("profiles", std::ssize(profiles), "the limit of profiles of a cluster", limits.profiles);
+    if (!why.empty()) return why;
+  }
+  if (count > limits.groups) {
+    std::set<std::string_view> groups;
+    for (const model::Need& need : rows.needs()) groups.insert(need.group);
+    std::string why = said("groups", std::ssize(groups), "the limit of groups of a cluster", limits.groups);
+    if (!why.empty()) return why;
+  }
+  int64_t bytes = 0;
+  for (const model::Need& need : rows.needs()) bytes += BytesOf(need);
+  return said("bytes", bytes, "the limit of bytes of a cluster's roll-up", limits.bytes);
 }
 
 void Demand::Accept(const std::string& cluster, const contract::Rollup& rollup, Baseline size, StepContext& ctx) {

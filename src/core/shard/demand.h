@@ -70,6 +70,8 @@ class Demand {
   // A roll-up came in the cluster's session.
   void OnRollup(const std::string& cluster, const contract::Rollup& rollup, StepContext& ctx);
   void Refuse(const std::string& cluster, std::string why, StepContext& ctx);
+  // The cluster is gone, says an operator: it asks for nothing any more.
+  void End(const std::string& cluster, StepContext& ctx);
 
   // Whether every cluster that an earlier life knew has an accepted demand.
   bool AllHeard() const { return state_.awaited.empty(); }
@@ -86,6 +88,8 @@ class Demand {
   void CheckInvariants() const;
 
  private:
+  // Which limit the roll-up goes beyond; empty: none.
+  std::string BeyondLimit(const contract::NeedRows& rows) const;
   void Accept(const std::string& cluster, const contract::Rollup& rollup, Baseline size, StepContext& ctx);
   void StampArrivals(const std::string& cluster, ClusterDemand& demand, const contract::NeedRows& rows,
                      StepContext& ctx);

@@ -13,6 +13,12 @@ namespace {
 
 using model::MachineState;
 
+// Whether the provider said no, and would say so again.
+bool IsRefusal(Code code) {
+  return code != Code::kUnavailable && code != Code::kDeadlineExceeded && code != Code::kResourceExhausted &&
+         code != Code::kCancelled && code != Code::kInternal;
+}
+
 std::string WrongState(MachineState state) { return fmt::format("it is {}", model::StateName(state)); }
 
 }  // namespace
@@ -49,6 +55,7 @@ std::string Executor::NewToken() {
 const model::Machine* Executor::FreeMachine(const std::string& id) const {
   const Tracked* tracked = deps_.machines.Find(id);
   if (tracked == nullptr || state_.operations.contains(id) || deps_.gets.InDoubt(id)) return nullptr;
+  if (deps_.machines.AsideOf(id) != SetAside::kNo) return nullptr;
   return &*tracked->record;
 }
 
@@ -110,6 +117,7 @@ void Executor::Instruct(const std::string& id, Operation& operation, StepContext
                                            .nodes = {id},
                                            .grace_period_seconds = operation.grace_seconds,
                                            .preemptor_priority = preempts ? operation.profile->priority() : 0};
+  if (!deps_.sessions.Has(operation.cluster)) return Enqueue(id, operation);  // of a cluster that is decommissioned
   state_.unanswered.emplace(operation.token, Unanswered{.cluster = operation.cluster, .instruction = instruction});
   SetDeadline(id, operation, ctx.now.mono + deps_.config.ack_timeout);
   deps_.sessions.Send(operation.cluster, std::move(instruction), ctx);
@@ -290,14 +298,7 @@ std::optional<contract::MachineRecord> Executor::OnTransitionDone(const CallDone
     return std::nullopt;
   }
   if (done.status.code() == Code::kFailedPrecondition && !MUTANT("shard.fenced_goes_on")) {
-    PROBE("shard.fenced");
-    EndOperation(id, Outcome::kFenced, done.status.message(), ctx);
-    deps_.lifecycle.Stop(
-        Status(Code::kFailedPrecondition,
-               fmt::format("{}; another shard {} is at work, or was with a higher epoch: stop it, or start "
-                           "this one with --epoch-at-least above it",
-                           done.status.message(), deps_.config.id)),
-        ctx);
+    OnFenced(id, done.status, ctx);
     return std::nullopt;
   }
   Tracked& tracked = *deps_.machines.Find(id);
@@ -306,6 +307,7 @@ std::optional<contract::MachineRecord> Executor::OnTransitionDone(const CallDone
     PROBE("shard.transition_failed");
     deps_.gets.ScheduleGet(id);  // whether it happened is not known
     const bool never = done.status.code() == Code::kUnimplemented;
+    if (found->second.kind == OperationKind::kRepair && IsRefusal(done.status.code())) deps_.repairs.OnRefused(id);
     BackOff(id, never, ctx.now.mono);
     EndOperation(id, never ? Outcome::kUnimplemented : Outcome::kProviderError, done.status.ToString(), ctx);
     return std::nullopt;
@@ -317,6 +319,31 @@ std::optional<contract::MachineRecord> Executor::OnTransitionDone(const CallDone
   if (found->second.kind == OperationKind::kDelete) ++ctx.counters.idle_releases;
   EndOperation(id, Outcome::kSuccess, "", ctx);
   return std::get<contract::TransitionAck>(*done.reply).machine;
+}
+
+void Executor::OnFenced(const std::string& id, const Status& status, StepContext& ctx) {
+  PROBE("shard.fenced");
+  EndOperation(id, Outcome::kFenced, status.message(), ctx);
+  deps_.machines.Put(id, SetAside::kFenced);
+  const std::string advice = fmt::format(
+      "{}; another shard {} is at work, or was with a higher epoch: stop it, or start this one with --epoch-at-least "
+      "above it",
+      status.message(), deps_.config.id);
+  ctx.Note(model::Reason::kFenced, id, advice);
+  const auto fenced = std::ranges::count_if(deps_.machines.set_aside(),
+                                            [](const auto& row) { return row.second == SetAside::kFenced; });
+  if (fenced < 2 || deps_.rails.modes().halted()) return;
+  PROBE("shard.halted");
+  deps_.rails.Halt();
+  ctx.Note(model::Reason::kHalted, deps_.config.id, advice);
+}
+
+void Executor::OnResumed() {
+  std::vector<std::string> fenced;
+  for (const auto& [id, why] : deps_.machines.set_aside()) {
+    if (why == SetAside::kFenced) fenced.push_back(id);
+  }
+  for (const std::string& id : fenced) deps_.machines.Put(id, SetAside::kNo);
 }
 
 // --- the end

@@ -10,7 +10,8 @@
 //   1. A machine has at most one operation, and rests after one that failed.
 //   2. A machine is where its operation starts, when the operation begins and again when the provider is called.
 //   3. At most Config::execute_concurrency calls are open, each with its own fence token of an epoch that is durable.
-//   4. The provider's "fenced" stops the shard.
+//   4. A machine for which a call was fenced is set aside; the second one halts the shard.
+//   5. Nothing begins on a machine that is set aside.
 #pragma once
 
 #include <cstdint>
@@ -95,7 +96,7 @@ class Executor {
   // For repairs: the machine if it is tracked, has no operation and is not in doubt.
   const model::Machine* FreeMachine(const std::string& id) const;
   MonoTime RestsUntil(const std::string& id) const;
-  bool MayRepair() const { return deps_.rails.MayRepair() && deps_.lifecycle.epoch() > 0; }
+  size_t tracked() const { return deps_.machines.tracked().size(); }
 
   // --- going on
   void OnBlob(const std::string& cluster, const contract::BootstrapResponse& response, StepContext& ctx);
@@ -113,8 +114,10 @@ class Executor {
   void OnMachineMoved(const model::Machine& machine, StepContext& ctx);
   // Instructions about the machine are void: it is no longer its cluster's.
   void VoidInstructions(const std::string& id);
-  // The machine is about to be removed.
+  // The machine is about to be removed, or is missing.
   void OnMachineDropped(const std::string& id, const std::string& detail, StepContext& ctx);
+  // An operator resumes the shard: fenced machines are taken up again.
+  void OnResumed();
 
   const Operations& operations() const { return state_.operations; }
   int32_t calling() const { return state_.calling; }
@@ -137,6 +140,7 @@ class Executor {
   PartnerRequest RequestOf(const std::string& id, const Operation& operation);
   void EndOperation(const std::string& id, Outcome outcome, std::string error, StepContext& ctx);
   void BackOff(const std::string& id, bool for_long, MonoTime now);
+  void OnFenced(const std::string& id, const Status& status, StepContext& ctx);
   InProgress InProgressOf(const Operation& operation) const;
   std::string NewToken();
 

@@ -144,13 +144,38 @@ contract::MachinesListed Inspection::ListMachines(const contract::ListMachines& 
         }
       }
     }
+    view.reason = OwnReason(id).value_or(view.reason);
+    view.missing = deps_.machines.AsideOf(id) == SetAside::kMissing;
+    view.fenced = deps_.machines.AsideOf(id) == SetAside::kFenced;
     listed.machines.push_back(std::move(view));
+  }
+  return listed;
+}
+
+std::optional<model::Reason> Inspection::OwnReason(const std::string& id) const {
+  switch (deps_.machines.AsideOf(id)) {
+    case SetAside::kMissing: return model::Reason::kMissing;
+    case SetAside::kFenced: return model::Reason::kFenced;
+    case SetAside::kNo: break;
+  }
+  if (deps_.repairs.IsGivenUp(id)) return model::Reason::kRepairRefused;
+  return std::nullopt;
+}
+
+contract::ForgottenListed Inspection::ListForgotten() const {
+  contract::ForgottenListed listed;
+  for (const std::string& id : deps_.reconcile.state().forgotten) {
+    listed.orders.push_back({.kind = "forget", .machine_id = id});
   }
   return listed;
 }
 
 contract::ClustersListed Inspection::ListClusters() const {
   contract::ClustersListed listed;
+  std::map<std::string, int32_t> missing;
+  for (const auto& [id, why] : deps_.machines.set_aside()) {
+    if (why == SetAside::kMissing) ++missing[deps_.machines.Find(id)->record->cluster];
+  }
   for (const std::string& name : deps_.clusters.names()) {
     const ClusterDemand& demand = deps_.demand.Of(name);
     listed.clusters.push_back({.cluster_id = name,
@@ -161,7 +186,9 @@ contract::ClustersListed Inspection::ListClusters() const {
                                .configured = Narrow(deps_.machines.BoundTo(name).configured),
                                .held_rollups = deps_.rails.quarantine().held(name),
                                .last_refusal = demand.last_refusal,
-                               .reclaims_in_window = Narrow(deps_.rails.reclaims().SpentBy(name))});
+                               .reclaims_in_window = Narrow(deps_.rails.reclaims().SpentBy(name)),
+                               .missing = missing[name],
+                               .decommissioned = deps_.clusters.IsDecommissioned(name)});
   }
   return listed;
 }
@@ -190,6 +217,7 @@ Result<contract::ShardReply> Inspection::Explain(const contract::Explain& query,
   explained.lines.push_back(fmt::format("machine {} is {}{}", id, model::StateName(machine.state),
                                         machine.cluster.empty() ? "" : " for cluster " + machine.cluster));
   if (!machine.last_error.empty()) explained.lines.push_back("  " + machine.last_error);
+  if (const auto own = OwnReason(id)) explained.lines.push_back(fmt::format("  {}", model::ReasonSentence(*own)));
   const Executor::Operations& operations = deps_.executor.operations();
   if (const auto operation = operations.find(id); operation != operations.end()) {
     explained.lines.push_back(fmt::format("  {} is under way: {}", OperationKindName(operation->second.kind),

@@ -10,6 +10,9 @@ void MachineChanges::OnAdopted(const model::Machine& machine, StepContext& ctx) 
 
 void MachineChanges::OnMoved(const model::Machine& before, const model::Machine& machine, StepContext& ctx) {
   deps_.executor.OnMachineMoved(machine, ctx);
+  if (machine.state == MachineState::kFailed && before.state != MachineState::kFailed) {
+    deps_.losses.OnFailed(machine.id, machine.cluster.empty() ? before.cluster : machine.cluster, ctx);
+  }
   OnState(before, machine, ctx);
 }
 
@@ -22,6 +25,12 @@ void MachineChanges::OnState(const model::Machine& before, const model::Machine&
     deps_.executor.VoidInstructions(machine.id);
   }
   deps_.repairs.OnState(machine, ctx);
+}
+
+void MachineChanges::OnMissing(const std::string& id, StepContext& ctx) {
+  deps_.executor.OnMachineDropped(id, "the provider no longer shows it", ctx);
+  deps_.machines.Put(id, SetAside::kMissing);
+  ctx.cycle.Request();
 }
 
 void MachineChanges::Drop(const std::string& id, const std::string& detail, StepContext& ctx) {

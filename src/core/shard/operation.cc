@@ -99,15 +99,16 @@ std::map<std::string, std::string> StampOf(const Operation& operation, const std
   return stamp;
 }
 
-std::optional<int64_t> BoundBy(const model::Machine& machine, const std::string& shard) {
+std::optional<Binder> BoundBy(const model::Machine& machine) {
   const auto by = machine.shard_metadata.find(std::string(kBoundBy));
   if (by == machine.shard_metadata.end()) return std::nullopt;
   const std::string& text = by->second;
-  int64_t epoch = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), epoch);
+  Binder binder;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), binder.epoch);
   const auto used = static_cast<size_t>(end - text.data());
-  if (error != std::errc() || text.substr(used) != "/" + shard) return std::nullopt;
-  return epoch;
+  if (error != std::errc() || used >= text.size() || text[used] != '/') return std::nullopt;
+  binder.shard = text.substr(used + 1);
+  return binder;
 }
 
 contract::ActionView ViewOf(const std::string& machine, const Operation& operation) {

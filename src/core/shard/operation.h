@@ -89,8 +89,12 @@ model::MachineState DuringOf(OperationKind kind);
 
 // The metadata a machine is bound with: the need it serves, and the shard and epoch that bound it.
 std::map<std::string, std::string> StampOf(const Operation& operation, const std::string& shard, int64_t epoch);
-// The epoch in which this shard bound the machine; none if another shard did, or none.
-std::optional<int64_t> BoundBy(const model::Machine& machine, const std::string& shard);
+// The shard that bound the machine, and in which of its epochs; none if its metadata does not say.
+struct Binder {
+  std::string shard;
+  int64_t epoch = 0;
+};
+std::optional<Binder> BoundBy(const model::Machine& machine);
 
 // The operation as a line of the action log, pending.
 contract::ActionView ViewOf(const std::string& machine, const Operation& operation);

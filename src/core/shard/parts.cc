@@ -14,6 +14,7 @@ Parts::Parts(SavedState state, Parallel* workers)
       log(std::move(state.log)),
       owned(config, std::move(state.owned)),
       machines(engine, clusters, std::move(state.machines)),
+      losses(config, clusters, machines, std::move(state.losses)),
       lifecycle(config, std::move(state.lifecycle)),
       gets(config, calls, machines, std::move(state.gets)),
       sessions(lifecycle, clusters, std::move(state.sessions)),
@@ -37,7 +38,12 @@ Parts::Parts(SavedState state, Parallel* workers)
               .rails = rails,
               .ledger = ledger},
              std::move(state.demand)),
-      changes({.machines = machines, .executor = executor, .sessions = sessions, .repairs = repairs, .ledger = ledger}),
+      changes({.machines = machines,
+               .executor = executor,
+               .sessions = sessions,
+               .repairs = repairs,
+               .ledger = ledger,
+               .losses = losses}),
       reconcile({.config = config,
                  .parallel = parallel,
                  .lifecycle = lifecycle,
@@ -46,6 +52,7 @@ Parts::Parts(SavedState state, Parallel* workers)
                  .owned = owned,
                  .machines = machines,
                  .gets = gets,
+                 .losses = losses,
                  .changes = changes},
                 std::move(state.reconcile)),
       hints({.config = config, .engine = engine, .clusters = clusters, .sessions = sessions}, std::move(state.hints)),
@@ -65,7 +72,9 @@ Parts::Parts(SavedState state, Parallel* workers)
                   .rails = rails,
                   .demand = demand,
                   .ledger = ledger,
-                  .executor = executor},
+                  .executor = executor,
+                  .repairs = repairs,
+                  .reconcile = reconcile},
                  std::move(state.inspection)),
       check({.config = config,
              .engine = engine,
@@ -77,6 +86,8 @@ Parts::Parts(SavedState state, Parallel* workers)
 void Parts::RegisterRows(contract::RowReader& reader) {
   lifecycle.RegisterRows(reader);
   cycle.RegisterRows(reader);
+  clusters.RegisterRows(reader);
+  losses.RegisterRows(reader);
   owned.RegisterRows(reader);
   rails.RegisterRows(reader);
   repairs.RegisterRows(reader);
@@ -89,7 +100,7 @@ std::string Parts::Save() const {
   return SaveBytes(engine.engine().ExportMemory(), config, cycle.state(), clusters.state(), calls.state(), log.state(),
                    owned.state(), machines.state(), lifecycle.state(), gets.state(), sessions.state(), rails.state(),
                    repairs.state(), executor.state(), ledger.state(), demand.state(), reconcile.state(), hints.state(),
-                   reports.state(), inspection.state());
+                   reports.state(), inspection.state(), losses.state());
 }
 
 void Parts::Rebuild(const engine::Memory& memory) {
@@ -102,6 +113,7 @@ void Parts::Rebuild(const engine::Memory& memory) {
 
 void Parts::CheckInvariants() const {
   machines.CheckInvariants();
+  losses.CheckInvariants();
   sessions.CheckInvariants();
   repairs.CheckInvariants();
   executor.CheckInvariants();

@@ -18,6 +18,7 @@
 #include "core/shard/inspection.h"
 #include "core/shard/ledger.h"
 #include "core/shard/lifecycle.h"
+#include "core/shard/losses.h"
 #include "core/shard/machine_changes.h"
 #include "core/shard/machines.h"
 #include "core/shard/owned_set.h"
@@ -52,6 +53,7 @@ struct Parts {
   ActionLog log;
   OwnedSet owned;
   Machines machines;
+  Losses losses;
   Lifecycle lifecycle;
   Gets gets;
   Sessions sessions;

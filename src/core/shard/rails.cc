@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "base/probe.h"
 #include "model/quantity.h"
@@ -12,13 +13,25 @@ namespace {
 
 using contract::ActuationMode;
 
-constexpr uint64_t kGuardedRows = 10;  // a smaller demand may lose rows without suspicion
-constexpr int64_t kSuspicious = 10;    // less than one part in so many of what was accepted
-constexpr int32_t kConfirmed = 3;      // so many in a row are no accident
+constexpr uint64_t kGuardedRows = 10;      // a smaller demand may lose rows without suspicion
+constexpr int64_t kSuspicious = 10;        // less than one part in so many of what was accepted
+constexpr int32_t kConfirmed = 3;          // so many in a row are no accident
+constexpr Duration kConfirmedAfter = 30s;  // and none of them waits for less
+constexpr Duration kRemembered = 10min;    // how long a demand that was in force is compared with
+
+constexpr std::string_view kWhenAccepted = "the third such roll-up in a row, 30 s after the first, is accepted";
 
 // The share of so many machines, never below one.
 int64_t ShareOf(model::Probability share, int64_t machines) {
   return std::max<int64_t>(1, machines * share.millionths / 1'000'000);
+}
+
+// Whether every measure of `size` is at most that of `other`.
+bool IsWithin(const Baseline& size, const Baseline& other) {
+  return size.rows <= other.rows && std::ranges::all_of(size.totals, [&](const auto& total) {
+           const auto found = other.totals.find(total.first);
+           return found != other.totals.end() && total.second <= found->second;
+         });
 }
 
 }  // namespace
@@ -26,13 +39,14 @@ int64_t ShareOf(model::Probability share, int64_t machines) {
 // --- pause and dry run
 
 ActuationMode ActuationModes::Get(const std::string& cluster) const {
-  if (cluster.empty()) return state_.shard;
+  if (cluster.empty()) return shard();
   const auto known = state_.clusters.find(cluster);
   return known == state_.clusters.end() ? ActuationMode::kActive : known->second;
 }
 
 void ActuationModes::Set(const std::string& cluster, ActuationMode mode, StepContext& ctx) {
   Restore(cluster, mode);
+  if (cluster.empty()) state_.halted = false;
   if (MUTANT("shard.pause_forgotten")) return;
   ctx.Write(mode == ActuationMode::kActive ? kModeRows.Erase(cluster) : kModeRows.Put(cluster, mode));
 }
@@ -42,7 +56,7 @@ void ActuationModes::Restore(const std::string& cluster, ActuationMode mode) {
 }
 
 ActuationMode ActuationModes::For(const std::string& cluster, const std::optional<engine::NeedKey>& need) const {
-  ActuationMode mode = state_.shard;
+  ActuationMode mode = shard();
   const auto add = [&](const std::string& name) {
     const auto known = state_.clusters.find(name);
     if (known == state_.clusters.end() || MUTANT("shard.cluster_pause_ignored")) return;
@@ -94,19 +108,53 @@ int64_t ReclaimBudget::SpentBy(const std::string& cluster) const {
 
 // --- the quarantine of roll-ups
 
-std::string RollupQuarantine::Hold(const std::string& cluster, const Baseline& size) {
+std::string RollupQuarantine::Hold(const std::string& cluster, const Baseline& size, MonoTime now) {
   Watched& watched = state_[cluster];
+  std::erase_if(watched.earlier, [&](const PastDemand& past) { return now - past.until >= kRemembered; });
   std::string suspicion = Suspicion(watched, size);
-  if (!suspicion.empty() && ++watched.held < kConfirmed) return suspicion;
-  return "";
+  if (suspicion.empty()) return "";
+  if (watched.held++ == 0) watched.held_since = now;
+  const bool late_enough = now - watched.held_since >= kConfirmedAfter || MUTANT("shard.held_for_a_moment");
+  if (watched.held >= kConfirmed && late_enough) {
+    watched.earlier.clear();  // the cluster means it
+    watched.baseline.reset();
+    return "";
+  }
+  watched.held = std::min(watched.held, 1'000'000);
+  return suspicion;
 }
 
 void RollupQuarantine::Accept(const std::string& cluster, Baseline size, StepContext& ctx) {
   Watched& watched = state_[cluster];
   watched.held = 0;
   if (watched.baseline == size) return;
-  ctx.Write(kBaselineRows.Put(cluster, size));
+  if (watched.baseline && !MUTANT("shard.shrinks_in_steps")) {
+    watched.earlier.push_back({.size = *std::move(watched.baseline), .until = ctx.now.mono});
+    // One that is no larger than a later one tells nothing; so the list stays short.
+    const Baseline& last = watched.earlier.back().size;
+    std::erase_if(watched.earlier,
+                  [&](const PastDemand& past) { return &past.size != &last && IsWithin(past.size, last); });
+  }
   watched.baseline = std::move(size);
+  ctx.Write(kBaselineRows.Put(cluster, *Largest(watched)));
+}
+
+void RollupQuarantine::Forget(const std::string& cluster, StepContext& ctx) {
+  state_.erase(cluster);
+  ctx.Write(kBaselineRows.Erase(cluster));
+}
+
+std::optional<Baseline> RollupQuarantine::Largest(const Watched& watched) {
+  std::optional<Baseline> largest = watched.baseline;
+  if (!largest) return std::nullopt;
+  for (const PastDemand& past : watched.earlier) {
+    largest->rows = std::max(largest->rows, past.size.rows);
+    for (const auto& [name, total] : past.size.totals) {
+      int64_t& most = largest->totals[name];
+      most = std::max(most, total);
+    }
+  }
+  return largest;
 }
 
 int32_t RollupQuarantine::held(const std::string& cluster) const {
@@ -116,17 +164,18 @@ int32_t RollupQuarantine::held(const std::string& cluster) const {
 
 // Why the roll-up may be a mistake; empty if it looks normal.
 std::string RollupQuarantine::Suspicion(const Watched& watched, const Baseline& size) const {
-  if (!config_.empty_rollup_guard || !watched.baseline || MUTANT("shard.no_quarantine")) return "";
-  const Baseline& accepted = *watched.baseline;
+  const std::optional<Baseline> largest = Largest(watched);
+  if (!config_.empty_rollup_guard || !largest || MUTANT("shard.no_quarantine")) return "";
+  const Baseline& accepted = *largest;
   if (accepted.rows >= kGuardedRows && size.rows * kSuspicious < accepted.rows) {
-    return fmt::format("held: {} rows after {}; the third such roll-up in a row is accepted", size.rows, accepted.rows);
+    return fmt::format("held: {} rows after {}; {}", size.rows, accepted.rows, kWhenAccepted);
   }
   for (const auto& [name, total] : accepted.totals) {
     const auto now = size.totals.find(name);
     const int64_t amount = now == size.totals.end() ? 0 : now->second;
     if (amount >= total / kSuspicious + (total % kSuspicious != 0 ? 1 : 0)) continue;
-    return fmt::format("held: {} of {} after {}; the third such roll-up in a row is accepted",
-                       model::FormatQuantityFor(name, amount), name, model::FormatQuantityFor(name, total));
+    return fmt::format("held: {} of {} after {}; {}", model::FormatQuantityFor(name, amount), name,
+                       model::FormatQuantityFor(name, total), kWhenAccepted);
   }
   return "";
 }
@@ -176,8 +225,8 @@ void Rails::SetMode(const std::string& cluster, ActuationMode mode, StepContext&
 
 engine::ClusterState Rails::ClusterInput(const std::string& cluster, bool session, bool gate_open, int64_t configured,
                                          StepContext& ctx) {
-  return {.session = session || MUTANT("shard.session_not_needed"),
-          .gate_open = gate_open || MUTANT("shard.gate_always_open"),
+  return {.session = session || clusters_.IsDecommissioned(cluster) || MUTANT("shard.session_not_needed"),
+          .gate_open = gate_open || clusters_.IsDecommissioned(cluster) || MUTANT("shard.gate_always_open"),
           .reclaims_allowed = reclaims_.Allowed(cluster, configured, ctx)};
 }
 
@@ -212,6 +261,17 @@ bool Rails::Admit(const engine::Action& action, bool can_start, size_t operation
   return true;
 }
 
+bool Rails::MayRepair(const std::string& cluster) const {
+  return modes_.For(cluster, std::nullopt) == ActuationMode::kActive || MUTANT("shard.pause_ignored");
+}
+
+bool Rails::AdmitRepair(size_t operations) {
+  if (config_.max_actions_per_cycle > 0 && started_ >= config_.max_actions_per_cycle) return false;
+  if (operations >= static_cast<size_t>(config_.execute_queue)) return false;
+  ++started_;
+  return true;
+}
+
 bool Rails::IsSuppressed(const engine::Action& action, StepContext& ctx) {
   const ActuationMode mode = modes_.For(action.cluster, action.need);
   if (mode == ActuationMode::kActive) return false;
@@ -227,13 +287,15 @@ bool Rails::IsSuppressed(const engine::Action& action, StepContext& ctx) {
 }
 
 std::optional<Outcome> Rails::Obstacle(const Operation& operation, bool session) const {
+  if (modes_.halted()) return Outcome::kSuppressed;
   const ActuationMode mode = modes_.For(operation.cluster, operation.need);
   const bool by_hand = operation.reason == model::Reason::kRepairByHand;
   if (mode != ActuationMode::kActive && !by_hand && !MUTANT("shard.pause_ignored")) {
     return mode == ActuationMode::kPaused ? Outcome::kSuppressed : Outcome::kDryRun;
   }
   const bool needs_session = operation.kind == OperationKind::kBootstrap || IsWithdrawal(operation.kind);
-  if (needs_session && !session && !MUTANT("shard.session_not_needed")) return Outcome::kNoSession;
+  const bool gone = clusters_.IsDecommissioned(operation.cluster) && IsWithdrawal(operation.kind);
+  if (needs_session && !session && !gone && !MUTANT("shard.session_not_needed")) return Outcome::kNoSession;
   return std::nullopt;
 }
 

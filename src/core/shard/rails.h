@@ -7,7 +7,8 @@
 //                        nothing to surplus
 //   volume               how many actions start in a cycle, how many operations are open
 //   quarantine           a roll-up far below the accepted demand is held until it was repeated; baseline durable
-//   repairs              none while the shard is paused or in dry run
+//   repairs              none while the shard is paused or in dry run; they count among the actions of a cycle
+//   halt                 nothing is carried out after calls for two machines were fenced, until an order or a restart
 //
 // Preempt is how priority is kept: neither budget nor volume limits it.
 #pragma once
@@ -20,6 +21,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/fields.h"
 #include "base/time.h"
@@ -53,13 +55,17 @@ class ActuationModes {
   struct State {
     contract::ActuationMode shard = contract::ActuationMode::kActive;
     std::map<std::string, contract::ActuationMode, std::less<>> clusters;
+    bool halted = false;  // as good as a pause of the shard; not durable
 
-    MUSTER_FIELDS(State, shard, clusters)
+    MUSTER_FIELDS(State, shard, clusters, halted)
   };
 
   explicit ActuationModes(State state) : state_(std::move(state)) {}
 
-  contract::ActuationMode shard() const { return state_.shard; }
+  contract::ActuationMode shard() const { return state_.halted ? contract::ActuationMode::kPaused : state_.shard; }
+  // Until the shard's mode is set.
+  void Halt() { state_.halted = true; }
+  bool halted() const { return state_.halted; }
   // What is set for the cluster alone, or for the shard if the name is empty.
   contract::ActuationMode Get(const std::string& cluster) const;
   void Set(const std::string& cluster, contract::ActuationMode mode, StepContext& ctx);
@@ -103,30 +109,45 @@ class ReclaimBudget {
   State state_;
 };
 
-// Roll-ups that look like a mistake are held.
+// A demand that was in force.
+struct PastDemand {
+  Baseline size;
+  MonoTime until;
+
+  MUSTER_FIELDS(PastDemand, size, until)
+};
+
+// Roll-ups that look like a mistake are held: those far below the largest demand that was in force of late, so that one
+// that shrinks in steps is seen too. The third in a row is accepted, if the first came long enough ago.
 class RollupQuarantine {
  public:
   struct Watched {
     std::optional<Baseline> baseline;  // of the accepted demand
     int32_t held = 0;                  // roll-ups in a row
+    MonoTime held_since;               // the first of them
+    std::vector<PastDemand> earlier;   // the oldest first
 
-    MUSTER_FIELDS(Watched, baseline, held)
+    MUSTER_FIELDS(Watched, baseline, held, held_since, earlier)
   };
   using State = std::map<std::string, Watched, std::less<>>;
 
   explicit RollupQuarantine(const Config& config, State state) : config_(config), state_(std::move(state)) {}
 
   void Restore(const std::string& cluster, Baseline baseline) { state_[cluster].baseline = std::move(baseline); }
-  // Why the roll-up is held; empty if it may be accepted. The third suspicious one in a row is accepted.
-  std::string Hold(const std::string& cluster, const Baseline& size);
+  // Why the roll-up is held; empty if it may be accepted.
+  std::string Hold(const std::string& cluster, const Baseline& size, MonoTime now);
   // The cluster repeated the demand in force.
   void Clear(const std::string& cluster) { state_[cluster].held = 0; }
   void Accept(const std::string& cluster, Baseline size, StepContext& ctx);
+  // The cluster is gone by order: nothing is compared with its demand any more.
+  void Forget(const std::string& cluster, StepContext& ctx);
   int32_t held(const std::string& cluster) const;
 
   const State& state() const { return state_; }
 
  private:
+  // What roll-ups are compared with: the largest of each measure.
+  static std::optional<Baseline> Largest(const Watched& watched);
   std::string Suspicion(const Watched& watched, const Baseline& size) const;
 
   const Config& config_;
@@ -170,8 +191,12 @@ class Rails {
   bool Admit(const engine::Action& action, bool can_start, size_t operations, StepContext& ctx);
   // Why an operation that is ready must not be carried out after all; none if it may.
   std::optional<Outcome> Obstacle(const Operation& operation, bool session) const;
-  // Whether repairs that are due may begin.
-  bool MayRepair() const { return modes_.shard() == contract::ActuationMode::kActive; }
+  // Whether machines of the cluster may be repaired, and whether one more repair may begin in this cycle; counts it if
+  // so.
+  bool MayRepair(const std::string& cluster) const;
+  bool AdmitRepair(size_t operations);
+  // A call for a second machine was fenced.
+  void Halt() { modes_.Halt(); }
 
   State state() const;
 

@@ -4,7 +4,7 @@
 //
 // The bytes begin with a zero and the number of the layout; then the states of the parts follow, and the engine's
 // memory. Layout 0 had neither zero nor number and held all fields in one list: it begins with the length of the
-// shard's id, which is never empty. Both are read.
+// shard's id, which is never empty. Layout 1 knew no losses and no machines that are set aside. All are read.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,7 @@
 #include "core/shard/inspection.h"
 #include "core/shard/ledger.h"
 #include "core/shard/lifecycle.h"
+#include "core/shard/losses.h"
 #include "core/shard/machines.h"
 #include "core/shard/owned_set.h"
 #include "core/shard/rails.h"
@@ -37,7 +38,7 @@
 
 namespace muster::shard {
 
-inline constexpr uint64_t kLayout = 1;
+inline constexpr uint64_t kLayout = 2;
 
 struct SavedState {
   engine::Memory memory;  // the engine's
@@ -60,9 +61,10 @@ struct SavedState {
   Hints::State hints;
   Reports::State reports;
   Inspection::State inspection;
+  Losses::State losses;
 
   MUSTER_FIELDS(SavedState, memory, config, cycle, clusters, calls, log, owned, machines, lifecycle, gets, sessions,
-                rails, repairs, executor, ledger, demand, reconcile, hints, reports, inspection)
+                rails, repairs, executor, ledger, demand, reconcile, hints, reports, inspection, losses)
 };
 
 // The bytes of a SavedState, from its fields in their order, so that nothing has to be copied.

@@ -72,6 +72,7 @@ void Core::Start(StepContext& ctx) {
   p.reports.Start(now);
   p.cycle.Start(now);
   p.ledger.Start(ctx.now);
+  p.losses.Start(now);
   p.rails.Start(ctx);
   p.lifecycle.TakeKnownEpoch(ctx);
 }
@@ -80,7 +81,6 @@ void Core::RunDue(bool may_decide, StepContext& ctx) {
   Parts& p = *parts_;
   const MonoTime now = ctx.now.mono;
   p.executor.RunDeadlines(ctx);
-  p.repairs.RunDue(p.executor, ctx);
   const bool cycle_due = now >= p.cycle.Next(p.executor.operations().empty());
   if (may_decide && cycle_due && p.lifecycle.MayDecide(p.demand.AllHeard(), now)) RunCycle(ctx);
   p.executor.CallProvider(ctx);
@@ -96,6 +96,7 @@ void Core::RunDue(bool may_decide, StepContext& ctx) {
 void Core::RunCycle(StepContext& ctx) {
   Parts& p = *parts_;
   p.cycle.Begin(ctx.now.mono);
+  p.reconcile.GiveUpMissing(ctx);
   for (const std::string& name : p.clusters.names()) {
     const int64_t configured = p.machines.BoundTo(name).configured;
     p.engine.engine().SetCluster(
@@ -134,6 +135,7 @@ void Core::StartActions(const std::vector<engine::fast::NamedAction>& actions, S
     const bool can_start = p.executor.CanStart(named.action, ctx.now.mono);
     if (p.rails.Admit(named.action, can_start, p.executor.operations().size(), ctx)) p.executor.Start(named, ctx);
   }
+  p.repairs.RunDue(p.losses, p.rails, p.executor, ctx);
 }
 
 // --- events that more than one part must hear of
@@ -196,7 +198,7 @@ std::optional<MonoTime> Core::NextWake() const {
   if (!p.lifecycle.started()) return MonoTime{};
   if (!p.lifecycle.stopped().ok()) return std::nullopt;
   if (p.reconcile.page_waits()) return MonoTime{};
-  MonoTime next = std::min({p.reconcile.NextWake(), p.executor.NextWake(), p.gets.NextWake(), p.repairs.NextWake()});
+  MonoTime next = std::min({p.reconcile.NextWake(), p.executor.NextWake(), p.gets.NextWake()});
   if (p.lifecycle.ready()) {
     const MonoTime cycle = p.cycle.Next(p.executor.operations().empty());
     next = std::min(next, p.demand.AllHeard() ? cycle : std::max(p.lifecycle.warm_until(), cycle));
@@ -222,6 +224,11 @@ std::shared_ptr<const Snapshot> Core::View() const {
   for (const auto& [name, watched] : p.rails.quarantine().state()) {
     if (watched.held > 0) view->quarantined.emplace(name, watched.held);
   }
+  view->missing = p.losses.missing();
+  view->under_repair = p.repairs.under_way();
+  view->losses_failed = p.losses.failing();
+  view->losses_vanished = p.losses.vanishing();
+  view->halted = p.rails.modes().halted();
   view->operations = p.executor.operations().size();
   view->calls = static_cast<uint64_t>(p.executor.calling());
   view->counters = p.counters;
@@ -265,6 +272,8 @@ const Rails& Core::rails() const { return parts_->rails; }
 const Sessions& Core::sessions() const { return parts_->sessions; }
 const Reconcile& Core::reconcile() const { return parts_->reconcile; }
 const Lifecycle& Core::lifecycle() const { return parts_->lifecycle; }
+const Losses& Core::losses() const { return parts_->losses; }
+const Repairs& Core::repairs() const { return parts_->repairs; }
 const Status& Core::verdict() const { return parts_->check.verdict(); }
 
 }  // namespace muster::shard

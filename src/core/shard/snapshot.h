@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -59,8 +61,15 @@ struct Snapshot {
   std::map<int32_t, uint64_t> shortfalls_by_priority;
   std::array<uint64_t, 4> shortfalls_aged{};   // 1-9, 10-59, 60-299 and 300 or more cycles
   std::map<std::string, int32_t> quarantined;  // clusters whose roll-up is held: how many in a row
-  uint64_t operations = 0;                     // begun and not ended
-  uint64_t calls = 0;                          // of them, in the provider's hands
+  uint64_t missing = 0;                        // machines that the lists no longer show and that are not given up
+  uint64_t under_repair = 0;                   // machines
+  // Alerts that wait for an operator: clusters, and the fleet under the empty name, of which too many machines failed
+  // or vanished at once.
+  std::set<std::string, std::less<>> losses_failed;
+  std::set<std::string, std::less<>> losses_vanished;
+  bool halted = false;      // calls for two machines were fenced
+  uint64_t operations = 0;  // begun and not ended
+  uint64_t calls = 0;       // of them, in the provider's hands
   Counters counters;
 };
 
