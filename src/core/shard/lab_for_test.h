@@ -21,9 +21,11 @@
 #include "core/shard/demand.h"
 #include "core/shard/executor.h"
 #include "core/shard/lifecycle.h"
+#include "core/shard/losses.h"
 #include "core/shard/machines.h"
 #include "core/shard/rails.h"
 #include "core/shard/reconcile.h"
+#include "core/shard/repairs.h"
 #include "core/shard/sessions.h"
 #include "core/shard/shard.h"
 
@@ -45,9 +47,12 @@ class Lab {
   }
 
   // --- what the test may set
-  std::map<std::string, model::Machine>& machines;  // the provider's
-  bool silent = false;                              // calls are not answered
-  Status refusal;                                   // of transitions, if not OK
+  std::map<std::string, model::Machine>& machines;                  // the provider's
+  bool silent = false;                                              // calls are not answered
+  Status refusal;                                                   // of transitions, if not OK
+  std::function<Status(const contract::ProviderRequest&)> refuses;  // the same, by request
+  std::function<bool(const PartnerRequest&)> holds;                 // calls that wait until Release()
+  bool head_revisions = false;  // lists keep to their cap, and their revision is the newest nevertheless
   bool answers_blobs = true;
   bool acknowledges = true;
   std::chrono::seconds ttl{};
@@ -104,6 +109,12 @@ class Lab {
     Put(std::move(machine));
   }
 
+  // The provider loses the machine.
+  void Lose(const std::string& id) {
+    machines.erase(id);
+    provider_->changed.erase(id);
+  }
+
   // Cores under way at the provider come to their end.
   void Finish() {
     using enum model::MachineState;
@@ -141,6 +152,7 @@ class Lab {
   void Restart() {
     core_.reset();
     waiting_.clear();
+    held_.clear();
     sessions_.clear();
     Start();
   }
@@ -153,7 +165,11 @@ class Lab {
       if (!waiting_.empty() && !silent) {
         const Core::Call call = std::move(waiting_.front());
         waiting_.pop_front();
-        Reply(call);
+        if (holds && holds(call.request)) {
+          held_.push_back(call);
+        } else {
+          Reply(call);
+        }
         continue;
       }
       if (!inbox_.empty()) {
@@ -168,6 +184,11 @@ class Lab {
       Step(contract::Wake{});
     }
     MoveTo(end);
+  }
+  // Calls that were held are answered as things are now, but for those that `except` holds further.
+  void Release(std::function<bool(const PartnerRequest&)> except = nullptr) {
+    holds = std::move(except);
+    for (const Core::Call& call : std::exchange(held_, {})) waiting_.push_back(call);
   }
   void Step(const Core::Event& event) {
     std::vector<Core::Effect> effects;
@@ -312,6 +333,8 @@ class Lab {
       contract::ListReply reply{.revision = fmt::format("{}", provider_->revision), .rejected = rejected};
       const uint64_t since = list->since_revision.empty() ? 0 : std::stoull(list->since_revision);
       for (const auto& [id, machine] : machines) {
+        const auto most = static_cast<size_t>(list->max_results);
+        if (head_revisions && most > 0 && reply.machines.size() >= most) break;
         if (provider_->changed[id] > since) reply.machines.emplace_back(machine);
       }
       done.reply = std::move(reply);
@@ -342,6 +365,7 @@ class Lab {
             auto& mark = provider_->marks[{request.fence.shard_id, request.machine_id}];
             const std::pair token{request.fence.epoch, request.fence.sequence};
             if (token <= mark) done.status = Status(Code::kFailedPrecondition, "fenced");
+            if (refuses && done.status.ok()) done.status = refuses(request);
             if (!done.status.ok()) return;
             mark = token;
             model::Machine machine = machines.at(request.machine_id);
@@ -369,6 +393,7 @@ class Lab {
   Config config_;
   std::optional<Core> core_;
   std::deque<Core::Call> waiting_;
+  std::deque<Core::Call> held_;
   std::deque<Core::Event> inbox_;
   const std::shared_ptr<LabProvider> provider_;
   std::map<std::string, contract::SessionId> sessions_;

@@ -63,26 +63,41 @@ TEST(ReclaimBudget, WhatAnEarlierLifeSpentCountsFromTheStart) {
   EXPECT_EQ(budget.Allowed("a", 28, last.ctx), 2);
 }
 
-TEST(RollupQuarantine, HoldsTwoAndLetsTheThirdPass) {
+TEST(RollupQuarantine, HoldsTwoAndLetsTheThirdPassAfterAWhile) {
   const Config config;
   StepForTest step(config);
+  const MonoTime now = step.ctx.now.mono;
   RollupQuarantine quarantine(config, {});
-  EXPECT_EQ(quarantine.Hold("a", {}), "") << "nothing was accepted yet";
+  EXPECT_EQ(quarantine.Hold("a", {}, now), "") << "nothing was accepted yet";
   quarantine.Accept("a", {.rows = 20, .totals = {{"cpu", 100'000}}}, step.ctx);
   const Baseline tenth{.rows = 2, .totals = {{"cpu", 10'000}}};
-  EXPECT_EQ(quarantine.Hold("a", tenth), "") << "a tenth is not less than a tenth";
+  EXPECT_EQ(quarantine.Hold("a", tenth, now), "") << "a tenth is not less than a tenth";
   const Baseline small{.rows = 20, .totals = {{"cpu", 9'000}}};
-  EXPECT_EQ(quarantine.Hold("a", small), "held: 9 of cpu after 100; the third such roll-up in a row is accepted");
+  EXPECT_EQ(quarantine.Hold("a", small, now),
+            "held: 9 of cpu after 100; the third such roll-up in a row, 30 s after the first, is accepted");
   EXPECT_EQ(quarantine.held("a"), 1);
   quarantine.Clear("a");
   EXPECT_EQ(quarantine.held("a"), 0) << "the demand in force was repeated";
-  EXPECT_NE(quarantine.Hold("a", {.rows = 1}), "");
-  EXPECT_NE(quarantine.Hold("a", small), "");
-  EXPECT_EQ(quarantine.Hold("a", small), "");
+  EXPECT_NE(quarantine.Hold("a", {.rows = 1}, now), "");
+  EXPECT_NE(quarantine.Hold("a", small, now + 30s), "");
+  EXPECT_EQ(quarantine.Hold("a", small, now + 30s), "");
   quarantine.Accept("a", small, step.ctx);
   EXPECT_EQ(quarantine.held("a"), 0);
   quarantine.Accept("a", small, step.ctx);
   EXPECT_EQ(step.Writes(), (Texts{"put baseline/a", "put baseline/a"})) << "written when it changes";
+  EXPECT_EQ(quarantine.Hold("a", {.rows = 20, .totals = {{"cpu", 900}}}, now + 31s), "") << "the cluster meant it";
+}
+
+TEST(RollupQuarantine, ComparesWithTheLargestOfTheLastTenMinutes) {
+  const Config config;
+  RollupQuarantine quarantine(config, {});
+  StepForTest first(config);
+  quarantine.Accept("a", {.rows = 100, .totals = {{"cpu", 10}}}, first.ctx);
+  StepForTest second(config, 1min);
+  quarantine.Accept("a", {.rows = 20, .totals = {{"cpu", 100}}}, second.ctx);
+  const MonoTime replaced = second.ctx.now.mono;
+  EXPECT_NE(quarantine.Hold("a", {.rows = 9, .totals = {{"cpu", 100}}}, replaced + 9min), "");
+  EXPECT_EQ(quarantine.Hold("a", {.rows = 9, .totals = {{"cpu", 100}}}, replaced + 10min), "");
 }
 
 class RailsTest : public ::testing::Test {
@@ -144,10 +159,11 @@ TEST_F(RailsTest, ObstaclesOfAnOperationThatIsReady) {
   EXPECT_EQ(rails_.Obstacle(create, false), std::nullopt) << "Create asks the cluster for nothing";
   rails_.SetMode("a", ActuationMode::kDryRun, step_.ctx);
   EXPECT_EQ(rails_.Obstacle(create, true), Outcome::kDryRun);
-  EXPECT_TRUE(rails_.MayRepair());
+  EXPECT_FALSE(rails_.MayRepair("a"));
+  EXPECT_TRUE(rails_.MayRepair("b"));
   rails_.SetMode("", ActuationMode::kPaused, step_.ctx);
   EXPECT_EQ(rails_.Obstacle(create, true), Outcome::kSuppressed);
-  EXPECT_FALSE(rails_.MayRepair());
+  EXPECT_FALSE(rails_.MayRepair("b"));
   const Operation by_hand{.kind = OperationKind::kRepair, .reason = model::Reason::kRepairByHand};
   EXPECT_EQ(rails_.Obstacle(by_hand, false), std::nullopt) << "an operator may repair while the shard is paused";
 }

@@ -215,7 +215,7 @@ TEST(ShardRails, PauseStopsWhatHasBegunButNotReachedTheProvider) {
   EXPECT_TRUE(lab.transitions.empty());
 }
 
-TEST(ShardQuarantine, ManyRowsThatBecomeFewAreHeldUntilTheThirdTime) {
+TEST(ShardQuarantine, ManyRowsThatBecomeFewAreHeldUntilTheThirdTimeAndForAWhile) {
   Lab lab;
   lab.Add("m", 40, kIdle);
   lab.Start();
@@ -224,18 +224,76 @@ TEST(ShardQuarantine, ManyRowsThatBecomeFewAreHeldUntilTheThirdTime) {
   lab.Run(1s);
   lab.Finish();
   lab.Run(1s);
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < 5; ++i) {
     lab.Rollup("a", 40, 10, 1);
-    lab.Run(1s);
+    lab.Run(5s);
     EXPECT_EQ(lab.core().demand().clusters().at("a").rows.size(), 20u);
     EXPECT_EQ(lab.core().View()->quarantined.at("a"), i + 1);
   }
-  EXPECT_EQ(lab.core().demand().clusters().at("a").last_refusal,
-            "held: 1 rows after 20; the third such roll-up in a row is accepted");
+  const std::string held = "held: 1 rows after 20; the third such roll-up in a row, 30 s after the first, is accepted";
+  EXPECT_EQ(lab.core().demand().clusters().at("a").last_refusal, held);
+  lab.Run(5s);
   lab.Rollup("a", 40, 10, 1);
   EXPECT_EQ(lab.core().demand().clusters().at("a").rows.size(), 1u);
   EXPECT_TRUE(lab.core().View()->quarantined.empty());
-  EXPECT_EQ(lab.SentTo<contract::Acknowledgement>("a").size(), 5u) << "hello and four roll-ups";
+  const auto told = lab.SentTo<contract::Acknowledgement>("a");
+  ASSERT_EQ(told.size(), 8u) << "hello and seven roll-ups";
+  EXPECT_EQ(told[1].echo, "rollup");
+  EXPECT_EQ(told[2].echo, "rollup: " + held) << "the cluster is told";
+  EXPECT_EQ(told[7].echo, "rollup");
+}
+
+TEST(ShardQuarantine, TwoAreNotEnoughHoweverLong) {
+  Lab lab;
+  lab.Start();
+  lab.Connect("a");
+  lab.Rollup("a", 40);
+  lab.Rollup("a", 1);
+  lab.Run(1h);
+  lab.Rollup("a", 1);
+  EXPECT_EQ(lab.core().rails().quarantine().held("a"), 2);
+}
+
+TEST(ShardQuarantine, ThreeEmptyOnesWithinAMomentTakeNothing) {
+  Lab lab;
+  lab.Add("m", 40, kConfigured, "a");
+  lab.Start();
+  lab.ConnectWith("a", 40);
+  lab.Run(1s);
+  for (int i = 0; i < 10; ++i) {
+    lab.Rollup("a", 0);
+    lab.Run(5ms);
+  }
+  lab.Run(20s);
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 0);
+}
+
+TEST(ShardQuarantine, ADemandThatShrinksInStepsIsComparedWithTheLargestOfLate) {
+  Lab lab;
+  lab.Start();
+  lab.Connect("a");
+  for (const int64_t wanted : {100, 50, 25, 12}) {
+    lab.Rollup("a", wanted);
+    EXPECT_EQ(lab.core().rails().quarantine().held("a"), 0) << wanted;
+    lab.Run(1min);
+  }
+  lab.Rollup("a", 6);
+  EXPECT_EQ(lab.core().rails().quarantine().held("a"), 1) << "less than a tenth of what it was three minutes ago";
+  lab.Restart();
+  lab.Connect("a");
+  lab.Rollup("a", 6);
+  EXPECT_EQ(lab.core().rails().quarantine().held("a"), 1) << "over a restart too";
+}
+
+TEST(ShardQuarantine, WhatWasInForceLongAgoIsForgotten) {
+  Lab lab;
+  lab.Start();
+  lab.Connect("a");
+  for (const int64_t wanted : {100, 50, 25, 12, 6, 3}) {
+    lab.Rollup("a", wanted);
+    EXPECT_EQ(lab.core().rails().quarantine().held("a"), 0) << wanted;
+    lab.Run(5min);
+  }
 }
 
 TEST(ShardQuarantine, AGoodRollupBetweenBeginsTheCountAgain) {
@@ -263,7 +321,7 @@ TEST(ShardQuarantine, TheSameRowsWithATwentiethOfTheTotalsAreHeld) {
   lab.Rollup("a", 2, 10, 4);
   EXPECT_EQ(lab.core().rails().quarantine().held("a"), 1);
   EXPECT_EQ(lab.core().demand().clusters().at("a").last_refusal,
-            "held: 2 of cpu after 40; the third such roll-up in a row is accepted");
+            "held: 2 of cpu after 40; the third such roll-up in a row, 30 s after the first, is accepted");
 }
 
 TEST(ShardQuarantine, TheBaselineSurvivesARestartAndTheGateStaysShut) {
@@ -335,6 +393,29 @@ TEST(ShardRollup, WithMoreDimensionsThanFitIsRefused) {
   lab.Say("a", contract::Rollup{.cluster_id = "a", .rows = contract::NeedRows({need})});
   EXPECT_FALSE(lab.core().demand().clusters().at("a").accepted);
   EXPECT_NE(lab.core().demand().clusters().at("a").last_refusal, "");
+}
+
+TEST(ShardRollup, BeyondALimitIsRefusedAndTheLimitNamed) {
+  Lab lab({.rollups = {.rows = 5, .profiles = 3, .groups = 2, .bytes = 1000}});
+  lab.Start();
+  lab.Connect("a");
+  const auto say = [&](int rows, int profiles, int groups, size_t text) {
+    std::vector<model::Need> needs;
+    for (int i = 0; i < rows; ++i) {
+      needs.push_back({.profile = model::Profile({.priority = i % profiles}),
+                       .aggregate = {{"cpu", 1000 + i}},
+                       .min_unit = {{"cpu", 1000}},
+                       .group = fmt::format("{}{}", std::string(text, 'g'), i % groups)});
+    }
+    lab.Say("a", contract::Rollup{.cluster_id = "a", .rows = contract::NeedRows(std::move(needs))});
+    return lab.core().demand().Of("a").last_refusal;
+  };
+  EXPECT_EQ(say(5, 3, 2, 0), "");
+  EXPECT_EQ(say(6, 1, 1, 0), "needs: 6 rows; the limit of rows of a cluster is 5");
+  EXPECT_EQ(say(5, 4, 1, 0), "needs: 4 profiles; the limit of profiles of a cluster is 3");
+  EXPECT_EQ(say(5, 1, 3, 0), "needs: 3 groups; the limit of groups of a cluster is 2");
+  EXPECT_EQ(say(2, 1, 1, 500).substr(0, 18), "needs: 1110 bytes;");
+  EXPECT_EQ(lab.core().demand().Of("a").rows.size(), 5u) << "the last good one stays";
 }
 
 }  // namespace

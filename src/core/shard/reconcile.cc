@@ -114,6 +114,7 @@ void Reconcile::OnListDone(const CallDone& done, const OpenCall& call, StepConte
   ApplyList(list, call.begun, ctx);
   state_.cursor = list.revision;
   if (state_.checking) OnPagesChecked(state_.swept - std::min(swept, state_.swept), ctx);
+  if (full) SetUncapped("one shows what the sweep has shown before", ctx);
   const bool in_doubt = full || (state_.several && state_.pages == Pages::kUnknown);
   if (in_doubt && !MUTANT("shard.pages_believed")) {
     PROBE("shard.pages_checked");
@@ -142,13 +143,16 @@ bool Reconcile::IsRepeated(const contract::ListReply& list) {
 void Reconcile::OnPagesChecked(uint64_t more, StepContext& ctx) {
   state_.checking = false;
   state_.several = false;
-  state_.pages = more == 0 ? Pages::kGoOn : Pages::kDoNotGoOn;
-  if (more == 0) return;
+  if (state_.pages != Pages::kUnknown) return;
+  state_.pages = Pages::kGoOn;
+  if (more > 0) SetUncapped(fmt::format("a list without a cap shows {} more machines", more), ctx);
+}
+
+void Reconcile::SetUncapped(const std::string& why, StepContext& ctx) {
   PROBE("shard.sweep_without_end");
+  state_.pages = Pages::kDoNotGoOn;
   ctx.Note(Reason::kProviderSilent, "provider",
-           fmt::format("its pages do not go on where the last one ended: {} machines were only shown by a list without "
-                       "a cap, and lists have none from now on",
-                       more));
+           fmt::format("its pages do not go on where the last one ended: {}; lists have no cap from now on", why));
 }
 
 void Reconcile::EndSweep(StepContext& ctx) {
