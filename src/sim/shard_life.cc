@@ -17,8 +17,7 @@ namespace {
 using contract::ActuationMode;
 
 bool IsLimited(const contract::ActionView& action) {
-  return action.outcome == "pending" && action.kind != "Preempt" && action.kind != "Repair" &&
-         action.kind != "Recreate";
+  return action.outcome == "pending" && action.kind != "Preempt";
 }
 
 }  // namespace
@@ -34,7 +33,6 @@ ShardLife::ShardLife(shard::Config config, const contract::Recovered& rows, Mode
 void ShardLife::Stepped(const shard::Core& core, Now now, const shard::Core::Event& event,
                         std::span<const shard::Core::Effect> effects) {
   ++steps_;
-  const bool was_fenced = fenced_;
   Hear(event, now.mono);
   // A page that waited was read before anything else in this step.
   std::optional<uint64_t> believed = std::exchange(page_, std::nullopt);
@@ -55,7 +53,6 @@ void ShardLife::Stepped(const shard::Core& core, Now now, const shard::Core::Eve
   int64_t limited = 0;
   for (const shard::Core::Effect& effect : effects) {
     if (const auto* call = std::get_if<shard::Core::Call>(&effect)) {
-      check_(!was_fenced && !fenced_, [&] { return config_.id + " goes on though it was fenced"; });
       std::visit(
           [&](const auto& request) {
             if constexpr (requires { request.fence; }) {
@@ -88,7 +85,7 @@ void ShardLife::Stepped(const shard::Core& core, Now now, const shard::Core::Eve
   }
   const int64_t most = config_.max_actions_per_cycle;
   check_(most == 0 || limited <= most, [&] { return fmt::format("{} actions begin in one cycle", limited); });
-  check_(!last_cycle_ || fenced_ || now.mono - *last_cycle_ <= config_.cycle_interval,
+  check_(!last_cycle_ || now.mono - *last_cycle_ <= config_.cycle_interval,
          [&] { return config_.id + " misses a cycle"; });
 }
 
@@ -126,6 +123,7 @@ void ShardLife::Hear(const shard::Core::Event& event, MonoTime now) {
     const auto* order = std::get_if<contract::SetActuation>(&asked->body);
     if (order == nullptr) return;
     modes_[order->cluster_id] = order->mode;
+    if (order->cluster_id.empty() && order->mode == ActuationMode::kActive) fenced_.clear();
     inherited_.erase(order->cluster_id);
   }
 }
@@ -147,7 +145,7 @@ void ShardLife::HearAnswer(const shard::Core& core, const shard::Core::CallDone&
   if (call == open_.end()) return;
   const std::string machine = call->second;
   open_.erase(call);
-  if (done.status.code() == Code::kFailedPrecondition) fenced_ = true;
+  if (done.status.code() == Code::kFailedPrecondition) fenced_.insert(machine);
   const auto tracked = core.machines().tracked().find(machine);
   if (tracked != core.machines().tracked().end()) ended_[machine] = {.step = steps_, .record = tracked->second.record};
   if (done.status.ok() || tracked == core.machines().tracked().end()) {
@@ -179,7 +177,8 @@ std::string ShardLife::ForWhom(const shard::Core& core, const std::string& machi
 void ShardLife::JudgeDecision(const shard::Core& core, const contract::ActionView& action) {
   for (const std::string& cluster : {action.cluster_id, ForWhom(core, action.machine_id)}) {
     MayAct(action.machine_id, cluster);
-    check_(cluster.empty() || HasSession(cluster), [&] {
+    const bool repairs = action.kind == "Repair" || action.kind == "Recreate";
+    check_(cluster.empty() || repairs || HasSession(cluster), [&] {
       return fmt::format("{} of {} is decided for {}, which has no session", action.kind, action.machine_id, cluster);
     });
   }
@@ -200,6 +199,9 @@ void ShardLife::JudgeTransition(const shard::Core& core, contract::CallId call, 
                                 const contract::FenceToken& fence, MonoTime now) {
   check_(fence.sequence > last_sequence_, [&] { return fmt::format("{} uses a sequence twice", config_.id); });
   last_sequence_ = fence.sequence;
+  check_(fenced_.size() < 2 && !fenced_.contains(machine), [&] {
+    return fmt::format("{} goes on with {} though it was fenced for {} machines", config_.id, machine, fenced_.size());
+  });
   MayAct(machine, ForWhom(core, machine));
   const auto same = std::ranges::find(open_, machine, &std::pair<const contract::CallId, std::string>::second);
   check_(same == open_.end(), [&] { return fmt::format("{} is in two transitions at once", machine); });

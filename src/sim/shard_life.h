@@ -83,7 +83,7 @@ class ShardLife {
   uint64_t steps_ = 0;
   std::optional<MonoTime> last_cycle_;
   int64_t last_sequence_ = 0;
-  bool fenced_ = false;
+  std::set<std::string> fenced_;  // machines for which a call was fenced, since the shard was resumed
 };
 
 }  // namespace muster::sim

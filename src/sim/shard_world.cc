@@ -29,7 +29,7 @@ namespace {
 using model::MachineState;
 
 constexpr Duration kFaultyTime = 40s;
-constexpr Duration kCalmTime = 90s;
+constexpr Duration kCalmTime = 140s;  // roll-ups may be held for 30 s of it
 constexpr Duration kSilentTime = 20s;  // the last of it: nobody acts
 constexpr uint64_t kMachines = 12;
 constexpr size_t kNodes = 3;  // two shards, and who takes the first one's place
@@ -106,6 +106,8 @@ shard::Config ConfigOf(size_t node, int64_t epoch_at_least) {
   config.retry_longest = 3s;
   config.repair_first = 500ms;
   config.repair_longest = 4s;
+  config.losses.window = 6s;
+  config.losses.replace_window = 2s;
   config.hints_interval = 2s;
   config.verify_decisions = true;
   return config;
@@ -265,12 +267,21 @@ class ShardWorld {
     for (const Duration pause : {Duration(0s), Duration(5s), Duration(10s)}) {
       kernel_.After(pause, [this] { ResumeAll(); });
     }
+    for (Duration pause = 5s; pause < kCalmTime - 2 * kSilentTime; pause += 5s) {
+      kernel_.After(pause, [this] { AcceptAll(); });
+    }
   }
 
   void ResumeAll() {
     for (size_t i = 0; i < clusters_.size(); ++i) {
       Order(Serving(i), clusters_[i]->name(), contract::ActuationMode::kActive);
       Order(Serving(i), "", contract::ActuationMode::kActive);
+    }
+  }
+
+  void AcceptAll() {
+    for (const size_t node : {Serving(0), Serving(2)}) {
+      if (nodes_[node]->host.alive()) nodes_[node]->host.Post(shard::Asked{++last_order_, contract::AcceptLosses{}});
     }
   }
 
@@ -465,19 +476,26 @@ class ShardWorld {
       judge_.Confirmed(order->first.first, order->first.second, order->second.mode);
       orders_.erase(order);
     } else if (std::holds_alternative<shard::Stop>(effect)) {
-      // It ends. What was not a zombie is started again by its keeper, as the message says.
-      kernel_.After(Duration::zero(), [this, node, life] {
-        Node& stopped = *nodes_[node];
-        if (!stopped.host.alive() || stopped.host.life() != life) return;
-        if (stopped.zombie) {
-          PROBE("sim.zombie_stopped");
-          stopped.host.Crash();
-        } else {
-          stopped.epoch_at_least = judge_.HighestEpoch(ConfigOf(node, 0).id) + 1;
-          Crash(node, 1s);
-        }
-      });
+      EndsSoon(node, life);
+    } else if (const auto* notice = std::get_if<shard::Notice>(&effect)) {
+      const bool alarming = notice->reason == model::Reason::kHalted;
+      if (alarming || (calm_ && notice->reason == model::Reason::kFenced)) EndsSoon(node, life);
     }
+  }
+
+  // Its keeper ends it. What was not a zombie is started again, as the message says.
+  void EndsSoon(size_t node, uint64_t life) {
+    kernel_.After(Duration::zero(), [this, node, life] {
+      Node& stopped = *nodes_[node];
+      if (!stopped.host.alive() || stopped.host.life() != life) return;
+      if (stopped.zombie) {
+        PROBE("sim.zombie_stopped");
+        stopped.host.Crash();
+      } else {
+        stopped.epoch_at_least = judge_.HighestEpoch(ConfigOf(node, 0).id) + 1;
+        Crash(node, 1s);
+      }
+    });
   }
 
   void StartCall(size_t node, uint64_t life, const shard::Core::Call& call) {

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/probe.h"
 #include "core/shard/lab_for_test.h"
 #include "core/shard/loss_window.h"
 
@@ -132,6 +134,7 @@ TEST(ShardMissing, AcceptGivesAllOfThemUp) {
 }
 
 TEST(ShardMissing, WhatComesBackIsAsBefore) {
+  faults::ResetProbes();
   Lab lab;
   Serve(lab, 100);
   const auto before = lab.machines;
@@ -142,6 +145,7 @@ TEST(ShardMissing, WhatComesBackIsAsBefore) {
   lab.Run(3s);
   EXPECT_EQ(lab.core().View()->missing, 0u);
   EXPECT_EQ(lab.Noted(Reason::kReturned), 50);
+  EXPECT_EQ(faults::ProbeHits()["shard.missing_returned"], 50u);
   lab.Run(1h);
   EXPECT_EQ(lab.Count<contract::CreateRequest>(), 10);
   EXPECT_FALSE(lab.disk.contains(kMissingRows.Put(Name(50), {}).key));
@@ -192,10 +196,21 @@ TEST(ShardMissing, MachinesThatCostNothingAreDropped) {
 // --- repairs
 
 TEST(ShardRepairs, OnePercentOfTheFleetAtATime) {
+  faults::ResetProbes();
+  {
+    const faults::ScopedMutant on("shard.repairs_unlimited");
+    Lab lab;
+    lab.Add("m", 350, kFailed);
+    lab.Start();
+    lab.Run(70s);
+    EXPECT_GT(lab.Count<contract::DeleteRequest>(), 3);
+    EXPECT_EQ(faults::ProbeHits()["shard.repair_waits"], 0u);
+  }
   Lab lab;
   lab.Add("m", 350, kFailed);
   lab.Start();
   lab.Run(70s);
+  EXPECT_GT(faults::ProbeHits()["shard.repair_waits"], 0u);
   EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 3);
   EXPECT_EQ(lab.core().View()->under_repair, 3u);
   lab.Run(10min);
@@ -303,13 +318,25 @@ TEST(ShardRepairs, AFailureNowAndThenIsNoAlert) {
 }
 
 TEST(ShardRepairs, AProviderThatRefusesIsNotAskedForEver) {
-  Lab lab;
-  lab.Add("m", 1, kFailed);
-  lab.refuses = [](const contract::ProviderRequest& request) {
+  const auto refuse = [](const contract::ProviderRequest& request) {
     return std::holds_alternative<contract::DeleteRequest>(request) ? Status(Code::kAborted, "it is Failed") : Status();
   };
+  {
+    const faults::ScopedMutant on("shard.refused_for_ever");
+    Lab lab;
+    lab.Add("m", 1, kFailed);
+    lab.refuses = refuse;
+    lab.Start();
+    lab.Run(24h);
+    EXPECT_GT(lab.Count<contract::DeleteRequest>(), 20);
+  }
+  faults::ResetProbes();
+  Lab lab;
+  lab.Add("m", 1, kFailed);
+  lab.refuses = refuse;
   lab.Start();
   lab.Run(24h);
+  EXPECT_EQ(faults::ProbeHits()["shard.repair_given_up"], 1u);
   EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 3);
   EXPECT_EQ(lab.Noted(Reason::kRepairRefused), 1);
   const auto view = lab.AskFor<contract::MachinesListed>(contract::ListMachines{}).machines.at(0);

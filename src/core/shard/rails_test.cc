@@ -255,34 +255,41 @@ TEST(ShardQuarantine, TwoAreNotEnoughHoweverLong) {
 }
 
 TEST(ShardQuarantine, ThreeEmptyOnesWithinAMomentTakeNothing) {
-  Lab lab;
-  lab.Add("m", 40, kConfigured, "a");
-  lab.Start();
-  lab.ConnectWith("a", 40);
-  lab.Run(1s);
-  for (int i = 0; i < 10; ++i) {
-    lab.Rollup("a", 0);
-    lab.Run(5ms);
+  for (const bool broken : {true, false}) {
+    const faults::ScopedMutant on(broken ? "shard.held_for_a_moment" : "");
+    Lab lab;
+    lab.Add("m", 40, kConfigured, "a");
+    lab.Start();
+    lab.ConnectWith("a", 40);
+    lab.Run(1s);
+    for (int i = 0; i < 10; ++i) {
+      lab.Rollup("a", 0);
+      lab.Run(5ms);
+    }
+    lab.Run(20s);
+    EXPECT_EQ(lab.Count<contract::DrainRequest>() > 0, broken);
   }
-  lab.Run(20s);
-  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 0);
 }
 
 TEST(ShardQuarantine, ADemandThatShrinksInStepsIsComparedWithTheLargestOfLate) {
-  Lab lab;
-  lab.Start();
-  lab.Connect("a");
-  for (const int64_t wanted : {100, 50, 25, 12}) {
-    lab.Rollup("a", wanted);
-    EXPECT_EQ(lab.core().rails().quarantine().held("a"), 0) << wanted;
-    lab.Run(1min);
+  for (const bool broken : {true, false}) {
+    const faults::ScopedMutant on(broken ? "shard.shrinks_in_steps" : "");
+    Lab lab;
+    lab.Start();
+    lab.Connect("a");
+    for (const int64_t wanted : {100, 50, 25, 12}) {
+      lab.Rollup("a", wanted);
+      EXPECT_EQ(lab.core().rails().quarantine().held("a"), 0) << wanted;
+      lab.Run(1min);
+    }
+    lab.Rollup("a", 6);
+    EXPECT_EQ(lab.core().rails().quarantine().held("a"), broken ? 0 : 1) << "a tenth of what it was three minutes ago";
+    if (broken) continue;
+    lab.Restart();
+    lab.Connect("a");
+    lab.Rollup("a", 6);
+    EXPECT_EQ(lab.core().rails().quarantine().held("a"), 1) << "over a restart too";
   }
-  lab.Rollup("a", 6);
-  EXPECT_EQ(lab.core().rails().quarantine().held("a"), 1) << "less than a tenth of what it was three minutes ago";
-  lab.Restart();
-  lab.Connect("a");
-  lab.Rollup("a", 6);
-  EXPECT_EQ(lab.core().rails().quarantine().held("a"), 1) << "over a restart too";
 }
 
 TEST(ShardQuarantine, WhatWasInForceLongAgoIsForgotten) {

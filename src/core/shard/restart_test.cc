@@ -231,6 +231,13 @@ TEST(ShardRestart, RefusesToBeginAnewOverMachinesItHasBound) {
 }
 
 TEST(ShardRestart, EpochsNearTheEndOfTheirRangeAreRefused) {
+  faults::ResetProbes();
+  {
+    const faults::ScopedMutant on("shard.epoch_wraps");
+    Lab lab({.epoch_at_least = kHighestEpoch + 1});
+    lab.Start();
+    EXPECT_TRUE(lab.stops.empty());
+  }
   for (const int64_t epoch : {kHighestEpoch, std::numeric_limits<int64_t>::max()}) {
     Lab lab;
     lab.disk = {{"format", codec::ToBytes(uint64_t{1})}, {"epoch", codec::ToBytes(epoch)}};
@@ -244,6 +251,7 @@ TEST(ShardRestart, EpochsNearTheEndOfTheirRangeAreRefused) {
   Lab given({.epoch_at_least = std::numeric_limits<int64_t>::max()});
   given.Start();
   EXPECT_EQ(given.stops.size(), 1u);
+  EXPECT_EQ(faults::ProbeHits()["shard.epochs_used_up"], 3u);
   Lab highest({.epoch_at_least = kHighestEpoch});
   highest.Start();
   EXPECT_EQ(highest.core().lifecycle().epoch(), kHighestEpoch);
