@@ -111,7 +111,7 @@ class LossesWorld {
 
   int Wanted(const std::string& cluster) const {
     if (!breathes_) return kBound;
-    const bool high = (now() / Duration(30min)) % 2 == (cluster == "a" ? 0 : 1);
+    const bool high = (now().time_since_epoch() / Duration(30min)) % 2 == (cluster == "a" ? 0 : 1);
     return high ? 100 : 40;
   }
 

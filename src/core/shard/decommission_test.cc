@@ -10,6 +10,9 @@ namespace {
 
 using enum model::MachineState;
 
+// One machine of twenty in ten minutes.
+Config Slow() { return {.reclaim_budget = {50'000}, .reclaim_window = 10min}; }
+
 // Cluster a has twenty machines, and its operator is gone.
 void Abandon(Lab& lab) {
   lab.Add("m", 20, kConfigured, "a");
@@ -21,7 +24,7 @@ void Abandon(Lab& lab) {
 }
 
 TEST(ShardDecommission, TakesTheMachinesBackWithinTheRails) {
-  Lab lab;
+  Lab lab(Slow());
   Abandon(lab);
   ASSERT_TRUE(lab.transitions.empty());
   EXPECT_TRUE(lab.Ask(contract::DecommissionCluster{.cluster_id = "a", .reason = "sold"}).status.ok());
@@ -34,7 +37,7 @@ TEST(ShardDecommission, TakesTheMachinesBackWithinTheRails) {
 }
 
 TEST(ShardDecommission, SticksOverARestart) {
-  Lab lab;
+  Lab lab(Slow());
   Abandon(lab);
   lab.Ask(contract::DecommissionCluster{.cluster_id = "a"});
   lab.Run(1s);
@@ -52,7 +55,7 @@ TEST(ShardDecommission, IsRefusedForAClusterThatIsConnectedOrUnknown) {
 }
 
 TEST(ShardDecommission, AClusterThatComesBackIsRefusedUntilItIsResumed) {
-  Lab lab;
+  Lab lab(Slow());
   Abandon(lab);
   lab.Ask(contract::DecommissionCluster{.cluster_id = "a"});
   lab.ConnectWith("a", 20);
@@ -67,13 +70,13 @@ TEST(ShardForgotten, IsListedAndCanBeTakenBack) {
   Lab lab({.failed_policy = FailedPolicy::kKeep});
   lab.Put(Lab::MakeMachine("m", kFailed));
   lab.Start();
-  lab.Ask(contract::ForgetMachine{"m"});
+  lab.Ask(contract::ForgetMachine{.machine_id = "m"});
   lab.Run(2s);
   const auto forgotten = lab.AskFor<contract::ForgottenListed>(contract::ListForgotten{}).orders;
   ASSERT_EQ(forgotten.size(), 1u);
   EXPECT_EQ(forgotten[0].machine_id, "m");
-  EXPECT_EQ(lab.Ask(contract::RecallMachine{"x"}).status.code(), Code::kNotFound);
-  EXPECT_TRUE(lab.Ask(contract::RecallMachine{"m"}).status.ok());
+  EXPECT_EQ(lab.Ask(contract::RecallMachine{.machine_id = "x"}).status.code(), Code::kNotFound);
+  EXPECT_TRUE(lab.Ask(contract::RecallMachine{.machine_id = "m"}).status.ok());
   lab.Run(2s);
   EXPECT_TRUE(lab.core().machines().tracked().contains("m"));
   EXPECT_TRUE(lab.AskFor<contract::ForgottenListed>(contract::ListForgotten{}).orders.empty());

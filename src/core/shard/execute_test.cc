@@ -309,7 +309,7 @@ TEST(ShardFenced, AnOrderToRepairDoesNotPassAHalt) {
   lab.Run(5s);
   ASSERT_TRUE(lab.core().View()->halted);
   const size_t calls = lab.transitions.size();
-  lab.Ask(contract::RepairMachine{"x"});
+  lab.Ask(contract::RepairMachine{.machine_id = "x"});
   lab.Run(5s);
   EXPECT_EQ(lab.transitions.size(), calls);
 }

@@ -242,7 +242,7 @@ TEST(ShardRepairs, CountAmongTheActionsOfACycle) {
   Lab lab({.max_actions_per_cycle = 1});
   lab.Add("m", 400, kFailed);
   lab.Start();
-  lab.Run(60s);
+  lab.Run(59s + 500ms);
   ASSERT_EQ(lab.Count<contract::DeleteRequest>(), 0);
   for (int i = 1; i <= 3; ++i) {
     const int cycles = lab.cycles;
@@ -281,7 +281,7 @@ TEST(ShardRepairs, NoneWhileMachinesFailInMasses) {
   lab.Run(1h);
   EXPECT_TRUE(lab.transitions.empty());
   EXPECT_EQ(lab.core().View()->losses_failed, (std::set<std::string, std::less<>>{"", "a"}));
-  EXPECT_TRUE(lab.Ask(contract::RepairMachine{Name(7)}).status.ok()) << "a person may";
+  EXPECT_TRUE(lab.Ask(contract::RepairMachine{.machine_id = Name(7)}).status.ok()) << "a person may";
   lab.Run(1s);
   EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 1);
   const auto accepted = lab.AskFor<contract::LossesAccepted>(contract::AcceptLosses{});
@@ -307,7 +307,7 @@ TEST(ShardRepairs, OtherClustersAreRepairedWhileOneFailsInMasses) {
 
 TEST(ShardRepairs, AFailureNowAndThenIsNoAlert) {
   Lab lab;
-  lab.Add("m", 20, kIdle);
+  lab.Add("m", 20, kConfigured, "a");
   lab.Start();
   for (int i = 0; i < 20; ++i) {
     lab.SetState(Name(i), kFailed);
@@ -344,7 +344,7 @@ TEST(ShardRepairs, AProviderThatRefusesIsNotAskedForEver) {
   lab.Restart();
   lab.Run(24h);
   EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 3) << "that is durable";
-  lab.Ask(contract::RepairMachine{Name(0)});
+  lab.Ask(contract::RepairMachine{.machine_id = Name(0)});
   lab.Run(1s);
   EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 4);
   lab.SetState(Name(0), kIdle);

@@ -300,11 +300,11 @@ TEST(ShardFailed, IsKeptIfThePolicySaysSo) {
   lab.Start();
   lab.Run(10min);
   EXPECT_TRUE(lab.transitions.empty());
-  EXPECT_TRUE(lab.Ask(contract::RepairMachine{"m"}).status.ok());
+  EXPECT_TRUE(lab.Ask(contract::RepairMachine{.machine_id = "m"}).status.ok());
   lab.Run(1s);
   EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 1) << "by hand, at once";
-  EXPECT_EQ(lab.Ask(contract::RepairMachine{"m"}).status.code(), Code::kAborted);
-  EXPECT_EQ(lab.Ask(contract::RepairMachine{"n"}).status.code(), Code::kNotFound);
+  EXPECT_EQ(lab.Ask(contract::RepairMachine{.machine_id = "m"}).status.code(), Code::kAborted);
+  EXPECT_EQ(lab.Ask(contract::RepairMachine{.machine_id = "n"}).status.code(), Code::kNotFound);
 }
 
 TEST(ShardFailed, IsForgottenUntilTheProviderReportsAnotherState) {
@@ -312,8 +312,8 @@ TEST(ShardFailed, IsForgottenUntilTheProviderReportsAnotherState) {
   lab.Add("i", 1, kIdle);
   lab.Put(Lab::MakeMachine("m", kFailed));
   lab.Start();
-  EXPECT_EQ(lab.Ask(contract::ForgetMachine{"i-000"}).status.code(), Code::kAborted);
-  EXPECT_TRUE(lab.Ask(contract::ForgetMachine{"m"}).status.ok());
+  EXPECT_EQ(lab.Ask(contract::ForgetMachine{.machine_id = "i-000"}).status.code(), Code::kAborted);
+  EXPECT_TRUE(lab.Ask(contract::ForgetMachine{.machine_id = "m"}).status.ok());
   lab.Run(2min);
   lab.Restart();
   lab.Run(2min);

@@ -73,7 +73,7 @@ void Repairs::OnEnded(const std::string& id, OperationKind kind, Outcome outcome
   if (outcome == Outcome::kUnimplemented) return GiveUp(id, ctx);
   const auto refused = state_.refusals.find(id);
   const bool too_often = refused != state_.refusals.end() && refused->second >= config_.losses.refusals;
-  if (too_often && !MUTANT("shard.refused_for_ever")) return GiveUp(id, ctx);
+  if ((too_often || IsGivenUp(id)) && !MUTANT("shard.refused_for_ever")) return GiveUp(id, ctx);
   SetDue(id, repair, ctx.now.mono + PauseBefore(repair));
 }
 
