@@ -119,6 +119,11 @@ void Demand::Refuse(const std::string& cluster, std::string why, StepContext& ct
   ctx.Note(Reason::kRollupRefused, cluster, std::move(why));
 }
 
+void Demand::End(const std::string& cluster, StepContext& ctx) {
+  state_.clusters[cluster].last_refusal.clear();
+  Accept(cluster, {.cluster_id = cluster, .timestamp = ctx.now.wall}, {}, ctx);
+}
+
 void Demand::Accept(const std::string& cluster, const contract::Rollup& rollup, Baseline size, StepContext& ctx) {
   deps_.rails.quarantine().Accept(cluster, std::move(size), ctx);
   state_.awaited.erase(cluster);

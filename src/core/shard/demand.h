@@ -70,6 +70,8 @@ class Demand {
   // A roll-up came in the cluster's session.
   void OnRollup(const std::string& cluster, const contract::Rollup& rollup, StepContext& ctx);
   void Refuse(const std::string& cluster, std::string why, StepContext& ctx);
+  // The cluster is gone, says an operator: an empty demand is in force, which no quarantine holds.
+  void End(const std::string& cluster, StepContext& ctx);
 
   // Whether every cluster that an earlier life knew has an accepted demand.
   bool AllHeard() const { return state_.awaited.empty(); }

@@ -161,7 +161,21 @@ contract::ClustersListed Inspection::ListClusters() const {
                                .configured = Narrow(deps_.machines.BoundTo(name).configured),
                                .held_rollups = deps_.rails.quarantine().held(name),
                                .last_refusal = demand.last_refusal,
-                               .reclaims_in_window = Narrow(deps_.rails.reclaims().SpentBy(name))});
+                               .reclaims_in_window = Narrow(deps_.rails.reclaims().SpentBy(name)),
+                               .last_order = deps_.orders.LastOf(name)});
+  }
+  listed.shard_mode = deps_.rails.modes().shard();
+  listed.last_order = deps_.orders.LastOf("");
+  return listed;
+}
+
+contract::ForgottenListed Inspection::ListForgotten() const {
+  contract::ForgottenListed listed;
+  for (const std::string& id : deps_.reconcile.state().forgotten) {
+    contract::OrderView order = deps_.orders.ForgottenBy(id);  // none: an earlier build took the order
+    order.kind = "forget";
+    order.machine_id = id;
+    listed.orders.push_back(std::move(order));
   }
   return listed;
 }

@@ -17,7 +17,9 @@
 #include "core/shard/ledger.h"
 #include "core/shard/lifecycle.h"
 #include "core/shard/machines.h"
+#include "core/shard/order_log.h"
 #include "core/shard/rails.h"
+#include "core/shard/reconcile.h"
 #include "core/shard/sessions.h"
 #include "core/shard/step_context.h"
 #include "engine/types.h"
@@ -42,6 +44,8 @@ class Inspection {
     const Demand& demand;
     const Ledger& ledger;
     const Executor& executor;
+    const Reconcile& reconcile;
+    const OrderLog& orders;
   };
 
   explicit Inspection(const Deps& deps, State state) : deps_(deps), state_(std::move(state)) {}
@@ -49,6 +53,7 @@ class Inspection {
   // A question about a decision: answered now if nothing was decided yet, else after the next cycle.
   void Ask(const Asked& asked, StepContext& ctx);
   contract::ClustersListed ListClusters() const;
+  contract::ForgottenListed ListForgotten() const;
   // Whether the next cycle must explain itself.
   bool waits() const { return !state_.waiting.empty(); }
   // After a cycle that explained itself.

@@ -12,6 +12,7 @@ Parts::Parts(SavedState state, Parallel* workers)
       clusters(std::move(state.clusters)),
       calls(std::move(state.calls)),
       log(std::move(state.log)),
+      orders(clusters, std::move(state.orders)),
       owned(config, std::move(state.owned)),
       machines(engine, clusters, std::move(state.machines)),
       lifecycle(config, std::move(state.lifecycle)),
@@ -65,7 +66,9 @@ Parts::Parts(SavedState state, Parallel* workers)
                   .rails = rails,
                   .demand = demand,
                   .ledger = ledger,
-                  .executor = executor},
+                  .executor = executor,
+                  .reconcile = reconcile,
+                  .orders = orders},
                  std::move(state.inspection)),
       check({.config = config,
              .engine = engine,
@@ -77,6 +80,7 @@ Parts::Parts(SavedState state, Parallel* workers)
 void Parts::RegisterRows(contract::RowReader& reader) {
   lifecycle.RegisterRows(reader);
   cycle.RegisterRows(reader);
+  orders.RegisterRows(reader);
   owned.RegisterRows(reader);
   rails.RegisterRows(reader);
   repairs.RegisterRows(reader);
@@ -89,7 +93,7 @@ std::string Parts::Save() const {
   return SaveBytes(engine.engine().ExportMemory(), config, cycle.state(), clusters.state(), calls.state(), log.state(),
                    owned.state(), machines.state(), lifecycle.state(), gets.state(), sessions.state(), rails.state(),
                    repairs.state(), executor.state(), ledger.state(), demand.state(), reconcile.state(), hints.state(),
-                   reports.state(), inspection.state());
+                   reports.state(), inspection.state(), orders.state());
 }
 
 void Parts::Rebuild(const engine::Memory& memory) {

@@ -20,6 +20,7 @@
 #include "core/shard/lifecycle.h"
 #include "core/shard/machine_changes.h"
 #include "core/shard/machines.h"
+#include "core/shard/order_log.h"
 #include "core/shard/owned_set.h"
 #include "core/shard/rails.h"
 #include "core/shard/reconcile.h"
@@ -50,6 +51,7 @@ struct Parts {
   Clusters clusters;
   Calls calls;
   ActionLog log;
+  OrderLog orders;
   OwnedSet owned;
   Machines machines;
   Lifecycle lifecycle;

@@ -278,6 +278,12 @@ void Reconcile::Forget(const std::string& id, StepContext& ctx) {
   Drop(id, Reason::kForgotten, "by an operator, until the provider reports another state", ctx);
 }
 
+void Reconcile::Recall(const std::string& id, StepContext& ctx) {
+  state_.forgotten.erase(id);
+  ctx.Write(kForgottenRows.Erase(id));
+  state_.next_sweep = ctx.now.mono;
+}
+
 void Reconcile::OnOwnedSetChanged(StepContext& ctx) {
   std::vector<std::string> others;
   for (const auto& [id, tracked] : deps_.machines.tracked()) {

@@ -97,6 +97,8 @@ class Reconcile {
 
   // Drops the machine until the provider shows a state other than Failed.
   void Forget(const std::string& id, StepContext& ctx);
+  // Takes a forgotten machine back: a sweep that begins at once shows it again.
+  void Recall(const std::string& id, StepContext& ctx);
   // Domains came or went: machines of others are dropped, and a sweep looks for new ones.
   void OnOwnedSetChanged(StepContext& ctx);
   // When AskList has something to do; MonoTime::max() while a list is open.

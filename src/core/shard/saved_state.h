@@ -27,6 +27,7 @@
 #include "core/shard/ledger.h"
 #include "core/shard/lifecycle.h"
 #include "core/shard/machines.h"
+#include "core/shard/order_log.h"
 #include "core/shard/owned_set.h"
 #include "core/shard/rails.h"
 #include "core/shard/reconcile.h"
@@ -60,9 +61,10 @@ struct SavedState {
   Hints::State hints;
   Reports::State reports;
   Inspection::State inspection;
+  OrderLog::State orders;
 
   MUSTER_FIELDS(SavedState, memory, config, cycle, clusters, calls, log, owned, machines, lifecycle, gets, sessions,
-                rails, repairs, executor, ledger, demand, reconcile, hints, reports, inspection)
+                rails, repairs, executor, ledger, demand, reconcile, hints, reports, inspection, orders)
 };
 
 // The bytes of a SavedState, from its fields in their order, so that nothing has to be copied.

@@ -97,9 +97,12 @@ class Core {
   void OnReceived(const Received& received, StepContext& ctx);
   // orders.cc: what operators ask and order.
   void OnAsked(const Asked& asked, StepContext& ctx);
-  contract::ActuationSet Apply(const contract::SetActuation& order, StepContext& ctx);
-  Status Apply(const contract::RepairMachine& order, StepContext& ctx);
-  Status Apply(const contract::ForgetMachine& order, StepContext& ctx);
+  Result<contract::ShardReply> Apply(const contract::SetActuation& order, StepContext& ctx);
+  Result<contract::ShardReply> Apply(const contract::RepairMachine& order, StepContext& ctx);
+  Result<contract::ShardReply> Apply(const contract::ForgetMachine& order, StepContext& ctx);
+  Result<contract::ShardReply> Apply(const contract::RecallMachine& order, StepContext& ctx);
+  Result<contract::ShardReply> Apply(const contract::AcceptLosses& order, StepContext& ctx);
+  Result<contract::ShardReply> Apply(const contract::DecommissionCluster& order, StepContext& ctx);
 
   std::unique_ptr<Parts> parts_;
 };

@@ -94,6 +94,15 @@ struct Audit {
   MUSTER_FIELDS(Audit, action, took)
 };
 
+// A line of the audit log: an order. Refused ones are logged too, with the reason.
+struct AuditOrder {
+  contract::OrderView order;
+  Status refusal;  // OK: it was taken
+  int64_t cycle = 0;
+
+  MUSTER_FIELDS(AuditOrder, order, refusal, cycle)
+};
+
 // Something an operator may want to know: what, of whom, and the details. The shell logs it.
 struct Notice {
   model::Reason reason = model::Reason::kNone;
@@ -144,6 +153,7 @@ using Call = contract::Call<PartnerRequest>;
 using CallDone = contract::CallDone<PartnerReply>;
 using Event = std::variant<contract::Wake, SessionOpened, SessionClosed, Received, RollupUnreadable, Asked, CallDone>;
 using Effect =
-    std::variant<contract::Persist, Call, Send, CloseSession, Answer, Audit, Notice, CycleEnded, Stop, Lasted>;
+    std::variant<contract::Persist, Call, Send, CloseSession, Answer, Audit, Notice, CycleEnded, Stop, Lasted,
+                 AuditOrder>;
 
 }  // namespace muster::shard
