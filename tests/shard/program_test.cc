@@ -256,7 +256,6 @@ TEST_F(Program, BadFlagsAndFilesAreRefusedByName) {
            {{"--id", "a/b"}, "--id must be"},
            {{"--execute-concurrency", "0"},
             "--execute-concurrency must be a whole number from 1 to 1000000, not \"0\""},
-           {{"--actuation-paused", "--dry-run"}, "--dry-run: leave it out"},
            {{"--audit-rotate", "1"}, "--audit-rotate must be a size of 4KiB or more"},
            {{"--provider-adr", "x"}, "did you mean --provider-addr?"}}) {
     const Ran ran = with(flags);

@@ -37,8 +37,9 @@ struct ClusterDemand {
   std::vector<uint64_t> came;                                        // digests of the rows as they came
   std::vector<uint64_t> digests;                                     // and as they are
   std::map<std::pair<std::string, std::string>, WallTime> arrivals;  // durable; by fingerprint and group
+  std::map<std::string, MonoTime> wanted_since;  // by fingerprint: when more was asked for, until a machine serves it
 
-  MUSTER_FIELDS(ClusterDemand, accepted, gate_open, last_refusal, rows, came, digests, arrivals)
+  MUSTER_FIELDS(ClusterDemand, accepted, gate_open, last_refusal, rows, came, digests, arrivals, wanted_since)
 };
 
 inline constexpr contract::Table<engine::NeedKey, WallTime> kArrivalRows{"arrival/"};
@@ -80,8 +81,12 @@ class Demand {
   const ClusterDemand& Of(const std::string& cluster) const;
   const std::map<std::string, ClusterDemand, std::less<>>& clusters() const { return state_.clusters; }
 
-  // After a decision: counts machines for metrics, which are read every few seconds at most.
+  // The machine serves its cluster from now on: says how long the demand for it has been known.
+  void OnConfigured(const model::Machine& machine, StepContext& ctx);
+
+  // After a decision: counts needs and machines for metrics, which are read every few seconds at most.
   void CountMachines(MonoTime now);
+  const std::map<model::PenaltyBucket, uint64_t>& needs_by_penalty() const { return needs_by_penalty_; }
   const std::map<model::PenaltyBucket, uint64_t>& machines_by_penalty() const { return machines_by_penalty_; }
 
   const State& state() const { return state_; }
@@ -94,6 +99,7 @@ class Demand {
 
   const Deps deps_;
   State state_;
+  std::map<model::PenaltyBucket, uint64_t> needs_by_penalty_;
   std::map<model::PenaltyBucket, uint64_t> machines_by_penalty_;
   MonoTime next_count_;
 };

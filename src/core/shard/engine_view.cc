@@ -12,11 +12,15 @@ void ShortCounts::Add(int64_t age, int32_t priority) {
   ++by_priority[priority];
 }
 
-PlanCounts EngineView::Plans() const {
+// Gangs are planned in turn, so that no other plan gets in their way.
+PlanCounts EngineView::Plans(PlanMode mode) const {
   const engine::fast::BrokerStats& plans = engine_.broker();
-  return {.kept = plans.proposals_basic + plans.proposals_gang - plans.conflicts - plans.displacements,
+  if (mode == PlanMode::kAllOrNothing) return {.kept = plans.proposals_gang, .nanos = plans.nanos_gang};
+  return {.kept = plans.proposals_basic - plans.conflicts - plans.displacements,
           .conflicts = plans.conflicts,
-          .displaced = plans.displacements};
+          .displaced = plans.displacements,
+          .retries = plans.retries,
+          .nanos = plans.nanos_basic};
 }
 
 ShortChanges EngineView::TakeShortChanges(int64_t cycle) {

@@ -11,6 +11,7 @@
 
 #include "base/fields.h"
 #include "base/parallel.h"
+#include "core/shard/snapshot.h"
 #include "engine/fast/engine.h"
 #include "engine/types.h"
 #include "model/penalty.h"
@@ -48,11 +49,15 @@ struct ShortChanges {
   ShortCounts counts;
 };
 
-// How the plans of the last decision's needs ended.
+// How the plans of the last decision's needs of one mode ended.
 struct PlanCounts {
   uint64_t kept = 0;
   uint64_t conflicts = 0;
   uint64_t displaced = 0;
+  uint64_t retries = 0;  // plans made again in turn
+  uint64_t nanos = 0;    // what making all of them took
+
+  uint64_t made() const { return kept + conflicts + displaced; }
 };
 
 class EngineView {
@@ -71,7 +76,7 @@ class EngineView {
   }
 
   // --- of the last decision
-  PlanCounts Plans() const;
+  PlanCounts Plans(PlanMode mode) const;
   uint64_t ReclaimsCapped() const { return engine_.reclaims_capped(); }  // clusters that reached their limit
   // Machines that needs have or get, by the interruption penalty of the need.
   std::map<model::PenaltyBucket, uint64_t> MachinesByPenalty() const { return engine_.ClaimedByInterruption(); }

@@ -21,6 +21,9 @@ void MachineChanges::OnState(const model::Machine& before, const model::Machine&
   if (machine.state != MachineState::kConfigured && machine.state != MachineState::kDraining) {
     deps_.executor.VoidInstructions(machine.id);
   }
+  if (before.state == MachineState::kConfiguring && machine.state == MachineState::kConfigured) {
+    deps_.demand.OnConfigured(machine, ctx);
+  }
   deps_.repairs.OnState(machine, ctx);
 }
 

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "core/shard/demand.h"
 #include "core/shard/executor.h"
 #include "core/shard/ledger.h"
 #include "core/shard/machines.h"
@@ -23,6 +24,7 @@ class MachineChanges {
     Sessions& sessions;
     Repairs& repairs;
     Ledger& ledger;
+    Demand& demand;
   };
 
   explicit MachineChanges(const Deps& deps) : deps_(deps) {}

@@ -117,13 +117,22 @@ void Core::Decide(StepContext& ctx) {
   p.check.BeforeDecision();
   p.engine.engine().Decide(ctx.now.mono, p.inspection.waits() || p.config.verify_decisions);
   p.check.AfterDecision();
-  const PlanCounts plans = p.engine.Plans();
-  ctx.counters.plans_kept += plans.kept;
-  ctx.counters.plans_conflicts += plans.conflicts;
-  ctx.counters.plans_displaced += plans.displaced;
+  CountPlans(PlanMode::kIncremental, "proposal.incremental", ctx);
+  CountPlans(PlanMode::kAllOrNothing, "proposal.all-or-nothing", ctx);
   ctx.counters.reclaims_capped += p.engine.ReclaimsCapped();
   p.lifecycle.SetDecided();
   p.ledger.ForgetRestored();
+}
+
+void Core::CountPlans(PlanMode mode, std::string_view lap, StepContext& ctx) {
+  Parts& p = *parts_;
+  const PlanCounts plans = p.engine.Plans(mode);
+  PlanTotals& totals = ctx.counters.plans[static_cast<size_t>(mode)];
+  totals.kept += plans.kept;
+  totals.conflicts += plans.conflicts;
+  totals.retries += plans.retries;
+  ctx.counters.plans_displaced += plans.displaced;
+  if (p.parallel != nullptr && plans.made() > 0) p.parallel->Took(lap, plans.nanos / plans.made());
 }
 
 void Core::StartActions(const std::vector<engine::fast::NamedAction>& actions, StepContext& ctx) {
@@ -214,7 +223,14 @@ std::shared_ptr<const Snapshot> Core::View() const {
   view->cycle = p.cycle.number();
   view->mode = p.rails.modes().shard();
   view->machines = p.machines.counts();
-  view->demand = p.demand.machines_by_penalty();
+  view->demand = p.demand.needs_by_penalty();
+  view->claimed = p.demand.machines_by_penalty();
+  for (const std::string& name : p.clusters.names()) {
+    const bool there = p.sessions.Has(name) || !p.demand.Of(name).rows.empty() ||
+                       !p.machines.BoundTo(name).machines.empty() ||
+                       p.rails.modes().Get(name) != contract::ActuationMode::kActive;
+    if (there) view->clusters.insert(name);
+  }
   view->sessions = p.sessions.size();
   view->shortfalls = p.ledger.short_needs();
   view->shortfalls_aged = p.ledger.short_counts().by_age;

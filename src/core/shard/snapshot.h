@@ -2,8 +2,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -13,6 +15,17 @@
 #include "model/penalty.h"
 
 namespace muster::shard {
+
+// How a need proposes: machine by machine, or a gang as a whole.
+enum class PlanMode : uint8_t { kIncremental = 0, kAllOrNothing = 1 };
+inline constexpr size_t kPlanModes = 2;
+
+// Plans of needs, speculated or made in turn.
+struct PlanTotals {
+  uint64_t kept = 0;
+  uint64_t conflicts = 0;  // made again, because what they counted on was gone
+  uint64_t retries = 0;    // made again, for whatever reason
+};
 
 // Since the start of this life. Names of metrics are in docs/operating-shard.md.
 struct Counters {
@@ -32,9 +45,8 @@ struct Counters {
   uint64_t sessions_replaced = 0;
   uint64_t list_failures = 0;
   uint64_t reports = 0;
-  uint64_t plans_kept = 0;       // of needs, speculated or made in turn
-  uint64_t plans_conflicts = 0;  // made again, because what they counted on was gone
-  uint64_t plans_displaced = 0;  // and taken back for a need of higher precedence
+  std::array<PlanTotals, kPlanModes> plans;  // by PlanMode
+  uint64_t plans_displaced = 0;              // and taken back for a need of higher precedence
 };
 
 // How machines are counted.
@@ -53,7 +65,9 @@ struct Snapshot {
   int64_t cycle = 0;
   contract::ActuationMode mode = contract::ActuationMode::kActive;
   std::map<MachineKind, uint64_t> machines;
-  std::map<model::PenaltyBucket, uint64_t> demand;  // machines that needs have or get, counted now and then
+  std::map<model::PenaltyBucket, uint64_t> demand;   // needs of the demand in force, counted now and then
+  std::map<model::PenaltyBucket, uint64_t> claimed;  // machines that needs have or get, counted with them
+  std::set<std::string> clusters;  // that are connected, have a demand, a machine or a mode of their own
   uint64_t sessions = 0;
   uint64_t shortfalls = 0;  // needs that are short
   std::map<int32_t, uint64_t> shortfalls_by_priority;

@@ -118,6 +118,7 @@ enum class Leg : uint8_t {
   kCreate = 1,     // from the acknowledgement until the machine was seen Idle
   kConfigure = 2,  // Configured
   kDrain = 3,      // Idle
+  kProvision = 4,  // from the roll-up that asked for more of a need until a machine that was bound for it is Configured
 };
 struct Lasted {
   Leg leg = Leg::kBlob;
@@ -152,8 +153,7 @@ inline constexpr std::string_view kCoordinator = "coordinator";
 using Call = contract::Call<PartnerRequest>;
 using CallDone = contract::CallDone<PartnerReply>;
 using Event = std::variant<contract::Wake, SessionOpened, SessionClosed, Received, RollupUnreadable, Asked, CallDone>;
-using Effect =
-    std::variant<contract::Persist, Call, Send, CloseSession, Answer, Audit, Notice, CycleEnded, Stop, Lasted,
-                 AuditOrder>;
+using Effect = std::variant<contract::Persist, Call, Send, CloseSession, Answer, Audit, Notice, CycleEnded, Stop,
+                            Lasted, AuditOrder>;
 
 }  // namespace muster::shard

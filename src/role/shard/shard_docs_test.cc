@@ -99,5 +99,31 @@ TEST(ShardSettings, EachChangesItsField) {
   EXPECT_EQ(options.audit.rotate_bytes, 8192u);
 }
 
+TEST(ShardSettings, PauseAndDryRunTogetherArePaused) {
+  RoleOptions options;
+  host::Settings settings;
+  DeclareSettings(settings, options);
+  for (const auto& [flag, value] : std::vector<std::pair<std::string, std::string>>{
+           {"--data-dir", "d"}, {"--provider-addr", "p:1"}, {"--dry-run", "on"}, {"--actuation-paused", "on"}}) {
+    ASSERT_EQ(settings.Give(flag, value), Status()) << flag;
+  }
+  ASSERT_EQ(settings.Land(), Status());
+  EXPECT_EQ(options.config.mode, contract::ActuationMode::kPaused);
+}
+
+TEST(ShardSettings, AnAvailableCapacityIntervalOfZeroIsTheDefault) {
+  for (const std::string zero : {"0", "0s"}) {
+    RoleOptions options;
+    host::Settings settings;
+    DeclareSettings(settings, options);
+    for (const auto& [flag, value] : std::vector<std::pair<std::string, std::string>>{
+             {"--data-dir", "d"}, {"--provider-addr", "p:1"}, {"--available-capacity-interval", zero}}) {
+      ASSERT_EQ(settings.Give(flag, value), Status()) << flag;
+    }
+    ASSERT_EQ(settings.Land(), Status()) << zero;
+    EXPECT_EQ(options.config.hints_interval, Config().hints_interval) << zero;
+  }
+}
+
 }  // namespace
 }  // namespace muster::shard

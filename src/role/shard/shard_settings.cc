@@ -92,6 +92,16 @@ Parser<ReleaseHolds> HoldsByType(ReleaseHolds unless_named) {
           }};
 }
 
+// Shards of this protocol take 0 for "as you think best".
+Parser<Duration> HintsInterval() {
+  return {.rule = "a duration, such as 90s; 0 means 5s",
+          .read = [](std::string_view text) -> std::expected<Duration, std::string> {
+            const auto given = host::AnyDuration().read(text == "0" ? "0s" : text);
+            if (!given) return std::unexpected(given.error());
+            return *given == Duration::zero() ? Config().hints_interval : *given;
+          }};
+}
+
 Parser<contract::Domain> LabelOfMachine() {
   return {.rule = "labels, such as topology.kubernetes.io/zone=zone-a",
           .read = [](std::string_view text) -> std::expected<contract::Domain, std::string> {
@@ -152,7 +162,7 @@ void DeclareRails(host::Settings& settings, Config& config, Composed& composed) 
 void DeclarePartners(host::Settings& settings, RoleOptions& options, Composed& composed) {
   Config& config = options.config;
   settings
-      .Add("--available-capacity-interval", config.hints_interval, "5s", PositiveDuration(),
+      .Add("--available-capacity-interval", config.hints_interval, "5s", HintsInterval(),
            "How often clusters are told what is free")
       .Path("--audit-log", options.audit.path, "File for every action and its outcome, as JSON lines")
       .Add("--audit-rotate", options.audit.rotate_bytes, "64MiB", host::ByteSize(4096),
@@ -167,10 +177,8 @@ void DeclarePartners(host::Settings& settings, RoleOptions& options, Composed& c
            "After lost state: an epoch higher than any before");
 }
 
+// A pause is stricter than dry run, and holds where both are given.
 Status Compose(const host::Settings& settings, const Composed& composed, Config& config) {
-  if (composed.paused && composed.dry_run) {
-    return {Code::kInvalidArgument, "--dry-run: leave it out: --actuation-paused is stricter"};
-  }
   config.mode = composed.paused    ? contract::ActuationMode::kPaused
                 : composed.dry_run ? contract::ActuationMode::kDryRun
                                    : contract::ActuationMode::kUnspecified;
