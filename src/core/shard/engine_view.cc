@@ -12,15 +12,14 @@ void ShortCounts::Add(int64_t age, int32_t priority) {
   ++by_priority[priority];
 }
 
-// Gangs are planned in turn, so that no other plan gets in their way.
 PlanCounts EngineView::Plans(PlanMode mode) const {
-  const engine::fast::BrokerStats& plans = engine_.broker();
-  if (mode == PlanMode::kAllOrNothing) return {.kept = plans.proposals_gang, .nanos = plans.nanos_gang};
-  return {.kept = plans.proposals_basic - plans.conflicts - plans.displacements,
+  const engine::fast::BrokerStats& broker = engine_.broker();
+  const engine::fast::ModeStats& plans = mode == PlanMode::kIncremental ? broker.incremental : broker.all_or_nothing;
+  return {.kept = plans.commits(),
           .conflicts = plans.conflicts,
           .displaced = plans.displacements,
           .retries = plans.retries,
-          .nanos = plans.nanos_basic};
+          .nanos = plans.nanos};
 }
 
 ShortChanges EngineView::TakeShortChanges(int64_t cycle) {

@@ -50,6 +50,7 @@ TEST(ShardSettings, EachChangesItsField) {
                                                         {"--own", "rack=c"},
                                                         {"--cycle-interval", "2s"},
                                                         {"--phase1-workers", "3"},
+                                                        {"--phase1-retries", "4"},
                                                         {"--victim-weights", "1,2,3,0.5"},
                                                         {"--surplus-hold", "0s"},
                                                         {"--release-hold", "spot=5s"},
@@ -76,6 +77,7 @@ TEST(ShardSettings, EachChangesItsField) {
   expected.own = {{.key = "zone", .value = "a"}, {.key = "zone", .value = "b"}, {.key = "rack", .value = "c"}};
   expected.cycle_interval = 2s;
   expected.policy.victim_weights = {1'000'000, 2'000'000, 3'000'000, 500'000};
+  expected.policy.phase1_retries = 4;
   expected.policy.surplus_hold = 0s;
   expected.policy.release_hold_spot = 5s;
   expected.max_actions_per_cycle = 7;

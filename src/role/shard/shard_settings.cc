@@ -129,6 +129,9 @@ void DeclareDecisions(host::Settings& settings, RoleOptions& options, Composed& 
       .Add("--cycle-interval", config.cycle_interval, "1s", PositiveDuration(), "Longest time between two decisions")
       .Add("--phase1-workers", options.workers, "1", WholeNumber<size_t>(1, 256),
            "Threads that decide; the answers do not depend on it")
+      .Add("--phase1-retries", config.policy.phase1_retries, "10", WholeNumber<int32_t>(0, 1000),
+           "How often a plan that was overtaken may be made again; 0 plans nothing ahead, and the answers do not "
+           "depend on it")
       .Add("--victim-weights", config.policy.victim_weights, "1,0.1,0.1,0.1", Weights(),
            "What counts in choosing a victim: priority gap, drain speed, interruption, reclamation")
       .Add("--surplus-hold", config.policy.surplus_hold, "120s", host::AnyDuration(),
