@@ -8,6 +8,10 @@ size_t AgeClass(int64_t cycles) { return cycles < 10 ? 0 : cycles < 60 ? 1 : cyc
 }  // namespace
 
 void ShortCounts::Add(int64_t age, int32_t priority) {
+  if (age <= 0) {
+    ++without_age;
+    return;
+  }
   ++by_age[AgeClass(age)];
   ++by_priority[priority];
 }

@@ -29,8 +29,10 @@ struct ShortCycles {
   MUSTER_FIELDS(ShortCycles, first, hopeless, supply_seen)
 };
 
-// How many needs are short, by age (1-9, 10-59, 60-299 and 300 or more cycles) and by priority.
+// How many needs are short, by age (1-9, 10-59, 60-299 and 300 or more cycles) and by priority. One that is remembered
+// and has no age is pending, and not short.
 struct ShortCounts {
+  uint64_t without_age = 0;
   std::array<uint64_t, 4> by_age{};
   std::map<int32_t, uint64_t> by_priority;
 
@@ -78,6 +80,7 @@ class EngineView {
   // --- of the last decision
   PlanCounts Plans(PlanMode mode) const;
   uint64_t ReclaimsCapped() const { return engine_.reclaims_capped(); }  // clusters that reached their limit
+  uint64_t PendingNeeds() const { return engine_.pending(); }
   // Machines that needs have or get, by the interruption penalty of the need.
   std::map<model::PenaltyBucket, uint64_t> MachinesByPenalty() const { return engine_.ClaimedByInterruption(); }
   // `cycle` is the number of the decision. Call it once for each.

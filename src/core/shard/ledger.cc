@@ -135,7 +135,9 @@ const ShortNeed* Ledger::Find(const engine::NeedKey& key) const {
 }
 
 void Ledger::Rebuild(int64_t cycle) {
-  for (const auto& [key, need] : state_.short_needs) short_counts_.Add(cycle - need.cycles.first + 1, need.priority);
+  for (const auto& [key, need] : state_.short_needs) {
+    short_counts_.Add(need.cycles.first == 0 ? 0 : cycle - need.cycles.first + 1, need.priority);
+  }
 }
 
 void Ledger::CheckInvariants() const {
@@ -143,7 +145,7 @@ void Ledger::CheckInvariants() const {
   uint64_t by_priority = 0;
   for (const uint64_t count : short_counts_.by_age) by_age += count;
   for (const auto& [priority, count] : short_counts_.by_priority) by_priority += count;
-  MUSTER_CHECK(by_age == state_.short_needs.size() && by_priority == by_age,
+  MUSTER_CHECK(by_age + short_counts_.without_age == state_.short_needs.size() && by_priority == by_age,
                "{} needs are counted as short by age, {} by priority; {} are", by_age, by_priority,
                state_.short_needs.size());
 }

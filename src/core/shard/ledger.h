@@ -85,7 +85,7 @@ class Ledger {
 
   // Since when the need is short; null if it is not.
   const ShortNeed* Find(const engine::NeedKey& key) const;
-  size_t short_needs() const { return state_.short_needs.size(); }
+  size_t short_needs() const { return state_.short_needs.size() - short_counts_.without_age; }
   const ShortCounts& short_counts() const { return short_counts_; }
   // What the engine was told to remember and has not read yet.
   const engine::Memory& restored() const { return state_.restored; }

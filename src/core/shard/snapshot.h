@@ -70,6 +70,7 @@ struct Snapshot {
   std::set<std::string> clusters;  // that are connected, have a demand, a machine or a mode of their own
   uint64_t sessions = 0;
   uint64_t shortfalls = 0;  // needs that are short
+  uint64_t pending = 0;     // needs that lack only what is on its way to them
   std::map<int32_t, uint64_t> shortfalls_by_priority;
   std::array<uint64_t, 4> shortfalls_aged{};   // 1-9, 10-59, 60-299 and 300 or more cycles
   std::map<std::string, int32_t> quarantined;  // clusters whose roll-up is held: how many in a row

@@ -101,6 +101,8 @@ struct ShardMetrics::Declared {
       "Machines that needs have or get, by their interruption penalty; counted every --available-capacity-interval.",
       {"interruption_penalty_bucket"}};
   metrics::Gauges<0> shortfalls{in, "bigfleet_shard_shortfalls", "Needs that are short."};
+  metrics::Gauges<0> pending{in, "muster_shard_pending_needs",
+                             "Needs that lack only what is on its way to them: not short."};
   metrics::Gauges<1> shortfalls_aged{
       in, "bigfleet_shard_shortfalls_aged", "Needs that are short, by how many cycles they have been.", {"bucket"}};
   metrics::Gauges<1> shortfalls_by_priority{
@@ -267,6 +269,7 @@ void ShardMetrics::SetGauges(const Snapshot& snapshot) {
   for (const auto& [bucket, count] : snapshot.claimed) {
     to.claimed.With(model::BucketLabel(bucket)).Set(static_cast<double>(count));
   }
+  to.pending.With().Set(static_cast<double>(snapshot.pending));
   to.shortfalls.With().Set(static_cast<double>(snapshot.shortfalls));
   for (size_t age = 0; age < kAges.size(); ++age) {
     to.shortfalls_aged.With(kAges[age]).Set(static_cast<double>(snapshot.shortfalls_aged[age]));
