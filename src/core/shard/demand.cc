@@ -200,6 +200,7 @@ void Demand::CountMachines(MonoTime now) {
   for (const auto& [name, demand] : state_.clusters) {
     for (const model::Need& row : demand.rows) ++needs_by_penalty_[row.profile.interruption()];
   }
+  pending_needs_ = deps_.engine.PendingNeeds();
   for (auto& [bucket, machines] : machines_by_penalty_) machines = 0;
   for (const auto& [bucket, machines] : deps_.engine.MachinesByPenalty()) machines_by_penalty_[bucket] = machines;
 }

@@ -87,6 +87,7 @@ class Demand {
   // After a decision: counts needs and machines for metrics, which are read every few seconds at most.
   void CountMachines(MonoTime now);
   const std::map<model::PenaltyBucket, uint64_t>& needs_by_penalty() const { return needs_by_penalty_; }
+  uint64_t pending_needs() const { return pending_needs_; }
   const std::map<model::PenaltyBucket, uint64_t>& machines_by_penalty() const { return machines_by_penalty_; }
 
   const State& state() const { return state_; }
@@ -100,6 +101,7 @@ class Demand {
   const Deps deps_;
   State state_;
   std::map<model::PenaltyBucket, uint64_t> needs_by_penalty_;
+  uint64_t pending_needs_ = 0;
   std::map<model::PenaltyBucket, uint64_t> machines_by_penalty_;
   MonoTime next_count_;
 };

@@ -1,5 +1,7 @@
 #include "core/shard/engine_view.h"
 
+#include <algorithm>
+
 namespace muster::shard {
 namespace {
 
@@ -24,6 +26,10 @@ PlanCounts EngineView::Plans(PlanMode mode) const {
           .displaced = plans.displacements,
           .retries = plans.retries,
           .nanos = plans.nanos};
+}
+
+uint64_t EngineView::PendingNeeds() const {
+  return static_cast<uint64_t>(std::ranges::count_if(engine_.ShortNeeds(), &engine::fast::ShortNeed::pending));
 }
 
 ShortChanges EngineView::TakeShortChanges(int64_t cycle) {

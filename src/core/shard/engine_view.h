@@ -80,7 +80,8 @@ class EngineView {
   // --- of the last decision
   PlanCounts Plans(PlanMode mode) const;
   uint64_t ReclaimsCapped() const { return engine_.reclaims_capped(); }  // clusters that reached their limit
-  uint64_t PendingNeeds() const { return engine_.pending(); }
+  // Needs that are not satisfied and lack only what is on its way to them.
+  uint64_t PendingNeeds() const;
   // Machines that needs have or get, by the interruption penalty of the need.
   std::map<model::PenaltyBucket, uint64_t> MachinesByPenalty() const { return engine_.ClaimedByInterruption(); }
   // `cycle` is the number of the decision. Call it once for each.

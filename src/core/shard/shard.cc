@@ -233,7 +233,7 @@ std::shared_ptr<const Snapshot> Core::View() const {
   }
   view->sessions = p.sessions.size();
   view->shortfalls = p.ledger.short_needs();
-  view->pending = p.lifecycle.decided() ? p.engine.PendingNeeds() : 0;
+  view->pending = p.demand.pending_needs();
   view->shortfalls_aged = p.ledger.short_counts().by_age;
   view->shortfalls_by_priority = p.ledger.short_counts().by_priority;
   for (const auto& [name, watched] : p.rails.quarantine().state()) {

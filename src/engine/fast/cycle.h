@@ -7,7 +7,6 @@
 // plan counts only if nothing it read has moved since. So workers change how fast, never what.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <memory_resource>
@@ -115,9 +114,6 @@ class Cycle : private Tables {
   // Clusters that had more to give up than their limit allowed.
   uint64_t reclaims_capped() const { return reclaims_capped_; }
   size_t unsatisfied() const { return short_.size(); }
-  size_t pending() const {
-    return static_cast<size_t>(std::ranges::count_if(short_, [this](NeedId n) { return outcomes_[n].pending(); }));
-  }
   const std::vector<NeedId>& short_needs() const { return short_; }  // in order
   const Outcome& outcome(NeedId n) const { return outcomes_[n]; }    // of one that is short
 

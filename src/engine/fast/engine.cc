@@ -61,7 +61,6 @@ void Engine::VerifyInDebugBuilds() const {
 }
 
 size_t Engine::unsatisfied() const { return cycle_->unsatisfied(); }
-size_t Engine::pending() const { return cycle_->pending(); }
 const BrokerStats& Engine::broker() const { return cycle_->broker(); }
 uint64_t Engine::reclaims_capped() const { return cycle_->reclaims_capped(); }
 ShortChanges Engine::TakeShortChanges(const ShortVisitor& visit) { return cycle_->TakeShortChanges(visit); }

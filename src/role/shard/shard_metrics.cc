@@ -11,6 +11,17 @@
 namespace muster::shard {
 namespace {
 
+const char* CapacityLabel(model::CapacityType type) {
+  switch (type) {
+    case model::CapacityType::kBareMetal: return "BareMetal";
+    case model::CapacityType::kReserved: return "Reserved";
+    case model::CapacityType::kOnDemand: return "OnDemand";
+    case model::CapacityType::kSpot: return "Spot";
+    case model::CapacityType::kUnspecified: break;
+  }
+  return "Unspecified";
+}
+
 // By PlanMode.
 constexpr std::array kModes = {"incremental", "all-or-nothing"};
 static_assert(kModes.size() == kPlanModes);
@@ -102,7 +113,8 @@ struct ShardMetrics::Declared {
       {"interruption_penalty_bucket"}};
   metrics::Gauges<0> shortfalls{in, "bigfleet_shard_shortfalls", "Needs that are short."};
   metrics::Gauges<0> pending{in, "muster_shard_pending_needs",
-                             "Needs that lack only what is on its way to them: not short."};
+                             "Needs that lack only what is on its way to them, and are not short; counted every "
+                             "--available-capacity-interval."};
   metrics::Gauges<1> shortfalls_aged{
       in, "bigfleet_shard_shortfalls_aged", "Needs that are short, by how many cycles they have been.", {"bucket"}};
   metrics::Gauges<1> shortfalls_by_priority{
@@ -259,8 +271,7 @@ void ShardMetrics::SetGauges(const Snapshot& snapshot) {
   }
   for (const auto& [kind, count] : machines) {
     to.inventory
-        .With(model::StateName(kind.state), model::CapacityTypeName(kind.capacity_type),
-              model::BucketLabel(kind.interruption))
+        .With(model::StateName(kind.state), CapacityLabel(kind.capacity_type), model::BucketLabel(kind.interruption))
         .Set(static_cast<double>(count));
   }
   for (const auto& [bucket, count] : snapshot.demand) {
