@@ -65,6 +65,7 @@ enum class Reason : uint8_t {
   kRollupHeld,
   kRollupRefused,
   kModeSet,
+  kHeld,
 };
 
 struct ReasonRow {

@@ -40,7 +40,7 @@ TEST(Reason, EveryValueHasItsOwnRow) {
     names.insert(row.name);
     sentences.insert(row.sentence);
   }
-  EXPECT_EQ(number, static_cast<size_t>(Reason::kModeSet) + 1);
+  EXPECT_EQ(number, static_cast<size_t>(Reason::kHeld) + 1);
   EXPECT_EQ(names.size(), number);
   EXPECT_EQ(sentences.size(), number);
 }

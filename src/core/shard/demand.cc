@@ -127,7 +127,7 @@ void Demand::Accept(const std::string& cluster, const contract::Rollup& rollup, 
   demand.accepted = true;
   demand.gate_open = true;
   StampArrivals(cluster, demand, rollup.rows, ctx);
-  if (first) deps_.ledger.RestoreAges(cluster, ctx.cycle.number());
+  if (first) deps_.ledger.RestoreAges(cluster, ctx.cycle);
   deps_.engine.engine().ReplaceNeeds(cluster, {.rows = demand.rows, .digests = demand.digests}, std::nullopt);
   ctx.cycle.Request();
 }

@@ -53,7 +53,7 @@ void Core::OnAsked(const Asked& asked, StepContext& ctx) {
   }
   std::visit(Overloaded{
                  [&](const contract::ListActions& query) { reply(p.log.List(query)); },
-                 [&](const contract::ListClusters&) { reply(p.inspection.ListClusters()); },
+                 [&](const contract::ListClusters&) { reply(p.inspection.ListClusters(ctx.now)); },
                  [&](const contract::SetActuation& order) {
                    if (order.mode == ActuationMode::kUnspecified || order.mode > ActuationMode::kPaused) {
                      return refuse(Status(Code::kInvalidArgument, "mode: give active, dry-run or paused"));
@@ -71,6 +71,7 @@ contract::ActuationSet Core::Apply(const contract::SetActuation& order, StepCont
   Parts& p = *parts_;
   const ActuationMode before = p.rails.modes().Get(order.cluster_id);
   p.rails.SetMode(order.cluster_id, order.mode, ctx);
+  p.trial.Request();
   ctx.Note(model::Reason::kModeSet, order.cluster_id.empty() ? p.config.id : order.cluster_id,
            fmt::format("{}: {}", contract::ActuationModeName(order.mode), order.reason));
   p.cycle.Request();

@@ -88,6 +88,7 @@ class Core {
   void RunDue(bool may_decide, StepContext& ctx);
   // The cycle.
   void RunCycle(StepContext& ctx);
+  void TellEngine(StepContext& ctx);
   void Decide(StepContext& ctx);
   void StartActions(const std::vector<engine::fast::NamedAction>& actions, StepContext& ctx);
   // Events that more than one part must hear of.
