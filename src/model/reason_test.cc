@@ -13,18 +13,19 @@ namespace {
 TEST(Reason, NamesAreStable) {
   std::vector<std::string_view> names;
   for (const ReasonRow& row : ReasonTable()) names.push_back(row.name);
-  EXPECT_EQ(names,
-            (std::vector<std::string_view>{
-                "none",           "phase1.bootstrap", "phase1.provision", "phase2.inversion", "phase2.surplus",
-                "phase2.reclaim", "phase3.reclaim",   "phase3.release",   "phase2.instead",   "short.priority",
-                "short.supply",   "short.topology",   "short.preemption", "short.session",    "short.draining",
-                "short.stock",    "short.paused",     "short.held",       "short.resource",   "short.budget",
-                "hold.claimed",   "hold.transition",  "hold.failed",      "hold.surplus",     "hold.gate",
-                "hold.session",   "hold.limit",       "hold.release",     "hold.permanent",   "hold.pledge",
-                "hold.unneeded",  "hold.stock",       "hold.paused",      "hold.gang",        "repair.policy",
-                "repair.order",   "note.adopted",     "note.vanished",    "note.not-owned",   "note.forgotten",
-                "note.edge",      "note.record",      "note.provider",    "note.rollup-held", "note.rollup-refused",
-                "note.mode"}));
+  EXPECT_EQ(names, (std::vector<std::string_view>{
+                       "none",           "phase1.bootstrap", "phase1.provision", "phase2.inversion",
+                       "phase2.surplus", "phase2.reclaim",   "phase3.reclaim",   "phase3.release",
+                       "short.priority", "short.supply",     "short.topology",   "short.preemption",
+                       "short.session",  "short.draining",   "hold.claimed",     "hold.transition",
+                       "hold.failed",    "hold.surplus",     "hold.gate",        "hold.session",
+                       "hold.limit",     "hold.release",     "hold.permanent",   "hold.pledge",
+                       "hold.unneeded",  "repair.policy",    "repair.order",     "note.adopted",
+                       "note.vanished",  "note.not-owned",   "note.forgotten",   "note.edge",
+                       "note.record",    "note.provider",    "note.rollup-held", "note.rollup-refused",
+                       "note.mode",      "phase2.instead",   "short.stock",      "short.paused",
+                       "short.held",     "short.resource",   "short.budget",     "hold.stock",
+                       "hold.paused",    "hold.gang",        "note.hold"}));
 }
 
 TEST(Reason, EveryValueHasItsOwnRow) {

@@ -14,10 +14,8 @@ void ShortCounts::Add(int64_t age, int32_t priority) {
 }
 
 PlanCounts EngineView::Plans() const {
-  const engine::fast::BrokerStats& plans = engine_.broker();
-  return {.kept = plans.proposals_basic + plans.proposals_gang - plans.conflicts - plans.displacements,
-          .conflicts = plans.conflicts,
-          .displaced = plans.displacements};
+  const engine::fast::ModeStats plans = engine_.broker().total();
+  return {.kept = plans.commits(), .conflicts = plans.conflicts, .displaced = plans.displacements};
 }
 
 ShortChanges EngineView::TakeShortChanges(int64_t cycle, int64_t counted) {

@@ -58,7 +58,9 @@ bool DecodeEarlier(codec::Reader& reader, engine::Memory& memory) {
 }
 
 bool DecodeEarlier(codec::Reader& reader, Config& c) {
-  return DecodeAll(reader, c.id, c.policy, c.own, c.epoch_at_least, c.cycle_interval, c.cycle_gap, c.restart_grace,
+  engine::Policy& p = c.policy;
+  return DecodeAll(reader, c.id, p.surplus_hold, p.release_hold_on_demand, p.release_hold_spot, p.victim_weights,
+                   p.park_after, p.reprobe_every, c.own, c.epoch_at_least, c.cycle_interval, c.cycle_gap, c.restart_grace,
                    c.incremental_reconcile, c.sweep_interval, c.list_page, c.list_timeout, c.call_timeout,
                    c.max_actions_per_cycle, c.reclaim_cap, c.reclaim_budget, c.reclaim_window, c.empty_rollup_guard,
                    c.mode, c.execute_concurrency, c.execute_queue, c.blob_timeout, c.ack_timeout, c.give_up,

@@ -11,6 +11,12 @@
 
 namespace muster::engine::fast {
 
+// Whether a machine in this state serves, or last served, a cluster.
+inline bool IsBound(model::MachineState state) {
+  using model::MachineState;
+  return state == MachineState::kConfigured || state == MachineState::kConfiguring || state == MachineState::kDraining;
+}
+
 // What all machines of a group have in common.
 struct Terms {
   ClassId cls = kNoId;  // kNoId: of machines in no group

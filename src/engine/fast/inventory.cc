@@ -11,17 +11,9 @@
 #include "engine/bind_stamp.h"
 
 namespace muster::engine::fast {
-namespace {
 
-using model::CapacityType;
 using model::MachineDigest;
 using model::MachineState;
-
-bool IsBound(MachineState state) {
-  return state == MachineState::kConfigured || state == MachineState::kConfiguring || state == MachineState::kDraining;
-}
-
-}  // namespace
 
 MachineId Inventory::Find(std::string_view id) const {
   return machine_lookup_.Find(Hash(id), [&](MachineId m) { return ids_[m] == id; });
@@ -173,12 +165,6 @@ void Inventory::Restore(const Memory& memory) {
   }
 }
 
-StampId Inventory::stamp_of(MachineId m) const {
-  const GroupId g = group_[m];
-  const bool from_group = g != kNoId && groups_[g].owner != kNoId && (rows_[m].flags & kRestamped) == 0;
-  return from_group ? groups_[g].stamp : rows_[m].stamp;
-}
-
 void Inventory::SetStamp(MachineId m, StampId stamp) {
   MemoryChanged(m);
   rows_[m].stamp = stamp;
@@ -302,83 +288,6 @@ void Inventory::AssignLabels() {
     for (size_t i = 0; i < by_id_.size(); ++i) labels_[by_id_[i]] = (uint64_t{i} + 1) << 32;
   }
   newcomers_ = {};
-}
-
-void Inventory::ReadRestored(MachineId m) {
-  const auto it = restored_.find(ids_[m]);
-  if (it == restored_.end()) return;
-  const MachineMemory& old = it->second;
-  if (old.attribution) {
-    rows_[m].stamp = StampOf({.profile = ProfileOf(old.attribution->fingerprint),
-                              .group = old.attribution->group,
-                              .priority = old.attribution->priority,
-                              .interruption = old.attribution->interruption,
-                              .reclamation = old.attribution->reclamation});
-  }
-  if (old.pledge) rows_[m].pledge = KeyOf(*old.pledge);
-  if (old.instead) rows_[m].flags |= kInstead;
-  const auto set = [&](MachineState state, const std::optional<MonoTime>& since) {
-    if (!since) return;
-    rows_[m].since_state = state;
-    rows_[m].since = since->time_since_epoch().count();
-  };
-  // One clock is kept: that of the state it is in, or of the drain that has just ended.
-  switch (rows_[m].state) {
-    case MachineState::kConfigured: set(MachineState::kConfigured, old.unclaimed_since); break;
-    case MachineState::kDraining: set(MachineState::kDraining, old.draining_since); break;
-    case MachineState::kIdle:
-      set(MachineState::kIdle, old.idle_since);
-      if (old.draining_since) CountDrain(m, *old.draining_since);
-      break;
-    default: break;
-  }
-  restored_.erase(it);
-}
-
-void Inventory::CountDrain(MachineId m, MonoTime began) {
-  const TypeId type = catalogue_.cls(rows_[m].cls).type;
-  drains_[type].total_millis += std::chrono::duration_cast<std::chrono::milliseconds>(now_ - began).count();
-  ++drains_[type].drains;
-  is_drained_[type] = true;
-}
-
-std::vector<TypeId> Inventory::TakeDrained() {
-  std::vector<TypeId> types;
-  for (const TypeId type : is_drained_.ids()) {
-    if (is_drained_[type]) types.push_back(type);
-  }
-  is_drained_.assign(is_drained_.size(), false);
-  return types;
-}
-
-// What memory still says about the machine in its present state.
-void Inventory::Refresh(MachineId m) {
-  MemoryChanged(m);
-  const MachineState state = rows_[m].state;
-  if (!restored_.empty()) ReadRestored(m);
-  const StampId old_stamp = stamp_of(m);
-  if (rows_[m].since_state == MachineState::kDraining && state == MachineState::kIdle &&
-      !MUTANT("fast.drain_unlearnt")) {
-    CountDrain(m, MonoTime(Duration{rows_[m].since}));
-  }
-  if (rows_[m].since_state != state) {
-    rows_[m].since_state = MachineState::kUnspecified;
-    if (state == MachineState::kDraining || state == MachineState::kIdle) {
-      rows_[m].since_state = state;
-      rows_[m].since = now_.time_since_epoch().count();
-    }
-  }
-  if (state == MachineState::kIdle) {
-    const CapacityType type = catalogue_.cls(rows_[m].cls).capacity_type;
-    if (type == CapacityType::kOnDemand || type == CapacityType::kSpot) {
-      resting_.push_back({.since = MonoTime(Duration(rows_[m].since)), .machine = m});
-    }
-  }
-  const bool keeps_pledge =
-      state == MachineState::kCreating || state == MachineState::kDraining || state == MachineState::kIdle;
-  if (!keeps_pledge) rows_[m].pledge = kNoId;
-  if (state != MachineState::kDraining) rows_[m].flags = static_cast<uint8_t>(rows_[m].flags & ~kInstead);
-  rows_[m].stamp = !IsBound(state) ? kNoStamp : old_stamp != kNoStamp ? old_stamp : rows_[m].bind_stamp;
 }
 
 void Inventory::ForgetUnusedStamps() {

@@ -77,7 +77,11 @@ class Inventory : public Names {
   ClusterId cluster_of(MachineId m) const { return rows_[m].cluster; }
   GroupId group_of(MachineId m) const { return group_[m]; }
   uint64_t label(MachineId m) const { return labels_[m]; }
-  StampId stamp_of(MachineId m) const;
+  StampId stamp_of(MachineId m) const {
+    const GroupId g = group_[m];
+    const bool from_group = g != kNoId && groups_[g].owner != kNoId && (rows_[m].flags & kRestamped) == 0;
+    return from_group ? groups_[g].stamp : rows_[m].stamp;
+  }
   KeyId pledge_of(MachineId m) const { return rows_[m].pledge; }
   void SetStamp(MachineId m, StampId stamp);
   void SetPledge(MachineId m, KeyId pledge);

@@ -32,8 +32,7 @@ ClusterId Names::FindCluster(std::string_view name) const {
   return cluster_lookup_.Find(Hash(name), [&](ClusterId i) { return clusters_[i].name == name; });
 }
 
-ClusterId Names::ClusterOf(std::string_view name) {
-  if (clusters_.Has(last_cluster_) && clusters_[last_cluster_].name == name) return last_cluster_;
+ClusterId Names::InternCluster(std::string_view name) {
   last_cluster_ = cluster_lookup_.FindOrAdd(
       Hash(name), [&](ClusterId i) { return clusters_[i].name == name; },
       [&] { return clusters_.Add({.name = std::string(name)}); });

@@ -71,7 +71,10 @@ class Names {
  public:
   Names();
 
-  ClusterId ClusterOf(std::string_view name);
+  ClusterId ClusterOf(std::string_view name) {
+    if (clusters_.Has(last_cluster_) && clusters_[last_cluster_].name == name) return last_cluster_;
+    return InternCluster(name);
+  }
   ClusterId FindCluster(std::string_view name) const;  // kNoId if it is not known
   Cluster& cluster(ClusterId id) { return clusters_[id]; }
   const Cluster& cluster(ClusterId id) const { return clusters_[id]; }
@@ -107,6 +110,7 @@ class Names {
   std::string Verify() const;
 
  protected:
+  ClusterId InternCluster(std::string_view name);
   void ForgetStampsBut(const Rows<StampId, bool>& used);
 
   Rows<ClusterId, Cluster> clusters_;
