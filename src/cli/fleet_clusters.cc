@@ -24,7 +24,7 @@ std::string JsonOf(const contract::ClusterView& view) {
       .Add("heldRollups", view.held_rollups)
       .Add("reclaimsInWindow", view.reclaims_in_window)
       .Add("lastRefusal", view.last_refusal)
-      .Add("hold", view.hold)
+      .Add("holdUntil", view.hold_until ? model::FormatWallTime(*view.hold_until) : "")
       .Add("missing", view.missing)
       .Add("decommissioned", view.decommissioned)
       .Add("lastOrder", view.last_order.kind)
@@ -40,7 +40,8 @@ std::string Trouble(const contract::ClusterView& view) {
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };
   if (view.decommissioned) add("decommissioned");
   if (view.missing > 0) add(fmt::format("{} missing", view.missing));
-  if (!view.hold.empty()) add(view.hold);
+  if (view.hold_until)
+    add(fmt::format("its Configures fail; on hold until {}", model::FormatWallTime(*view.hold_until)));
   if (!view.last_refusal.empty()) add(view.last_refusal);
   return text;
 }

@@ -33,7 +33,8 @@ struct Flags {
 std::string HoldOf(const contract::MachineView& view) {
   if (view.fenced) return "fenced";
   if (view.missing) return "missing";
-  return view.hold;
+  if (!view.hold_until) return view.hold;
+  return fmt::format("{} until {}", view.hold, model::FormatWallTime(*view.hold_until));
 }
 
 // A provider knows the machines; a shard also what they are for.
@@ -76,6 +77,7 @@ std::string JsonOf(const contract::MachineView& view) {
       .Add("group", view.need_group)
       .Add("reason", model::ReasonName(view.reason))
       .Add("hold", view.hold)
+      .Add("holdUntil", view.hold_until ? model::FormatWallTime(*view.hold_until) : "")
       .Add("missing", view.missing)
       .Add("fenced", view.fenced);
   return json.Take() + "\n";

@@ -25,7 +25,7 @@ TEST(Reason, NamesAreStable) {
                        "note.record",    "note.provider",    "note.rollup-held", "note.rollup-refused",
                        "note.mode",      "phase2.instead",   "short.stock",      "short.paused",
                        "short.held",     "short.resource",   "short.budget",     "hold.stock",
-                       "hold.paused",    "hold.gang"}));
+                       "hold.paused",    "hold.gang",        "note.hold"}));
 }
 
 TEST(Reason, EveryValueHasItsOwnRow) {
@@ -41,7 +41,7 @@ TEST(Reason, EveryValueHasItsOwnRow) {
     names.insert(row.name);
     sentences.insert(row.sentence);
   }
-  EXPECT_EQ(number, static_cast<size_t>(Reason::kModeSet) + 1);
+  EXPECT_EQ(number, static_cast<size_t>(Reason::kHeld) + 1);
   EXPECT_EQ(names.size(), number);
   EXPECT_EQ(sentences.size(), number);
 }

@@ -91,7 +91,7 @@ MUSTER_WIRE_PART(contract::OrderView, v1::OrderView, MUSTER_WIRE(kind), MUSTER_W
 MUSTER_WIRE_PART(contract::ClusterView, v1::ClusterView, MUSTER_WIRE(cluster_id), MUSTER_WIRE(session),
                  MUSTER_WIRE(gate_open), MUSTER_WIRE(mode, kMode), MUSTER_WIRE(needs), MUSTER_WIRE(configured),
                  MUSTER_WIRE(held_rollups), MUSTER_WIRE(last_refusal, AnyBytes()), MUSTER_WIRE(reclaims_in_window),
-                 MUSTER_WIRE(last_order), MUSTER_WIRE(hold, AnyBytes()), MUSTER_WIRE(missing),
+                 MUSTER_WIRE(last_order), MUSTER_WIRE_AS(hold_until, hold_until_unix_nanos), MUSTER_WIRE(missing),
                  MUSTER_WIRE(decommissioned));
 MUSTER_WIRE_REPLY(contract::ActionsListed, v1::ListActionsResponse, MUSTER_WIRE(actions));
 MUSTER_WIRE_REPLY(contract::ClustersListed, v1::ListClustersResponse, MUSTER_WIRE(clusters),
@@ -111,7 +111,8 @@ MUSTER_WIRE_REPLY(contract::OrderTaken, v1::DecommissionClusterResponse);
 MUSTER_WIRE_SOME(contract::NeedsInspected, pb::InspectNeedsHeader, MUSTER_WIRE(cycle),
                  MUSTER_WIRE_AS(computed_at, computed_at_unix_nanos), MUSTER_WIRE_AS(total, total_needs));
 MUSTER_WIRE_SOME(contract::MachineView, v1::MachineView, MUSTER_WIRE(need_fingerprint), MUSTER_WIRE(need_group),
-                 MUSTER_WIRE(reason), MUSTER_WIRE(hold, AnyBytes()), MUSTER_WIRE(missing), MUSTER_WIRE(fenced));
+                 MUSTER_WIRE(reason), MUSTER_WIRE(hold, AnyBytes()), MUSTER_WIRE_AS(hold_until, hold_until_unix_nanos),
+                 MUSTER_WIRE(missing), MUSTER_WIRE(fenced));
 MUSTER_WIRE_PART(contract::DomainCoverage, pb::DomainCoverage, MUSTER_WIRE(domain), MUSTER_WIRE(coverage_per_mille),
                  MUSTER_WIRE(satisfiable));
 MUSTER_WIRE_SOME(contract::NeedView, pb::NeedView, MUSTER_WIRE_AS(need.cluster, cluster_id),
@@ -198,6 +199,8 @@ Result<contract::NeedView> TakeView(v1::NeedView& wire, std::string_view path, P
   MUSTER_ASSIGN_OR_RETURN(contract::NeedView view, TakeView(*wire.mutable_view(), path, profiles));
   view.reason = ReasonFromWire(wire.reason());
   view.has_session = wire.has_session();
+  view.pending = wire.pending();
+  view.on_hold = wire.on_hold();
   return view;
 }
 
@@ -227,6 +230,8 @@ void ToWire(const contract::NeedView& view, v1::NeedView& wire) {
   WritePreemption(view, *inner.mutable_preemption());
   wire.set_reason(std::string(model::ReasonName(view.reason)));
   wire.set_has_session(view.has_session);
+  wire.set_pending(view.pending);
+  wire.set_on_hold(view.on_hold);
 }
 
 void ToWire(const contract::MachineView& view, v1::MachineView& wire) {

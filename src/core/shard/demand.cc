@@ -138,7 +138,7 @@ void Demand::Accept(const std::string& cluster, const contract::Rollup& rollup, 
   demand.accepted = true;
   demand.gate_open = true;
   StampArrivals(cluster, demand, rollup.rows, ctx);
-  if (first) deps_.ledger.RestoreAges(cluster, ctx.cycle.number());
+  if (first) deps_.ledger.RestoreAges(cluster, ctx.cycle);
   deps_.engine.engine().ReplaceNeeds(cluster, {.rows = demand.rows, .digests = demand.digests}, std::nullopt);
   ctx.cycle.Request();
 }
@@ -147,6 +147,7 @@ void Demand::Accept(const std::string& cluster, const contract::Rollup& rollup, 
 void Demand::StampArrivals(const std::string& cluster, ClusterDemand& demand, const contract::NeedRows& rows,
                            StepContext& ctx) {
   state_.latest_arrival = std::max(state_.latest_arrival, ctx.now.wall);
+  std::map<std::string, MonoTime>& wanted = state_.wanted_since[cluster];
   const std::span<const model::Need> needs = rows.needs();
   const std::span<const uint64_t> digests = rows.digests();
   bool keys_changed = demand.rows.size() != needs.size() || demand.came.empty();
@@ -158,7 +159,7 @@ void Demand::StampArrivals(const std::string& cluster, ClusterDemand& demand, co
     std::pair<std::string, std::string> key{needs[i].profile.fingerprint(), needs[i].group};
     const bool same_need = row.profile == needs[i].profile && row.group == needs[i].group;
     keys_changed = keys_changed || !same_need;
-    if (!same_need || AsksForMore(needs[i], row)) demand.wanted_since.try_emplace(key.first, ctx.now.mono);
+    if (!same_need || AsksForMore(needs[i], row)) wanted.try_emplace(key.first, ctx.now.mono);
     row = needs[i];
     row.cluster = cluster;
     const auto [arrival, is_new] = demand.arrivals.emplace(std::move(key), state_.latest_arrival);
@@ -174,7 +175,7 @@ void Demand::StampArrivals(const std::string& cluster, ClusterDemand& demand, co
     listed.emplace(row.profile.fingerprint(), row.group);
     fingerprints.insert(row.profile.fingerprint());
   }
-  std::erase_if(demand.wanted_since, [&](const auto& wanted) { return !fingerprints.contains(wanted.first); });
+  std::erase_if(wanted, [&](const auto& since) { return !fingerprints.contains(since.first); });
   std::erase_if(demand.arrivals, [&](const auto& arrival) {
     const auto& [key, when] = arrival;
     if (listed.contains({key.first, key.second})) return false;
@@ -184,13 +185,13 @@ void Demand::StampArrivals(const std::string& cluster, ClusterDemand& demand, co
 }
 
 void Demand::OnConfigured(const model::Machine& machine, StepContext& ctx) {
-  const auto cluster = state_.clusters.find(machine.cluster);
+  const auto cluster = state_.wanted_since.find(machine.cluster);
   const auto stamp = engine::ReadBindStamp(machine.shard_metadata);
-  if (cluster == state_.clusters.end() || !stamp) return;
-  const auto wanted = cluster->second.wanted_since.find(std::string(stamp->fingerprint));
-  if (wanted == cluster->second.wanted_since.end()) return;
+  if (cluster == state_.wanted_since.end() || !stamp) return;
+  const auto wanted = cluster->second.find(std::string(stamp->fingerprint));
+  if (wanted == cluster->second.end()) return;
   ctx.Emit(Lasted{.leg = Leg::kProvision, .took = ctx.now.mono - wanted->second});
-  cluster->second.wanted_since.erase(wanted);
+  cluster->second.erase(wanted);
 }
 
 void Demand::CountMachines(MonoTime now) {
@@ -200,7 +201,6 @@ void Demand::CountMachines(MonoTime now) {
   for (const auto& [name, demand] : state_.clusters) {
     for (const model::Need& row : demand.rows) ++needs_by_penalty_[row.profile.interruption()];
   }
-  pending_needs_ = deps_.engine.PendingNeeds();
   for (auto& [bucket, machines] : machines_by_penalty_) machines = 0;
   for (const auto& [bucket, machines] : deps_.engine.MachinesByPenalty()) machines_by_penalty_[bucket] = machines;
 }

@@ -37,9 +37,8 @@ struct ClusterDemand {
   std::vector<uint64_t> came;                                        // digests of the rows as they came
   std::vector<uint64_t> digests;                                     // and as they are
   std::map<std::pair<std::string, std::string>, WallTime> arrivals;  // durable; by fingerprint and group
-  std::map<std::string, MonoTime> wanted_since;  // by fingerprint: when more was asked for, until a machine serves it
 
-  MUSTER_FIELDS(ClusterDemand, accepted, gate_open, last_refusal, rows, came, digests, arrivals, wanted_since)
+  MUSTER_FIELDS(ClusterDemand, accepted, gate_open, last_refusal, rows, came, digests, arrivals)
 };
 
 inline constexpr contract::Table<engine::NeedKey, WallTime> kArrivalRows{"arrival/"};
@@ -50,8 +49,10 @@ class Demand {
     std::map<std::string, ClusterDemand, std::less<>> clusters;
     std::set<std::string, std::less<>> awaited;  // clusters whose demand an earlier life knew
     WallTime latest_arrival;                     // no arrival is stamped earlier
+    // By cluster and fingerprint: when more was asked for, until a machine serves it.
+    std::map<std::string, std::map<std::string, MonoTime>, std::less<>> wanted_since;
 
-    MUSTER_FIELDS(State, clusters, awaited, latest_arrival)
+    MUSTER_FIELDS(State, clusters, awaited, latest_arrival, wanted_since)
   };
   // The parts it works with; all outlive it.
   struct Deps {
@@ -87,7 +88,6 @@ class Demand {
   // After a decision: counts needs and machines for metrics, which are read every few seconds at most.
   void CountMachines(MonoTime now);
   const std::map<model::PenaltyBucket, uint64_t>& needs_by_penalty() const { return needs_by_penalty_; }
-  uint64_t pending_needs() const { return pending_needs_; }
   const std::map<model::PenaltyBucket, uint64_t>& machines_by_penalty() const { return machines_by_penalty_; }
 
   const State& state() const { return state_; }
@@ -101,7 +101,6 @@ class Demand {
   const Deps deps_;
   State state_;
   std::map<model::PenaltyBucket, uint64_t> needs_by_penalty_;
-  uint64_t pending_needs_ = 0;
   std::map<model::PenaltyBucket, uint64_t> machines_by_penalty_;
   MonoTime next_count_;
 };

@@ -1,7 +1,5 @@
 #include "core/shard/engine_view.h"
 
-#include <algorithm>
-
 namespace muster::shard {
 namespace {
 
@@ -10,10 +8,7 @@ size_t AgeClass(int64_t cycles) { return cycles < 10 ? 0 : cycles < 60 ? 1 : cyc
 }  // namespace
 
 void ShortCounts::Add(int64_t age, int32_t priority) {
-  if (age <= 0) {
-    ++without_age;
-    return;
-  }
+  ++all;
   ++by_age[AgeClass(age)];
   ++by_priority[priority];
 }
@@ -28,20 +23,18 @@ PlanCounts EngineView::Plans(PlanMode mode) const {
           .nanos = plans.nanos};
 }
 
-uint64_t EngineView::PendingNeeds() const {
-  return static_cast<uint64_t>(std::ranges::count_if(engine_.ShortNeeds(), &engine::fast::ShortNeed::pending));
-}
-
-ShortChanges EngineView::TakeShortChanges(int64_t cycle) {
+ShortChanges EngineView::TakeShortChanges(int64_t cycle, int64_t counted) {
   ShortChanges changes;
-  const auto first_of = [&](int32_t cycles) { return cycles == 0 ? 0 : cycle - cycles + 1; };
-  engine::fast::ShortChanges told =
-      engine_.TakeShortChanges([&](int32_t priority, int32_t age) { changes.counts.Add(age, priority); });
+  const auto first_of = [](int32_t cycles, int64_t now) { return cycles == 0 ? 0 : now - cycles + 1; };
+  engine::fast::ShortChanges told = engine_.TakeShortChanges([&](int32_t priority, int32_t age) {
+    if (age > 0) changes.counts.Add(age, priority);
+  });
+  changes.counts.pending = engine_.pending();
   for (engine::fast::ShortChanges::Change& change : told.changed) {
     changes.changed.push_back({.key = std::move(change.key),
                                .priority = change.priority,
-                               .cycles = {.first = first_of(change.memory.age_unmet),
-                                          .hopeless = first_of(change.memory.hopeless),
+                               .cycles = {.first = first_of(change.memory.age_unmet, counted),
+                                          .hopeless = first_of(change.memory.hopeless, cycle),
                                           .supply_seen = change.memory.supply_seen}});
   }
   changes.ended = std::move(told.ended);

@@ -21,7 +21,7 @@ namespace muster::shard {
 
 // Since when a need is short, as numbers of cycles, so that it stays the same from cycle to cycle.
 struct ShortCycles {
-  int64_t first = 0;        // the first cycle in which it was short
+  int64_t first = 0;        // the first of the cycles that count in which it was short; 0: it is pending
   int64_t hopeless = 0;     // gangs: the first cycle without hope; 0: there is hope
   int64_t supply_seen = 0;  // gangs: matching supply when it was last tried
 
@@ -29,12 +29,13 @@ struct ShortCycles {
   MUSTER_FIELDS(ShortCycles, first, hopeless, supply_seen)
 };
 
-// How many needs are short, by age (1-9, 10-59, 60-299 and 300 or more cycles) and by priority. One that is remembered
-// and has no age is pending, and not short.
+// How many needs are short, by age (1-9, 10-59, 60-299 and 300 or more cycles) and by priority; and how many are not,
+// because all they lack is on its way.
 struct ShortCounts {
-  uint64_t without_age = 0;
+  uint64_t all = 0;
   std::array<uint64_t, 4> by_age{};
   std::map<int32_t, uint64_t> by_priority;
+  uint64_t pending = 0;
 
   void Add(int64_t age, int32_t priority);
 };
@@ -80,12 +81,10 @@ class EngineView {
   // --- of the last decision
   PlanCounts Plans(PlanMode mode) const;
   uint64_t ReclaimsCapped() const { return engine_.reclaims_capped(); }  // clusters that reached their limit
-  // Needs that are not satisfied and lack only what is on its way to them.
-  uint64_t PendingNeeds() const;
   // Machines that needs have or get, by the interruption penalty of the need.
   std::map<model::PenaltyBucket, uint64_t> MachinesByPenalty() const { return engine_.ClaimedByInterruption(); }
-  // `cycle` is the number of the decision. Call it once for each.
-  ShortChanges TakeShortChanges(int64_t cycle);
+  // `cycle` is the number of the decision, `counted` that of the last one that counts for ages. Call it once for each.
+  ShortChanges TakeShortChanges(int64_t cycle, int64_t counted);
 
  private:
   engine::fast::Engine engine_;

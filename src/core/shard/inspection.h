@@ -52,7 +52,7 @@ class Inspection {
 
   // A question about a decision: answered now if nothing was decided yet, else after the next cycle.
   void Ask(const Asked& asked, StepContext& ctx);
-  contract::ClustersListed ListClusters() const;
+  contract::ClustersListed ListClusters(Now now) const;
   contract::ForgottenListed ListForgotten() const;
   // Whether the next cycle must explain itself.
   bool waits() const { return !state_.waiting.empty(); }
@@ -67,9 +67,12 @@ class Inspection {
                                      StepContext& ctx) const;
   contract::NeedsInspected InspectNeeds(const contract::InspectNeeds& query, const engine::Decision* decision,
                                         StepContext& ctx) const;
-  contract::MachinesListed ListMachines(const contract::ListMachines& query, const engine::Decision* decision) const;
+  contract::MachinesListed ListMachines(const contract::ListMachines& query, const engine::Decision* decision,
+                                        Now now) const;
   Result<contract::ShardReply> Explain(const contract::Explain& query, const engine::Decision& decision,
-                                       int64_t cycle) const;
+                                       StepContext& ctx) const;
+  Result<contract::ShardReply> ExplainMachine(const std::string& id, const engine::Decision& decision,
+                                              StepContext& ctx) const;
 
   const Deps deps_;
   State state_;

@@ -9,7 +9,7 @@ using model::MachineState;
 void MachineChanges::OnAdopted(const model::Machine& machine, StepContext& ctx) { OnState({}, machine, ctx); }
 
 void MachineChanges::OnMoved(const model::Machine& before, const model::Machine& machine, StepContext& ctx) {
-  deps_.executor.OnMachineMoved(machine, ctx);
+  deps_.executor.OnMachineMoved(before, machine, ctx);
   OnState(before, machine, ctx);
 }
 

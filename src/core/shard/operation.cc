@@ -56,6 +56,8 @@ std::string_view OutcomeName(Outcome outcome) {
     case Outcome::kFenced: return "fenced";
     case Outcome::kUnimplemented: return "unimplemented";
     case Outcome::kProviderError: return "provider_error";
+    case Outcome::kOnHold: return "on_hold";
+    case Outcome::kFailed: return "failed";
   }
   return "?";
 }
@@ -108,6 +110,13 @@ std::optional<int64_t> BoundBy(const model::Machine& machine, const std::string&
   const auto used = static_cast<size_t>(end - text.data());
   if (error != std::errc() || text.substr(used) != "/" + shard) return std::nullopt;
   return epoch;
+}
+
+const std::string& BeneficiaryOf(const Operation& operation) {
+  return operation.need ? operation.need->cluster : operation.cluster;
+}
+const std::string& BeneficiaryOf(const engine::Action& action) {
+  return action.need ? action.need->cluster : action.cluster;
 }
 
 contract::ActionView ViewOf(const std::string& machine, const Operation& operation) {

@@ -94,7 +94,7 @@ void Core::OnAsked(const Asked& asked, StepContext& ctx) {
   }
   std::visit(Overloaded{
                  [&](const contract::ListActions& query) { answer(p.log.List(query)); },
-                 [&](const contract::ListClusters&) { answer(p.inspection.ListClusters()); },
+                 [&](const contract::ListClusters&) { answer(p.inspection.ListClusters(ctx.now)); },
                  [&](const contract::ListForgotten&) { answer(p.inspection.ListForgotten()); },
                  [&](const IsOrder auto& order) {
                    contract::OrderView view = ViewOf(order, p);
@@ -117,6 +117,7 @@ Result<contract::ShardReply> Core::Apply(const contract::SetActuation& order, St
   }
   const ActuationMode before = p.rails.modes().Get(order.cluster_id);
   p.rails.SetMode(order.cluster_id, order.mode, ctx);
+  p.trial.Request();
   ctx.Note(model::Reason::kModeSet, order.cluster_id.empty() ? p.config.id : order.cluster_id,
            fmt::format("{} by {}: {}", contract::ActuationModeName(order.mode), order.who, order.reason));
   p.cycle.Request();

@@ -44,6 +44,15 @@ Parts::Parts(SavedState state, Parallel* workers)
                .repairs = repairs,
                .ledger = ledger,
                .demand = demand}),
+      trial({.config = config,
+             .parallel = parallel,
+             .engine = engine,
+             .clusters = clusters,
+             .machines = machines,
+             .demand = demand,
+             .ledger = ledger,
+             .rails = rails},
+            state.trial),
       reconcile({.config = config,
                  .parallel = parallel,
                  .lifecycle = lifecycle,
@@ -80,7 +89,8 @@ Parts::Parts(SavedState state, Parallel* workers)
              .clusters = clusters,
              .machines = machines,
              .demand = demand,
-             .ledger = ledger}) {}
+             .ledger = ledger,
+             .rails = rails}) {}
 
 void Parts::RegisterRows(contract::RowReader& reader) {
   lifecycle.RegisterRows(reader);
@@ -97,8 +107,8 @@ void Parts::RegisterRows(contract::RowReader& reader) {
 std::string Parts::Save() const {
   return SaveBytes(engine.engine().ExportMemory(), config, cycle.state(), clusters.state(), calls.state(), log.state(),
                    owned.state(), machines.state(), lifecycle.state(), gets.state(), sessions.state(), rails.state(),
-                   repairs.state(), executor.state(), ledger.state(), demand.state(), reconcile.state(), hints.state(),
-                   reports.state(), inspection.state(), orders.state());
+                   repairs.state(), executor.state(), ledger.state(), demand.state(), trial.state(), reconcile.state(),
+                   hints.state(), reports.state(), inspection.state(), orders.state());
 }
 
 void Parts::Rebuild(const engine::Memory& memory) {
@@ -106,11 +116,12 @@ void Parts::Rebuild(const engine::Memory& memory) {
   engine.engine().Restore(memory);
   demand.Rebuild();
   machines.Rebuild(executor.AllInProgress());
-  ledger.Rebuild(cycle.number());
+  ledger.Rebuild(cycle);
 }
 
 void Parts::CheckInvariants() const {
   machines.CheckInvariants();
+  rails.holds().CheckInvariants();
   sessions.CheckInvariants();
   repairs.CheckInvariants();
   executor.CheckInvariants();

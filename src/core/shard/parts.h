@@ -28,6 +28,7 @@
 #include "core/shard/reports.h"
 #include "core/shard/saved_state.h"
 #include "core/shard/sessions.h"
+#include "core/shard/trial.h"
 
 namespace muster::shard {
 
@@ -63,6 +64,7 @@ struct Parts {
   Ledger ledger;
   Demand demand;
   MachineChanges changes;
+  Trial trial;
   Reconcile reconcile;
   Hints hints;
   Reports reports;

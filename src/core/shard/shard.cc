@@ -96,11 +96,8 @@ void Core::RunDue(bool may_decide, StepContext& ctx) {
 void Core::RunCycle(StepContext& ctx) {
   Parts& p = *parts_;
   p.cycle.Begin(ctx.now.mono);
-  for (const std::string& name : p.clusters.names()) {
-    const int64_t configured = p.machines.BoundTo(name).configured;
-    p.engine.engine().SetCluster(
-        name, p.rails.ClusterInput(name, p.sessions.Has(name), p.demand.Of(name).gate_open, configured, ctx));
-  }
+  TellEngine(ctx);
+  if (p.trial.Due(ctx.now.mono)) p.rails.LogTrial(p.trial.Run(ctx.now.mono, p.cycle.counts()), ctx);
   Decide(ctx);
   Laps laps(p.parallel);
   p.demand.CountMachines(ctx.now.mono);
@@ -112,10 +109,21 @@ void Core::RunCycle(StepContext& ctx) {
   ctx.Emit(CycleEnded{p.cycle.number()});
 }
 
+// What this decision depends on beside machines and needs.
+void Core::TellEngine(StepContext& ctx) {
+  Parts& p = *parts_;
+  if (const auto holds = p.rails.holds().TakeChanges(ctx)) p.engine.engine().SetHolds(*holds);
+  for (const std::string& name : p.clusters.names()) {
+    const int64_t configured = p.machines.BoundTo(name).configured;
+    p.engine.engine().SetCluster(
+        name, p.rails.ClusterInput(name, p.sessions.Has(name), p.demand.Of(name).gate_open, configured, ctx));
+  }
+}
+
 void Core::Decide(StepContext& ctx) {
   Parts& p = *parts_;
-  p.check.BeforeDecision();
-  p.engine.engine().Decide(ctx.now.mono, p.inspection.waits() || p.config.verify_decisions);
+  p.check.BeforeDecision(p.cycle.counts());
+  p.engine.engine().Decide(ctx.now.mono, p.inspection.waits() || p.config.verify_decisions, p.cycle.counts());
   p.check.AfterDecision();
   CountPlans(PlanMode::kIncremental, "proposal.incremental", ctx);
   CountPlans(PlanMode::kAllOrNothing, "proposal.all-or-nothing", ctx);
@@ -141,7 +149,8 @@ void Core::StartActions(const std::vector<engine::fast::NamedAction>& actions, S
   for (const engine::fast::NamedAction& named : actions) {
     ++ctx.counters.actions[std::string(engine::ActionKindName(named.action.kind))];
     const bool can_start = p.executor.CanStart(named.action, ctx.now.mono);
-    if (p.rails.Admit(named.action, can_start, p.executor.operations().size(), ctx)) p.executor.Start(named, ctx);
+    const QueueLoad load = p.executor.LoadFor(BeneficiaryOf(named.action));
+    if (p.rails.Admit(named.action, can_start, load, ctx)) p.executor.Start(named, ctx);
   }
 }
 
@@ -232,8 +241,10 @@ std::shared_ptr<const Snapshot> Core::View() const {
     if (there) view->clusters.insert(name);
   }
   view->sessions = p.sessions.size();
-  view->shortfalls = p.ledger.short_needs();
-  view->pending = p.demand.pending_needs();
+  view->shortfalls = p.ledger.short_counts().all;
+  view->pending = p.ledger.short_counts().pending;
+  view->holds = p.rails.holds().Counts();
+  view->provider_away = p.executor.outage().attempts > 0;
   view->shortfalls_aged = p.ledger.short_counts().by_age;
   view->shortfalls_by_priority = p.ledger.short_counts().by_priority;
   for (const auto& [name, watched] : p.rails.quarantine().state()) {

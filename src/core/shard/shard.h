@@ -88,6 +88,7 @@ class Core {
   void RunDue(bool may_decide, StepContext& ctx);
   // The cycle.
   void RunCycle(StepContext& ctx);
+  void TellEngine(StepContext& ctx);
   void Decide(StepContext& ctx);
   // Of the last decision; `lap` is what statistics call the time that one plan took on average.
   void CountPlans(PlanMode mode, std::string_view lap, StepContext& ctx);

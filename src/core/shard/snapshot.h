@@ -37,7 +37,7 @@ struct Counters {
   std::map<std::string, uint64_t> rollups_rejected;                  // by cluster
   uint64_t deferred = 0;                                             // by MaxActionsPerCycle
   uint64_t dropped = 0;                                              // the queue was full
-  uint64_t deduped = 0;                                              // the machine had an operation, or waits
+  uint64_t deduped = 0;          // the machine had an operation, or is on hold, or a probe goes first
   uint64_t reclaims_capped = 0;  // times a cluster had more to give up in a cycle than it may
   uint64_t idle_releases = 0;
   uint64_t sessions_installed = 0;
@@ -69,8 +69,10 @@ struct Snapshot {
   std::map<model::PenaltyBucket, uint64_t> claimed;  // machines that needs have or get, counted with them
   std::set<std::string> clusters;  // that are connected, have a demand, a machine or a mode of their own
   uint64_t sessions = 0;
-  uint64_t shortfalls = 0;  // needs that are short
-  uint64_t pending = 0;     // needs that lack only what is on its way to them
+  uint64_t shortfalls = 0;                // needs that are short
+  uint64_t pending = 0;                   // needs that are not, because all they lack is on its way
+  std::map<std::string, uint64_t> holds;  // after failed calls, by HoldKindName
+  bool provider_away = false;             // transitions are not called for now
   std::map<int32_t, uint64_t> shortfalls_by_priority;
   std::array<uint64_t, 4> shortfalls_aged{};   // 1-9, 10-59, 60-299 and 300 or more cycles
   std::map<std::string, int32_t> quarantined;  // clusters whose roll-up is held: how many in a row

@@ -26,6 +26,8 @@ const char* CapacityLabel(model::CapacityType type) {
 constexpr std::array kModes = {"incremental", "all-or-nothing"};
 static_assert(kModes.size() == kPlanModes);
 
+constexpr std::array kHoldKinds = {"machine", "class", "pair", "cluster", "rest"};
+
 constexpr std::array kRejections = {"price", "interruption_probability", "structural"};
 const char* RejectionOf(const std::string& field) {
   if (field == "price_per_hour") return kRejections[0];
@@ -113,8 +115,7 @@ struct ShardMetrics::Declared {
       {"interruption_penalty_bucket"}};
   metrics::Gauges<0> shortfalls{in, "bigfleet_shard_shortfalls", "Needs that are short."};
   metrics::Gauges<0> pending{in, "muster_shard_pending_needs",
-                             "Needs that lack only what is on its way to them, and are not short; counted every "
-                             "--available-capacity-interval."};
+                             "Needs that lack only what is on its way to them, and are not short."};
   metrics::Gauges<1> shortfalls_aged{
       in, "bigfleet_shard_shortfalls_aged", "Needs that are short, by how many cycles they have been.", {"bucket"}};
   metrics::Gauges<1> shortfalls_by_priority{
@@ -122,6 +123,15 @@ struct ShardMetrics::Declared {
       "bigfleet_shard_shortfalls_by_priority",
       "Needs that are short, by priority: batch from 100 on, service from 1,000, critical from 1,000,000, else other.",
       {"priority_class"}};
+
+  metrics::Gauges<1> holds{in,
+                           "muster_shard_holds",
+                           "What may not be acquired for now after calls that failed: machines, classes of a stock, "
+                           "machines for one cluster "
+                           "(pair), clusters, and machines that rest after a failed Drain or Delete.",
+                           {"kind"}};
+  metrics::Gauges<0> provider_away{in, "muster_shard_provider_away",
+                                   "1 while no transition is called, because the provider does not answer."};
 
   metrics::Counters<1> actions{in, "bigfleet_shard_actions_total", "Actions decided, by kind.", {"kind"}};
   metrics::Counters<2> outcomes{in,
@@ -223,6 +233,7 @@ ShardMetrics::ShardMetrics(metrics::Declarations& in) : declared_(new Declared{i
     AddOutcomes(kind);
   }
   for (const char* kind : {"Repair", "Recreate"}) AddOutcomes(kind);
+  for (const char* kind : kHoldKinds) to.holds.With(kind);
   for (const char* reason : kRejections) to.machines_rejected.With(reason);
   for (const char* outcome : {"committed", "conflict"}) to.plans.With(outcome);
   for (const char* event : {"installed", "removed", "replaced"}) to.session_lifecycle.With(event);
@@ -280,6 +291,11 @@ void ShardMetrics::SetGauges(const Snapshot& snapshot) {
   for (const auto& [bucket, count] : snapshot.claimed) {
     to.claimed.With(model::BucketLabel(bucket)).Set(static_cast<double>(count));
   }
+  for (const char* kind : kHoldKinds) {
+    const auto held = snapshot.holds.find(kind);
+    to.holds.With(kind).Set(held == snapshot.holds.end() ? 0 : static_cast<double>(held->second));
+  }
+  to.provider_away.With().Set(snapshot.provider_away ? 1 : 0);
   to.pending.With().Set(static_cast<double>(snapshot.pending));
   to.shortfalls.With().Set(static_cast<double>(snapshot.shortfalls));
   for (size_t age = 0; age < kAges.size(); ++age) {
