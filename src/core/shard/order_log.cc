@@ -29,14 +29,17 @@ void OrderLog::Add(contract::OrderView order, const Status& refusal, StepContext
     ctx.Write(kForgetOrderRows.Put(order.machine_id, order));
     state_.forgotten.insert_or_assign(order.machine_id, order);
   }
-  if (order.kind == "recall") EndForgotten(order.machine_id, ctx);
   ctx.Write(kOrderRows.Put(order.cluster_id, order));
   std::string cluster = order.cluster_id;
   state_.last.insert_or_assign(std::move(cluster), std::move(order));
 }
 
-void OrderLog::EndForgotten(const std::string& machine, StepContext& ctx) {
-  if (state_.forgotten.erase(machine) > 0) ctx.Write(kForgetOrderRows.Erase(machine));
+void OrderLog::KeepForgotten(const std::set<std::string, std::less<>>& forgotten, StepContext& ctx) {
+  std::erase_if(state_.forgotten, [&](const auto& order) {
+    if (forgotten.contains(order.first)) return false;
+    ctx.Write(kForgetOrderRows.Erase(order.first));
+    return true;
+  });
 }
 
 const contract::OrderView& OrderLog::LastOf(const std::string& cluster) const {

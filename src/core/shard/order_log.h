@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -36,8 +37,8 @@ class OrderLog {
 
   // An order was taken, or refused for the reason that `refusal` gives.
   void Add(contract::OrderView order, const Status& refusal, StepContext& ctx);
-  // The machine is tracked again: the order by which it was forgotten is over.
-  void EndForgotten(const std::string& machine, StepContext& ctx);
+  // Drops the orders of machines that are no longer forgotten.
+  void KeepForgotten(const std::set<std::string, std::less<>>& forgotten, StepContext& ctx);
 
   // The last order of the cluster, or of the shard if the name is empty; none: an order without a kind.
   const contract::OrderView& LastOf(const std::string& cluster) const;

@@ -100,6 +100,7 @@ void Core::OnAsked(const Asked& asked, StepContext& ctx) {
                    contract::OrderView view = ViewOf(order, p);
                    Result<contract::ShardReply> reply = Apply(order, ctx);
                    p.orders.Add(std::move(view), reply ? Status() : reply.error(), ctx);
+                   p.orders.KeepForgotten(p.reconcile.state().forgotten, ctx);
                    answer(std::move(reply));
                  },
                  [&](const auto&) { p.inspection.Ask(asked, ctx); },
