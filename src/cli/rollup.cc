@@ -45,7 +45,7 @@ constexpr Duration kFirstPause = 500ms;  // before connecting again; doubles
 constexpr Duration kLongestPause = 10s;
 
 // A penalty that the file does not give is sent as unspecified, as operators of this protocol do.
-model::Need ReadNeed(model::TextReader& item, const std::string& cluster) {
+model::Need NeedToSend(model::TextReader& item, const std::string& cluster) {
   model::Need need = model::ReadNeed(item, cluster);
   model::ProfileParts parts = need.profile.parts();
   if (!item.Field("interruptionPenalty").present()) parts.interruption = model::PenaltyBucket::kUnspecified;
@@ -64,7 +64,7 @@ Result<std::vector<model::Need>> ReadNeeds(const std::string& path, const std::s
   model::TextReader root(errors, document);
   std::vector<model::Need> needs;
   model::TextReader list = root.is_map() ? root.Field("needs").Require() : root;
-  for (model::TextReader item : list.List()) needs.push_back(ReadNeed(item, cluster));
+  for (model::TextReader item : list.List()) needs.push_back(NeedToSend(item, cluster));
   if (root.is_map()) root.RefuseUnknown();
   if (!errors.ok()) return std::unexpected(errors.status());
   return needs;
