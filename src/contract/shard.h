@@ -119,11 +119,13 @@ struct NeedView {
   model::Resources capacity_freed;  // by the victims
   std::vector<DomainCoverage> same_candidates;
   bool has_session = true;
+  bool pending = false;  // not satisfied, but all it lacks is on its way: no shortfall
+  int64_t on_hold = 0;   // of the supply, machines that it may not acquire for now
 
   bool operator==(const NeedView&) const = default;
   MUSTER_FIELDS(NeedView, need, satisfied, residual, claimed_machines, bootstraps, provisions, same_domain,
                 same_satisfiable, parked, parked_age_cycles, age_cycles_unmet, reason, supply, victims, capacity_freed,
-                same_candidates, has_session)
+                same_candidates, has_session, pending, on_hold)
 };
 
 // `total` counts after the filter and before the limit. Before the first cycle: cycle 0, no rows.
@@ -141,12 +143,13 @@ struct MachineView {
   std::string need_fingerprint;  // the need it was last claimed for
   std::string need_group;
   model::Reason reason = model::Reason::kNone;  // why it is where it is
-  std::string hold;                             // why it cannot be acquired for now, and until when; empty: it can
+  std::string hold;                             // why it may not be acquired for now; empty: it may
+  std::optional<WallTime> hold_until;           // there is a hold
   bool missing = false;                         // the provider's lists no longer show it, and it is not given up
   bool fenced = false;                          // the provider fenced a call for it: no more calls are made
 
   bool operator==(const MachineView&) const = default;
-  MUSTER_FIELDS(MachineView, machine, need_fingerprint, need_group, reason, hold, missing, fenced)
+  MUSTER_FIELDS(MachineView, machine, need_fingerprint, need_group, reason, hold, hold_until, missing, fenced)
 };
 
 struct MachinesListed {
@@ -190,16 +193,16 @@ struct ClusterView {
   int32_t needs = 0;                            // rows of the accepted demand
   int32_t configured = 0;                       // machines bound to it
   int32_t held_rollups = 0;                     // suspicious ones in a row; the third is accepted
-  std::string last_refusal;        // why the latest refused or held roll-up was not applied; empty after a good one
-  int32_t reclaims_in_window = 0;  // of the budget
-  OrderView last_order;            // about it or one of its machines; no kind: none
-  std::string hold;                // why it acquires nothing for now, and until when; empty: it does
-  int32_t missing = 0;             // of its machines
-  bool decommissioned = false;     // by order: it is gone, and its machines are reclaimed
+  std::string last_refusal;            // why the latest refused or held roll-up was not applied; empty after a good one
+  int32_t reclaims_in_window = 0;      // of the budget
+  std::optional<WallTime> hold_until;  // its Configures failed: it acquires nothing before
+  OrderView last_order;                // about it or one of its machines; no kind: none
+  int32_t missing = 0;                 // of its machines
+  bool decommissioned = false;         // by order: it is gone, and its machines are reclaimed
 
   bool operator==(const ClusterView&) const = default;
   MUSTER_FIELDS(ClusterView, cluster_id, session, gate_open, mode, needs, configured, held_rollups, last_refusal,
-                reclaims_in_window, last_order, hold, missing, decommissioned)
+                reclaims_in_window, hold_until, last_order, missing, decommissioned)
 };
 
 struct ClustersListed {

@@ -93,9 +93,12 @@ struct Policy {
   VictimWeights victim_weights;
   int32_t park_after = 8;      // cycles without hope until a gang is parked
   int32_t reprobe_every = 32;  // a parked gang is tried in one cycle of so many
+  // How often a plan that was overtaken may be made again. The first time is in its need's turn and stands, so that
+  // more than one changes nothing; 0: nothing is planned ahead. Decisions are the same for every value.
+  int32_t phase1_retries = 10;
 
   MUSTER_FIELDS(Policy, surplus_hold, release_hold_on_demand, release_hold_spot, victim_weights, park_after,
-                reprobe_every)
+                reprobe_every, phase1_retries)
 };
 
 struct MachineMemory {

@@ -91,6 +91,7 @@ constexpr ReasonRow Row(Reason reason) {
     case Reason::kRollupRefused:
       return {reason, "note.rollup-refused", "the roll-up cannot be accepted; the last good one stays"};
     case Reason::kModeSet: return {reason, "note.mode", "an operator set whether decisions are carried out"};
+    case Reason::kHeld: return {reason, "note.hold", "calls failed, so that it is left alone for a while"};
     case Reason::kReturned: return {reason, "note.returned", "the provider shows a machine again that was missing"};
     case Reason::kLosses:
       return {reason, "note.losses", "more machines vanished or failed at once than chance explains"};

@@ -66,6 +66,7 @@ enum class Reason : uint8_t {
   kOnHold,
   kOfPausedCluster,
   kKeptForGang,
+  kHeld,
   kMissing,
   kFenced,
   kRepairRefused,

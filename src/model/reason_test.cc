@@ -25,7 +25,7 @@ TEST(Reason, NamesAreStable) {
                        "note.record",    "note.provider",    "note.rollup-held", "note.rollup-refused",
                        "note.mode",      "phase2.instead",   "short.stock",      "short.paused",
                        "short.held",     "short.resource",   "short.budget",     "hold.stock",
-                       "hold.paused",    "hold.gang"}));
+                       "hold.paused",    "hold.gang",        "note.hold"}));
 }
 
 TEST(Reason, EveryValueHasItsOwnRow) {

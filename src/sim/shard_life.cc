@@ -16,9 +16,7 @@ namespace {
 
 using contract::ActuationMode;
 
-bool IsLimited(const contract::ActionView& action) {
-  return action.outcome == "pending" && action.kind != "Preempt";
-}
+bool IsLimited(const contract::ActionView& action) { return action.outcome == "pending" && action.kind != "Preempt"; }
 
 }  // namespace
 
@@ -33,7 +31,7 @@ ShardLife::ShardLife(shard::Config config, const contract::Recovered& rows, Mode
 void ShardLife::Stepped(const shard::Core& core, Now now, const shard::Core::Event& event,
                         std::span<const shard::Core::Effect> effects) {
   ++steps_;
-  Hear(event, now.mono);
+  Hear(event, effects, now.mono);
   // A page that waited was read before anything else in this step.
   std::optional<uint64_t> believed = std::exchange(page_, std::nullopt);
   if (const auto* done = std::get_if<shard::Core::CallDone>(&event)) {
@@ -111,7 +109,7 @@ void ShardLife::JudgeReconnect(const shard::Core& core, const std::string& clust
   }
 }
 
-void ShardLife::Hear(const shard::Core::Event& event, MonoTime now) {
+void ShardLife::Hear(const shard::Core::Event& event, std::span<const shard::Core::Effect> effects, MonoTime now) {
   if (const auto* opened = std::get_if<shard::SessionOpened>(&event)) {
     std::erase_if(sessions_, [&](const auto& known) { return known.second == opened->hello.cluster_id; });
     sessions_[opened->session] = opened->hello.cluster_id;
@@ -121,7 +119,11 @@ void ShardLife::Hear(const shard::Core::Event& event, MonoTime now) {
     HearMessage(received->session, received->message, now);
   } else if (const auto* asked = std::get_if<shard::Asked>(&event)) {
     const auto* order = std::get_if<contract::SetActuation>(&asked->body);
-    if (order == nullptr) return;
+    const bool refused = std::ranges::any_of(effects, [&](const shard::Core::Effect& effect) {
+      const auto* answer = std::get_if<shard::Answer>(&effect);
+      return answer != nullptr && answer->request == asked->request && !answer->status.ok();
+    });
+    if (order == nullptr || refused) return;  // a cluster that the shard does not know
     modes_[order->cluster_id] = order->mode;
     if (order->cluster_id.empty() && order->mode == ActuationMode::kActive) fenced_.clear();
     inherited_.erase(order->cluster_id);

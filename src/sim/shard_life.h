@@ -49,7 +49,7 @@ class ShardLife {
     contract::MachineRecord record;  // as it is known since
   };
 
-  void Hear(const shard::Core::Event& event, MonoTime now);
+  void Hear(const shard::Core::Event& event, std::span<const shard::Core::Effect> effects, MonoTime now);
   void HearMessage(contract::SessionId session, const contract::OperatorMessage& message, MonoTime now);
   void HearAnswer(const shard::Core& core, const shard::Core::CallDone& done, MonoTime now);
   void JudgeReads(const shard::Core& core, uint64_t begun);

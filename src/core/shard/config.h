@@ -62,19 +62,26 @@ struct Config {
   // Rails.
   int64_t max_actions_per_cycle = 0;       // 0: no limit
   model::Probability reclaim_cap{50'000};  // of a cluster's Configured machines in one cycle, never below one machine
-  model::Probability reclaim_budget{50'000};  // the same within the window
-  Duration reclaim_window = 10min;
+  model::Probability reclaim_budget{100'000};  // the same within the window
+  Duration reclaim_window = 2min;
   bool empty_rollup_guard = true;
   contract::ActuationMode mode = contract::ActuationMode::kUnspecified;  // given: set at start, in place of what was
 
   // Execute.
   int32_t execute_concurrency = 64;
-  int32_t execute_queue = 1024;  // operations that have begun and not ended; more are left to the next cycle
+  int32_t execute_queue = 2048;  // operations that have begun and not ended; more are left to the next cycle
   Duration blob_timeout = 30s;
   Duration ack_timeout = 10s;  // how long a cluster may take to acknowledge before its machine is drained anyway
   Duration give_up = 2min;     // how long an instruction waits for a session that is gone
-  Duration retry_first = 2s;   // after a failed operation; doubles up to retry_longest
+
+  // Holds after failures (holds.h), and the stop while the provider is away.
+  Duration retry_first = 2s;  // of one machine; doubles up to retry_longest
   Duration retry_longest = 5min;
+  Duration hold_first = 30s;  // of a stock class or a cluster; doubles up to hold_longest
+  Duration hold_longest = 10min;
+  Duration hold_window = 1min;    // three failures within it begin such a hold
+  Duration outage_longest = 30s;  // between two attempts to call a provider that is away; begins with retry_first
+  Duration trial_interval = 10s;  // between two decisions that show what paused clusters would have done
 
   FailedPolicy failed_policy = FailedPolicy::kRepair;
   Duration repair_first = 1min;  // doubles up to repair_longest
@@ -96,9 +103,10 @@ struct Config {
   MUSTER_FIELDS(Config, id, policy, own, epoch_at_least, cycle_interval, cycle_gap, restart_grace,
                 incremental_reconcile, sweep_interval, list_page, list_timeout, call_timeout, max_actions_per_cycle,
                 reclaim_cap, reclaim_budget, reclaim_window, empty_rollup_guard, mode, execute_concurrency,
-                execute_queue, blob_timeout, ack_timeout, give_up, retry_first, retry_longest, failed_policy,
-                repair_first, repair_longest, hints_interval, coordinator, report_interval, address, provider_address,
-                verify_decisions, losses, rollups)
+                execute_queue, blob_timeout, ack_timeout, give_up, retry_first, retry_longest, hold_first, hold_longest,
+                hold_window, outage_longest, trial_interval, failed_policy, repair_first, repair_longest,
+                hints_interval, coordinator, report_interval, address, provider_address, verify_decisions, losses,
+                rollups)
 };
 
 }  // namespace muster::shard

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/codec.h"
 #include "base/probe.h"
+#include "engine/bind_stamp.h"
 
 namespace muster::shard {
 namespace {
@@ -20,6 +21,11 @@ using model::Reason;
 int64_t AddCapped(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
+}
+
+bool AsksForMore(const model::Need& need, const model::Need& before) {
+  return std::ranges::any_of(need.aggregate.entries(),
+                             [&](const auto& entry) { return entry.second > before.aggregate.Get(entry.first); });
 }
 
 // What a roll-up asks for, by dimension. There are few, so a list is quicker than a tree.
@@ -179,7 +185,7 @@ void Demand::Accept(const std::string& cluster, const contract::Rollup& rollup, 
   demand.accepted = true;
   demand.gate_open = true;
   StampArrivals(cluster, demand, rollup.rows, ctx);
-  if (first) deps_.ledger.RestoreAges(cluster, ctx.cycle.number());
+  if (first) deps_.ledger.RestoreAges(cluster, ctx.cycle);
   deps_.engine.engine().ReplaceNeeds(cluster, {.rows = demand.rows, .digests = demand.digests}, std::nullopt);
   ctx.cycle.Request();
 }
@@ -188,6 +194,7 @@ void Demand::Accept(const std::string& cluster, const contract::Rollup& rollup, 
 void Demand::StampArrivals(const std::string& cluster, ClusterDemand& demand, const contract::NeedRows& rows,
                            StepContext& ctx) {
   state_.latest_arrival = std::max(state_.latest_arrival, ctx.now.wall);
+  std::map<std::string, MonoTime>& wanted = state_.wanted_since[cluster];
   const std::span<const model::Need> needs = rows.needs();
   const std::span<const uint64_t> digests = rows.digests();
   bool keys_changed = demand.rows.size() != needs.size() || demand.came.empty();
@@ -197,7 +204,9 @@ void Demand::StampArrivals(const std::string& cluster, ClusterDemand& demand, co
     if (i < demand.came.size() && demand.came[i] == digests[i]) continue;
     model::Need& row = demand.rows[i];
     std::pair<std::string, std::string> key{needs[i].profile.fingerprint(), needs[i].group};
-    keys_changed = keys_changed || row.profile != needs[i].profile || row.group != needs[i].group;
+    const bool same_need = row.profile == needs[i].profile && row.group == needs[i].group;
+    keys_changed = keys_changed || !same_need;
+    if (!same_need || AsksForMore(needs[i], row)) wanted.try_emplace(key.first, ctx.now.mono);
     row = needs[i];
     row.cluster = cluster;
     const auto [arrival, is_new] = demand.arrivals.emplace(std::move(key), state_.latest_arrival);
@@ -208,7 +217,12 @@ void Demand::StampArrivals(const std::string& cluster, ClusterDemand& demand, co
   demand.came.assign(digests.begin(), digests.end());
   if (!keys_changed) return;
   std::set<std::pair<std::string_view, std::string_view>> listed;
-  for (const model::Need& row : demand.rows) listed.emplace(row.profile.fingerprint(), row.group);
+  std::set<std::string_view> fingerprints;
+  for (const model::Need& row : demand.rows) {
+    listed.emplace(row.profile.fingerprint(), row.group);
+    fingerprints.insert(row.profile.fingerprint());
+  }
+  std::erase_if(wanted, [&](const auto& since) { return !fingerprints.contains(since.first); });
   std::erase_if(demand.arrivals, [&](const auto& arrival) {
     const auto& [key, when] = arrival;
     if (listed.contains({key.first, key.second})) return false;
@@ -217,9 +231,23 @@ void Demand::StampArrivals(const std::string& cluster, ClusterDemand& demand, co
   });
 }
 
+void Demand::OnConfigured(const model::Machine& machine, StepContext& ctx) {
+  const auto cluster = state_.wanted_since.find(machine.cluster);
+  const auto stamp = engine::ReadBindStamp(machine.shard_metadata);
+  if (cluster == state_.wanted_since.end() || !stamp) return;
+  const auto wanted = cluster->second.find(std::string(stamp->fingerprint));
+  if (wanted == cluster->second.end()) return;
+  ctx.Emit(Lasted{.leg = Leg::kProvision, .took = ctx.now.mono - wanted->second});
+  cluster->second.erase(wanted);
+}
+
 void Demand::CountMachines(MonoTime now) {
   if (now < next_count_) return;
   next_count_ = now + deps_.config.hints_interval;
+  for (auto& [bucket, needs] : needs_by_penalty_) needs = 0;
+  for (const auto& [name, demand] : state_.clusters) {
+    for (const model::Need& row : demand.rows) ++needs_by_penalty_[row.profile.interruption()];
+  }
   for (auto& [bucket, machines] : machines_by_penalty_) machines = 0;
   for (const auto& [bucket, machines] : deps_.engine.MachinesByPenalty()) machines_by_penalty_[bucket] = machines;
 }

@@ -366,7 +366,9 @@ TEST(ShardSession, IsToldOfItsMachinesAtConnectAndWhenTheyChange) {
   const auto first = lab.SentTo<contract::NodeStateUpdate>("a");
   ASSERT_EQ(first.size(), 2u);
   EXPECT_EQ(first[0].supersedes_key, "node:m-000");
-  EXPECT_EQ(first[0].provider_id, "lab://m-000");
+  EXPECT_EQ(first[0].provider_id, "m-000") << "the bare ref";
+  EXPECT_EQ(first[0].labels,
+            (model::TextMap{{"node.kubernetes.io/instance-type", "m"}, {"topology.kubernetes.io/zone", "a"}}));
   EXPECT_EQ(first[0].resources, (model::Resources{{"cpu", 1000}}));
   lab.SetState("m-001", kFailed);
   lab.Run(2s);

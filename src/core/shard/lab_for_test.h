@@ -64,6 +64,7 @@ class Lab {
   std::vector<contract::ProviderRequest> transitions;
   std::vector<std::pair<std::string, contract::ShardMessage>> sent;  // by cluster
   std::vector<Audit> audits;
+  std::vector<AuditOrder> orders;
   std::vector<Notice> notices;
   std::vector<contract::ShardReport> reports;
   std::vector<Stop> stops;
@@ -302,6 +303,8 @@ class Lab {
       notices.push_back(*notice);
     } else if (const auto* stop = std::get_if<Stop>(&effect)) {
       stops.push_back(*stop);
+    } else if (const auto* order = std::get_if<AuditOrder>(&effect)) {
+      orders.push_back(*order);
     } else if (const auto* took = std::get_if<Lasted>(&effect)) {
       lasted.push_back(*took);
     } else {

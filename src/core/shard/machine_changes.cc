@@ -9,7 +9,7 @@ using model::MachineState;
 void MachineChanges::OnAdopted(const model::Machine& machine, StepContext& ctx) { OnState({}, machine, ctx); }
 
 void MachineChanges::OnMoved(const model::Machine& before, const model::Machine& machine, StepContext& ctx) {
-  deps_.executor.OnMachineMoved(machine, ctx);
+  deps_.executor.OnMachineMoved(before, machine, ctx);
   if (machine.state == MachineState::kFailed && before.state != MachineState::kFailed) {
     deps_.losses.OnFailed(machine.id, machine.cluster.empty() ? before.cluster : machine.cluster, ctx);
   }
@@ -23,6 +23,9 @@ void MachineChanges::OnState(const model::Machine& before, const model::Machine&
   if (!machine.cluster.empty()) deps_.sessions.SendNodeState(machine.cluster, machine, ctx);
   if (machine.state != MachineState::kConfigured && machine.state != MachineState::kDraining) {
     deps_.executor.VoidInstructions(machine.id);
+  }
+  if (before.state == MachineState::kConfiguring && machine.state == MachineState::kConfigured) {
+    deps_.demand.OnConfigured(machine, ctx);
   }
   deps_.repairs.OnState(machine, ctx);
 }

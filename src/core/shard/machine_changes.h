@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "core/shard/demand.h"
 #include "core/shard/executor.h"
 #include "core/shard/ledger.h"
 #include "core/shard/losses.h"
@@ -25,6 +26,7 @@ class MachineChanges {
     Repairs& repairs;
     Ledger& ledger;
     Losses& losses;
+    Demand& demand;
   };
 
   explicit MachineChanges(const Deps& deps) : deps_(deps) {}

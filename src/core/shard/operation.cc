@@ -56,6 +56,8 @@ std::string_view OutcomeName(Outcome outcome) {
     case Outcome::kFenced: return "fenced";
     case Outcome::kUnimplemented: return "unimplemented";
     case Outcome::kProviderError: return "provider_error";
+    case Outcome::kOnHold: return "on_hold";
+    case Outcome::kFailed: return "failed";
   }
   return "?";
 }
@@ -109,6 +111,13 @@ std::optional<Binder> BoundBy(const model::Machine& machine) {
   if (error != std::errc() || used >= text.size() || text[used] != '/') return std::nullopt;
   binder.shard = text.substr(used + 1);
   return binder;
+}
+
+const std::string& BeneficiaryOf(const Operation& operation) {
+  return operation.need ? operation.need->cluster : operation.cluster;
+}
+const std::string& BeneficiaryOf(const engine::Action& action) {
+  return action.need ? action.need->cluster : action.cluster;
 }
 
 contract::ActionView ViewOf(const std::string& machine, const Operation& operation) {

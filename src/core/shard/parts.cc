@@ -12,6 +12,7 @@ Parts::Parts(SavedState state, Parallel* workers)
       clusters(std::move(state.clusters)),
       calls(std::move(state.calls)),
       log(std::move(state.log)),
+      orders(clusters, std::move(state.orders)),
       owned(config, std::move(state.owned)),
       machines(engine, clusters, std::move(state.machines)),
       losses(config, clusters, machines, std::move(state.losses)),
@@ -43,7 +44,17 @@ Parts::Parts(SavedState state, Parallel* workers)
                .sessions = sessions,
                .repairs = repairs,
                .ledger = ledger,
-               .losses = losses}),
+               .losses = losses,
+               .demand = demand}),
+      trial({.config = config,
+             .parallel = parallel,
+             .engine = engine,
+             .clusters = clusters,
+             .machines = machines,
+             .demand = demand,
+             .ledger = ledger,
+             .rails = rails},
+            state.trial),
       reconcile({.config = config,
                  .parallel = parallel,
                  .lifecycle = lifecycle,
@@ -74,20 +85,23 @@ Parts::Parts(SavedState state, Parallel* workers)
                   .ledger = ledger,
                   .executor = executor,
                   .repairs = repairs,
-                  .reconcile = reconcile},
+                  .reconcile = reconcile,
+                  .orders = orders},
                  std::move(state.inspection)),
       check({.config = config,
              .engine = engine,
              .clusters = clusters,
              .machines = machines,
              .demand = demand,
-             .ledger = ledger}) {}
+             .ledger = ledger,
+             .rails = rails}) {}
 
 void Parts::RegisterRows(contract::RowReader& reader) {
   lifecycle.RegisterRows(reader);
   cycle.RegisterRows(reader);
   clusters.RegisterRows(reader);
   losses.RegisterRows(reader);
+  orders.RegisterRows(reader);
   owned.RegisterRows(reader);
   rails.RegisterRows(reader);
   repairs.RegisterRows(reader);
@@ -99,8 +113,8 @@ void Parts::RegisterRows(contract::RowReader& reader) {
 std::string Parts::Save() const {
   return SaveBytes(engine.engine().ExportMemory(), config, cycle.state(), clusters.state(), calls.state(), log.state(),
                    owned.state(), machines.state(), lifecycle.state(), gets.state(), sessions.state(), rails.state(),
-                   repairs.state(), executor.state(), ledger.state(), demand.state(), reconcile.state(), hints.state(),
-                   reports.state(), inspection.state(), losses.state());
+                   repairs.state(), executor.state(), ledger.state(), demand.state(), trial.state(), reconcile.state(),
+                   hints.state(), reports.state(), inspection.state(), orders.state(), losses.state());
 }
 
 void Parts::Rebuild(const engine::Memory& memory) {
@@ -108,12 +122,13 @@ void Parts::Rebuild(const engine::Memory& memory) {
   engine.engine().Restore(memory);
   demand.Rebuild();
   machines.Rebuild(executor.AllInProgress());
-  ledger.Rebuild(cycle.number());
+  ledger.Rebuild(cycle);
 }
 
 void Parts::CheckInvariants() const {
   machines.CheckInvariants();
   losses.CheckInvariants();
+  rails.holds().CheckInvariants();
   sessions.CheckInvariants();
   repairs.CheckInvariants();
   executor.CheckInvariants();

@@ -21,6 +21,7 @@
 #include "core/shard/losses.h"
 #include "core/shard/machine_changes.h"
 #include "core/shard/machines.h"
+#include "core/shard/order_log.h"
 #include "core/shard/owned_set.h"
 #include "core/shard/rails.h"
 #include "core/shard/reconcile.h"
@@ -28,6 +29,7 @@
 #include "core/shard/reports.h"
 #include "core/shard/saved_state.h"
 #include "core/shard/sessions.h"
+#include "core/shard/trial.h"
 
 namespace muster::shard {
 
@@ -51,6 +53,7 @@ struct Parts {
   Clusters clusters;
   Calls calls;
   ActionLog log;
+  OrderLog orders;
   OwnedSet owned;
   Machines machines;
   Losses losses;
@@ -63,6 +66,7 @@ struct Parts {
   Ledger ledger;
   Demand demand;
   MachineChanges changes;
+  Trial trial;
   Reconcile reconcile;
   Hints hints;
   Reports reports;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 
 #include "base/probe.h"
@@ -53,6 +54,10 @@ void ActuationModes::Set(const std::string& cluster, ActuationMode mode, StepCon
 
 void ActuationModes::Restore(const std::string& cluster, ActuationMode mode) {
   (cluster.empty() ? state_.shard : state_.clusters[cluster]) = mode;
+}
+
+bool ActuationModes::AnyKeptBack() const {
+  return std::ranges::any_of(state_.clusters, [](const auto& set) { return set.second != ActuationMode::kActive; });
 }
 
 ActuationMode ActuationModes::For(const std::string& cluster, const std::optional<engine::NeedKey>& need) const {
@@ -189,13 +194,17 @@ Rails::Rails(const Config& config, Clusters& clusters, ActionLog& log, State sta
       modes_(std::move(state.modes)),
       reclaims_(config, std::move(state.reclaims)),
       quarantine_(config, std::move(state.quarantine)),
-      suppressed_(std::move(state.suppressed)) {}
+      holds_(config, std::move(state.holds)),
+      suppressed_(std::move(state.suppressed)),
+      tried_(std::move(state.tried)) {}
 
 Rails::State Rails::state() const {
   return {.modes = modes_.state(),
           .reclaims = reclaims_.state(),
           .quarantine = quarantine_.state(),
-          .suppressed = suppressed_};
+          .suppressed = suppressed_,
+          .tried = tried_,
+          .holds = holds_.state()};
 }
 
 void Rails::RegisterRows(contract::RowReader& reader) {
@@ -211,10 +220,12 @@ void Rails::RegisterRows(contract::RowReader& reader) {
     clusters_.Add(cluster);
     quarantine_.Restore(cluster, std::move(baseline));
   });
+  holds_.RegisterRows(reader);
 }
 
 void Rails::Start(StepContext& ctx) {
   reclaims_.Start(ctx.now.mono);
+  holds_.Start(ctx);
   if (config_.mode != ActuationMode::kUnspecified) SetMode("", config_.mode, ctx);
 }
 
@@ -225,9 +236,14 @@ void Rails::SetMode(const std::string& cluster, ActuationMode mode, StepContext&
 
 engine::ClusterState Rails::ClusterInput(const std::string& cluster, bool session, bool gate_open, int64_t configured,
                                          StepContext& ctx) {
+  const bool carried_out = modes_.shard() == ActuationMode::kActive;
+  const int64_t allowed = reclaims_.Allowed(cluster, configured, ctx);
+  const bool limited = carried_out || MUTANT("shard.budget_binds_trials");
   return {.session = session || clusters_.IsDecommissioned(cluster) || MUTANT("shard.session_not_needed"),
           .gate_open = gate_open || clusters_.IsDecommissioned(cluster) || MUTANT("shard.gate_always_open"),
-          .reclaims_allowed = reclaims_.Allowed(cluster, configured, ctx)};
+          .reclaims_allowed = limited ? allowed : std::numeric_limits<int64_t>::max(),
+          .paused = modes_.IsKeptBack(cluster) && !MUTANT("shard.cluster_pause_ignored"),
+          .on_hold = holds_.IsClusterHeld(cluster, ctx.now.mono)};
 }
 
 bool Rails::HeldOpensGate(bool accepted) { return accepted || MUTANT("shard.held_rollup_opens_gate"); }
@@ -237,8 +253,12 @@ void Rails::BeginCycle() {
   started_ = 0;
 }
 
-bool Rails::Admit(const engine::Action& action, bool can_start, size_t operations, StepContext& ctx) {
-  if (IsSuppressed(action, ctx)) return false;
+bool Rails::Admit(const engine::Action& action, bool can_start, const QueueLoad& load, StepContext& ctx) {
+  const ActuationMode mode = modes_.For(action.cluster, action.need);
+  if (mode != ActuationMode::kActive) {
+    Suppress(action, mode, suppressed_before_, suppressed_, ctx);
+    if (!MUTANT("shard.pause_ignored")) return false;
+  }
   if (!can_start) {
     ++ctx.counters.deduped;
     return false;
@@ -250,14 +270,16 @@ bool Rails::Admit(const engine::Action& action, bool can_start, size_t operation
     ctx.cycle.Request();
     return false;
   }
-  if (operations >= static_cast<size_t>(config_.execute_queue)) {
+  if (limited && IsQueueFull(action, load)) {
     PROBE("shard.queue_full");
     ++ctx.counters.dropped;
     ctx.cycle.RequestWhenQueueIsEmpty();
     return false;
   }
   started_ += limited ? 1 : 0;
-  if (action.kind == engine::ActionKind::kReclaim) reclaims_.Spend(action.cluster, ctx);
+  // What goes instead of a machine that serves somebody is beyond the budget, and outside it.
+  const bool counts = action.reason != model::Reason::kReclaimInstead;
+  if (action.kind == engine::ActionKind::kReclaim && counts) reclaims_.Spend(action.cluster, ctx);
   return true;
 }
 
@@ -272,27 +294,40 @@ bool Rails::AdmitRepair(size_t operations) {
   return true;
 }
 
-bool Rails::IsSuppressed(const engine::Action& action, StepContext& ctx) {
-  const ActuationMode mode = modes_.For(action.cluster, action.need);
-  if (mode == ActuationMode::kActive) return false;
+// A cluster may have as many operations as places are free: one that never answers leaves half of the queue to the
+// others, and n of them leave one part in n + 1.
+bool Rails::IsQueueFull(const engine::Action& action, const QueueLoad& load) const {
+  const auto places = static_cast<size_t>(config_.execute_queue);
+  if (load.all >= places) return true;
+  return !BeneficiaryOf(action).empty() && load.of_cluster >= places - load.all && !MUTANT("shard.no_share");
+}
+
+void Rails::LogTrial(const std::vector<engine::Action>& actions, StepContext& ctx) {
+  const Suppressed before = std::exchange(tried_, {});
+  for (const engine::Action& action : actions) {
+    const bool touches = modes_.IsKeptBack(action.cluster) || (action.need && modes_.IsKeptBack(action.need->cluster));
+    if (touches) Suppress(action, modes_.For(action.cluster, action.need), before, tried_, ctx);
+  }
+}
+
+void Rails::Suppress(const engine::Action& action, ActuationMode mode, const Suppressed& before, Suppressed& now,
+                     StepContext& ctx) {
   const bool paused = mode == ActuationMode::kPaused;
   const std::pair which(action.machine, action.kind);
   ++(paused ? ctx.counters.suppressed : ctx.counters.dry_run)[std::string(engine::ActionKindName(action.kind))];
-  if (!suppressed_before_.contains(which)) {
+  if (!before.contains(which)) {
     PROBE("shard.suppressed");
     log_.Add(ViewOf(action, ctx.cycle.number(), ctx.now.wall, paused ? Outcome::kSuppressed : Outcome::kDryRun), ctx);
   }
-  suppressed_.insert(which);
-  return !MUTANT("shard.pause_ignored");
+  now.insert(which);
 }
 
 std::optional<Outcome> Rails::Obstacle(const Operation& operation, bool session) const {
   if (modes_.halted()) return Outcome::kSuppressed;
+  // Dry run leaves alone what has begun.
   const ActuationMode mode = modes_.For(operation.cluster, operation.need);
   const bool by_hand = operation.reason == model::Reason::kRepairByHand;
-  if (mode != ActuationMode::kActive && !by_hand && !MUTANT("shard.pause_ignored")) {
-    return mode == ActuationMode::kPaused ? Outcome::kSuppressed : Outcome::kDryRun;
-  }
+  if (mode == ActuationMode::kPaused && !by_hand && !MUTANT("shard.pause_ignored")) return Outcome::kSuppressed;
   const bool needs_session = operation.kind == OperationKind::kBootstrap || IsWithdrawal(operation.kind);
   const bool gone = clusters_.IsDecommissioned(operation.cluster) && IsWithdrawal(operation.kind);
   if (needs_session && !session && !gone && !MUTANT("shard.session_not_needed")) return Outcome::kNoSession;

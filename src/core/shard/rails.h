@@ -1,16 +1,22 @@
 // Rails: everything that limits what the engine's decisions may do, and which roll-ups count. A rail changes how fast a
 // decision is carried out, or whether it is carried out at all; it never changes what the engine wants.
 //
-//   pause, dry run       decisions are made and logged, not carried out; per shard or per cluster, durable
-//   reclaim cap, budget  how many machines a cluster may lose to Reclaim in a cycle and within a window; durable
+//   pause, dry run       of the shard: decisions are made and logged, not carried out. Of a cluster: it takes no part
+//   in
+//                        decisions, and what it would have done is decided apart (trial.h) and logged. Durable
+//   reclaim cap, budget  how many machines a cluster may lose to Reclaim in a cycle and within a window; durable. They
+//                        do not bind what is only logged: a trial shows all that going live would do
+//   holds                what failed is left alone for a while (holds.h); durable
 //   session, gate        a cluster without a session gains and loses nothing; one whose demand is not known loses
 //                        nothing to surplus
-//   volume               how many actions start in a cycle, how many operations are open
+//   volume               how many actions start in a cycle, how many operations are open, and of one cluster
 //   quarantine           a roll-up far below the accepted demand is held until it was repeated; baseline durable
 //   repairs              none while the shard is paused or in dry run; they count among the actions of a cycle
 //   halt                 nothing is carried out after calls for two machines were fenced, until an order or a restart
 //
 // Preempt is how priority is kept: neither budget nor volume limits it.
+//
+// Invariant: a Preempt that can start is admitted unless the shard is paused or in dry run.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +36,7 @@
 #include "core/shard/action_log.h"
 #include "core/shard/clusters.h"
 #include "core/shard/config.h"
+#include "core/shard/holds.h"
 #include "core/shard/operation.h"
 #include "core/shard/step_context.h"
 #include "engine/types.h"
@@ -70,6 +77,12 @@ class ActuationModes {
   contract::ActuationMode Get(const std::string& cluster) const;
   void Set(const std::string& cluster, contract::ActuationMode mode, StepContext& ctx);
   void Restore(const std::string& cluster, contract::ActuationMode mode);
+  // Whether the cluster itself is paused or in dry run.
+  bool IsKeptBack(const std::string& cluster) const {
+    return !cluster.empty() && Get(cluster) != contract::ActuationMode::kActive;
+  }
+  // Whether any cluster is.
+  bool AnyKeptBack() const;
   // The strictest of what is set for the shard and for the clusters an action touches: the one that gains or loses the
   // machine, and the one of the need it is for.
   contract::ActuationMode For(const std::string& cluster, const std::optional<engine::NeedKey>& need) const;
@@ -154,15 +167,24 @@ class RollupQuarantine {
   State state_;
 };
 
+// Operations that are open, Preempts left out.
+struct QueueLoad {
+  size_t all = 0;
+  size_t of_cluster = 0;  // of the cluster that an action is for
+};
+
 class Rails {
  public:
+  using Suppressed = std::set<std::pair<std::string, engine::ActionKind>>;
   struct State {
     ActuationModes::State modes;
     ReclaimBudget::State reclaims;
     RollupQuarantine::State quarantine;
-    std::set<std::pair<std::string, engine::ActionKind>> suppressed;  // in the last cycle
+    Suppressed suppressed;  // in the last cycle
+    Suppressed tried;       // in the last trial
+    Holds::State holds;
 
-    MUSTER_FIELDS(State, modes, reclaims, quarantine, suppressed)
+    MUSTER_FIELDS(State, modes, reclaims, quarantine, suppressed, tried, holds)
   };
 
   // What is referred to outlives this.
@@ -177,6 +199,8 @@ class Rails {
   const ReclaimBudget& reclaims() const { return reclaims_; }
   RollupQuarantine& quarantine() { return quarantine_; }
   const RollupQuarantine& quarantine() const { return quarantine_; }
+  Holds& holds() { return holds_; }
+  const Holds& holds() const { return holds_; }
 
   // Before a decision: what the engine is told of the cluster.
   engine::ClusterState ClusterInput(const std::string& cluster, bool session, bool gate_open, int64_t configured,
@@ -187,8 +211,10 @@ class Rails {
 
   // After a decision: BeginCycle, then Admit for each action in the order of decision.
   void BeginCycle();
-  // Whether the action starts. `can_start`: the executor can take it; `operations`: how many are open.
-  bool Admit(const engine::Action& action, bool can_start, size_t operations, StepContext& ctx);
+  // Whether the action starts. `can_start`: the executor can take it.
+  bool Admit(const engine::Action& action, bool can_start, const QueueLoad& load, StepContext& ctx);
+  // What a trial decided: actions that touch a cluster which takes no part are logged.
+  void LogTrial(const std::vector<engine::Action>& actions, StepContext& ctx);
   // Why an operation that is ready must not be carried out after all; none if it may.
   std::optional<Outcome> Obstacle(const Operation& operation, bool session) const;
   // Whether machines of the cluster may be repaired, and whether one more repair may begin in this cycle; counts it if
@@ -201,9 +227,11 @@ class Rails {
   State state() const;
 
  private:
-  // Whether a mode keeps the action back. Says so in the audit log once for as long as it lasts: the same action is
-  // decided again in every cycle.
-  bool IsSuppressed(const engine::Action& action, StepContext& ctx);
+  // Counts an action that a mode keeps back. Says so in the audit log once for as long as it lasts: the same action is
+  // decided again in every cycle. `before` are those of the decision before.
+  void Suppress(const engine::Action& action, contract::ActuationMode mode, const Suppressed& before, Suppressed& now,
+                StepContext& ctx);
+  bool IsQueueFull(const engine::Action& action, const QueueLoad& load) const;
 
   const Config& config_;
   Clusters& clusters_;
@@ -211,9 +239,11 @@ class Rails {
   ActuationModes modes_;
   ReclaimBudget reclaims_;
   RollupQuarantine quarantine_;
-  std::set<std::pair<std::string, engine::ActionKind>> suppressed_;         // in this cycle
-  std::set<std::pair<std::string, engine::ActionKind>> suppressed_before_;  // in the cycle before
-  int64_t started_ = 0;                                                     // in this cycle, of those that are limited
+  Holds holds_;
+  Suppressed suppressed_;         // in this cycle
+  Suppressed suppressed_before_;  // in the cycle before
+  Suppressed tried_;              // in the last trial
+  int64_t started_ = 0;           // in this cycle, of those that are limited
 };
 
 }  // namespace muster::shard

@@ -93,7 +93,10 @@ class Core {
   void RunDue(bool may_decide, StepContext& ctx);
   // The cycle.
   void RunCycle(StepContext& ctx);
+  void TellEngine(StepContext& ctx);
   void Decide(StepContext& ctx);
+  // Of the last decision; `lap` is what statistics call the time that one plan took on average.
+  void CountPlans(PlanMode mode, std::string_view lap, StepContext& ctx);
   void StartActions(const std::vector<engine::fast::NamedAction>& actions, StepContext& ctx);
   // Events that more than one part must hear of.
   void OnCallDone(const CallDone& done, StepContext& ctx);
@@ -102,12 +105,12 @@ class Core {
   void OnReceived(const Received& received, StepContext& ctx);
   // orders.cc: what operators ask and order.
   void OnAsked(const Asked& asked, StepContext& ctx);
-  contract::ActuationSet Apply(const contract::SetActuation& order, StepContext& ctx);
-  Status Apply(const contract::RepairMachine& order, StepContext& ctx);
-  Status Apply(const contract::ForgetMachine& order, StepContext& ctx);
-  Status Apply(const contract::RecallMachine& order, StepContext& ctx);
-  Result<contract::LossesAccepted> Apply(const contract::AcceptLosses& order, StepContext& ctx);
-  Status Apply(const contract::DecommissionCluster& order, StepContext& ctx);
+  Result<contract::ShardReply> Apply(const contract::SetActuation& order, StepContext& ctx);
+  Result<contract::ShardReply> Apply(const contract::RepairMachine& order, StepContext& ctx);
+  Result<contract::ShardReply> Apply(const contract::ForgetMachine& order, StepContext& ctx);
+  Result<contract::ShardReply> Apply(const contract::RecallMachine& order, StepContext& ctx);
+  Result<contract::ShardReply> Apply(const contract::AcceptLosses& order, StepContext& ctx);
+  Result<contract::ShardReply> Apply(const contract::DecommissionCluster& order, StepContext& ctx);
 
   std::unique_ptr<Parts> parts_;
 };

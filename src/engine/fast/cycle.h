@@ -157,6 +157,8 @@ class Cycle : private Tables {
     bool displaced = false;
   };
   static constexpr uint64_t kPoison = uint64_t{1} << 32;  // a move of a bucket that no speculation can have seen
+  ModeStats& ModeOf(NeedId n) { return stats_.of(need(n).is_gang); }
+  uint64_t Moved() const { return stats_.incremental.conflicts + stats_.incremental.displacements; }
   void ServeBySpeculation(Parallel& parallel);
   bool MaySpeculate(NeedId n) const;
   void Speculate(std::span<const NeedId> window, Parallel& parallel);
@@ -318,7 +320,7 @@ class Cycle : private Tables {
   };
   std::vector<Waiting> waiting_;         // Idle machines by the end of their hold, a heap
   std::vector<Inventory::Resting> due_;  // past their hold and still Idle
-  Amounts most_;                      // with `explain`: the most that any machine has
+  Amounts most_;                         // with `explain`: the most that any machine has
   Rows<NeedId, int32_t> age_before_;     // with `explain`: how long it was short
   std::vector<Offers> offers_;           // and spare ones
 

@@ -108,6 +108,11 @@ std::vector<NamedAction> Engine::NamedActions() const {
   return named;
 }
 
+size_t Engine::pending() const {
+  return static_cast<size_t>(
+      std::ranges::count_if(cycle_->short_needs(), [&](NeedId n) { return cycle_->outcome(n).pending(); }));
+}
+
 std::vector<ShortNeed> Engine::ShortNeeds() const {
   std::vector<ShortNeed> needs;
   const Catalogue& catalogue = inventory().catalogue();

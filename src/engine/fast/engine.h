@@ -65,6 +65,7 @@ class Engine {
 
   // --- the last decision
   size_t unsatisfied() const;
+  size_t pending() const;  // of them, those that lack only what is on its way, or what the reclaim budget will allow
   std::vector<NamedAction> NamedActions() const;
   std::vector<ShortNeed> ShortNeeds() const;  // in the order of decision
   // What changed since the last call about which needs are short. Names only those; costs a walk over rows of a few

@@ -24,7 +24,7 @@ void Cycle::Run(MonoTime now, bool explain, bool counts_ages, Parallel& parallel
   counted_ += counts_ages ? 1 : 0;
   Begin(now, explain);
   laps.Ended("snapread");
-  if (parallel.width() == 1) {
+  if (parallel.width() == 1 || policy_.phase1_retries == 0) {
     ServeInTurn();
   } else {
     CreditSideBySide(parallel);
