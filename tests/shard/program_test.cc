@@ -249,7 +249,7 @@ TEST_F(Program, BadFlagsAndFilesAreRefusedByName) {
            {{"--cycle-interval", "5"}, "--cycle-interval: duration \"5\": the unit is missing"},
            {{"--cycle-interval", "0s"}, "--cycle-interval must be a duration greater than zero"},
            {{"--reclaim-budget", "5/10m"},
-            "--reclaim-budget must be a percentage and a duration greater than zero, such as 5%/10m, not \"5/10m\""},
+            "--reclaim-budget must be a percentage and a duration greater than zero, such as 10%/2m, not \"5/10m\""},
            {{"--release-hold", "reserved=1m"}, "owned hardware stays"},
            {{"--victim-weights", "1,2"}, "--victim-weights must be four numbers"},
            {{"--own", "zone"}, "--own must be labels"},

@@ -45,9 +45,12 @@ class Lab {
   }
 
   // --- what the test may set
-  std::map<std::string, model::Machine>& machines;  // the provider's
-  bool silent = false;                              // calls are not answered
-  Status refusal;                                   // of transitions, if not OK
+  std::map<std::string, model::Machine>& machines;                  // the provider's
+  bool silent = false;                                              // calls are not answered
+  Status refusal;                                                   // of transitions, if not OK
+  std::function<Status(const contract::ProviderRequest&)> refuses;  // of one transition, if not OK
+  std::function<bool(const model::Machine&)> breaks;                // transitions of these end in Failed
+  std::set<std::string> mute;                                       // clusters that answer nothing
   bool answers_blobs = true;
   bool acknowledges = true;
   std::chrono::seconds ttl{};
@@ -109,6 +112,11 @@ class Lab {
     using enum model::MachineState;
     for (const auto& [id, was] : std::map(machines)) {
       model::Machine machine = was;
+      const bool moves = !model::IsStable(was.state) && was.state != kFailed;
+      if (moves && breaks && breaks(was)) {
+        SetState(id, kFailed);
+        continue;
+      }
       switch (was.state) {
         case kCreating:
           machine.state = kIdle;
@@ -290,6 +298,7 @@ class Lab {
 
   void OnMessage(const std::string& cluster, contract::SessionId session, const contract::ShardMessage& message) {
     sent.emplace_back(cluster, message);
+    if (mute.contains(cluster)) return;
     if (const auto* request = std::get_if<contract::BootstrapRequest>(&message); request != nullptr && answers_blobs) {
       inbox_.push_back(Received{
           session,
@@ -341,6 +350,7 @@ class Lab {
             transitions.emplace_back(request);
             auto& mark = provider_->marks[{request.fence.shard_id, request.machine_id}];
             const std::pair token{request.fence.epoch, request.fence.sequence};
+            if (refuses && done.status.ok()) done.status = refuses(transitions.back());
             if (token <= mark) done.status = Status(Code::kFailedPrecondition, "fenced");
             if (!done.status.ok()) return;
             mark = token;

@@ -60,12 +60,13 @@ bool DecodeEarlier(codec::Reader& reader, engine::Memory& memory) {
 bool DecodeEarlier(codec::Reader& reader, Config& c) {
   engine::Policy& p = c.policy;
   return DecodeAll(reader, c.id, p.surplus_hold, p.release_hold_on_demand, p.release_hold_spot, p.victim_weights,
-                   p.park_after, p.reprobe_every, c.own, c.epoch_at_least, c.cycle_interval, c.cycle_gap, c.restart_grace,
-                   c.incremental_reconcile, c.sweep_interval, c.list_page, c.list_timeout, c.call_timeout,
-                   c.max_actions_per_cycle, c.reclaim_cap, c.reclaim_budget, c.reclaim_window, c.empty_rollup_guard,
-                   c.mode, c.execute_concurrency, c.execute_queue, c.blob_timeout, c.ack_timeout, c.give_up,
-                   c.retry_first, c.retry_longest, c.failed_policy, c.repair_first, c.repair_longest, c.hints_interval,
-                   c.coordinator, c.report_interval, c.address, c.provider_address, c.verify_decisions);
+                   p.park_after, p.reprobe_every, c.own, c.epoch_at_least, c.cycle_interval, c.cycle_gap,
+                   c.restart_grace, c.incremental_reconcile, c.sweep_interval, c.list_page, c.list_timeout,
+                   c.call_timeout, c.max_actions_per_cycle, c.reclaim_cap, c.reclaim_budget, c.reclaim_window,
+                   c.empty_rollup_guard, c.mode, c.execute_concurrency, c.execute_queue, c.blob_timeout, c.ack_timeout,
+                   c.give_up, c.retry_first, c.retry_longest, c.failed_policy, c.repair_first, c.repair_longest,
+                   c.hints_interval, c.coordinator, c.report_interval, c.address, c.provider_address,
+                   c.verify_decisions);
 }
 
 // Every cycle counted for ages.

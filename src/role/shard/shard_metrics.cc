@@ -74,6 +74,15 @@ struct ShardMetrics::Declared {
       "Machines that needs have or get, by their interruption penalty; counted every --available-capacity-interval.",
       {"interruption_penalty_bucket"}};
   metrics::Gauges<0> shortfalls{in, "bigfleet_shard_shortfalls", "Needs that are short."};
+  metrics::Gauges<0> pending{in, "muster_shard_pending",
+                             "Needs that are not short, because all they lack is on its way or within the budget."};
+  metrics::Gauges<1> holds{in,
+                           "muster_shard_holds",
+                           "What is left alone for a while after failed calls, by kind: machine, class, pair of machine "
+                           "and cluster, cluster, rest.",
+                           {"kind"}};
+  metrics::Gauges<0> provider_away{in, "muster_shard_provider_away",
+                                   "1 while transitions are not called because the provider does not answer."};
   metrics::Gauges<1> shortfalls_aged{
       in, "bigfleet_shard_shortfalls_aged", "Needs that are short, by how many cycles they have been.", {"bucket"}};
   metrics::Gauges<1> shortfalls_by_priority{
@@ -181,6 +190,12 @@ void ShardMetrics::SetGauges(const Snapshot& snapshot) {
     to.demand.With(model::BucketLabel(bucket)).Set(static_cast<double>(count));
   }
   to.shortfalls.With().Set(static_cast<double>(snapshot.shortfalls));
+  to.pending.With().Set(static_cast<double>(snapshot.pending));
+  for (const std::string_view kind : {"machine", "class", "pair", "cluster", "rest"}) {
+    const auto found = snapshot.holds.find(std::string(kind));
+    to.holds.With(kind).Set(found == snapshot.holds.end() ? 0 : static_cast<double>(found->second));
+  }
+  to.provider_away.With().Set(snapshot.provider_away ? 1 : 0);
   for (size_t age = 0; age < kAges.size(); ++age) {
     to.shortfalls_aged.With(kAges[age]).Set(static_cast<double>(snapshot.shortfalls_aged[age]));
   }

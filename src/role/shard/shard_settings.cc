@@ -59,7 +59,7 @@ Parser<engine::VictimWeights> Weights() {
 }
 
 Parser<Budget> ReclaimBudget() {
-  return {.rule = "a percentage and a duration greater than zero, such as 5%/10m",
+  return {.rule = "a percentage and a duration greater than zero, such as 10%/2m",
           .read = [](std::string_view text) -> std::expected<Budget, std::string> {
             const auto parts = SplitAt(text, '/');
             if (parts.size() != 2 || !parts[0].ends_with('%')) return AgainstRule();
@@ -134,7 +134,7 @@ void DeclareRails(host::Settings& settings, Config& config, Composed& composed) 
            "Most actions begun in a cycle; 0 is no limit")
       .Add("--reclaim-cap-fraction", config.reclaim_cap, "0.05", host::Fraction(),
            "Most of a cluster's machines reclaimed in a cycle")
-      .Add("--reclaim-budget", composed.budget, "5%/10m", ReclaimBudget(),
+      .Add("--reclaim-budget", composed.budget, "10%/2m", ReclaimBudget(),
            "Most of a cluster's machines reclaimed in a span of time")
       .Switch("--empty-rollup-guard", config.empty_rollup_guard,
               "Hold roll-ups that suddenly want next to nothing; on unless switched off")
