@@ -53,6 +53,8 @@ class Lab {
   std::function<Status(const contract::ProviderRequest&)> refuses;  // the same, by request
   std::function<bool(const PartnerRequest&)> holds;                 // calls that wait until Release()
   bool head_revisions = false;  // lists keep to their cap, and their revision is the newest nevertheless
+  std::function<bool(const model::Machine&)> breaks;  // transitions of these end in Failed
+  std::set<std::string> mute;                         // clusters that answer nothing
   bool answers_blobs = true;
   bool acknowledges = true;
   std::chrono::seconds ttl{};
@@ -121,6 +123,11 @@ class Lab {
     using enum model::MachineState;
     for (const auto& [id, was] : std::map(machines)) {
       model::Machine machine = was;
+      const bool moves = !model::IsStable(was.state) && was.state != kFailed;
+      if (moves && breaks && breaks(was)) {
+        SetState(id, kFailed);
+        continue;
+      }
       switch (was.state) {
         case kCreating:
           machine.state = kIdle;
@@ -314,6 +321,7 @@ class Lab {
 
   void OnMessage(const std::string& cluster, contract::SessionId session, const contract::ShardMessage& message) {
     sent.emplace_back(cluster, message);
+    if (mute.contains(cluster)) return;
     if (const auto* request = std::get_if<contract::BootstrapRequest>(&message); request != nullptr && answers_blobs) {
       inbox_.push_back(Received{
           session,
@@ -367,8 +375,8 @@ class Lab {
             transitions.emplace_back(request);
             auto& mark = provider_->marks[{request.fence.shard_id, request.machine_id}];
             const std::pair token{request.fence.epoch, request.fence.sequence};
+            if (refuses && done.status.ok()) done.status = refuses(transitions.back());
             if (token <= mark) done.status = Status(Code::kFailedPrecondition, "fenced");
-            if (refuses && done.status.ok()) done.status = refuses(request);
             if (!done.status.ok()) return;
             mark = token;
             model::Machine machine = machines.at(request.machine_id);

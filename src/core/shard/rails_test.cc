@@ -37,10 +37,10 @@ TEST(ShardRails, ASmallClusterMayGiveUpOneMachine) {
   Lab lab({.empty_rollup_guard = false});
   Settle(lab, 3);
   lab.Rollup("a", 0);
-  lab.Run(9min);
+  lab.Run(110s);
   EXPECT_EQ(lab.Count<contract::DrainRequest>(), 1);
   lab.Finish();
-  lab.Run(2min);
+  lab.Run(20s);
   EXPECT_EQ(lab.Count<contract::DrainRequest>(), 2);
 }
 
@@ -50,25 +50,25 @@ TEST(ShardRails, TheBudgetFollowsTheClockNotTheCycles) {
   Settle(lab, 200);
   EXPECT_EQ(lab.core().View()->counters.reclaims_capped, 0u);
   lab.Rollup("a", 0);
-  for (int i = 0; i < 59; ++i) {
+  for (int i = 0; i < 11; ++i) {
     lab.Run(10s);
     lab.Finish();
   }
-  EXPECT_GT(lab.cycles, 500);
-  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 10);
-  EXPECT_GT(lab.core().View()->counters.reclaims_capped, 400u);
+  EXPECT_GT(lab.cycles, 100);
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 20);
+  EXPECT_GT(lab.core().View()->counters.reclaims_capped, 80u);
   for (int i = 0; i < 6; ++i) {
     lab.Run(10s);
     lab.Finish();
   }
-  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 19) << "the next window, of a smaller cluster";
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 38) << "the next window, of a smaller cluster";
 }
 
 // A fleet that was there before its demand: the first roll-ups ask for a tenth of it, as on the day when a cap of 5 % a
 // cycle, with one cycle a second, took 6,520 machines down to 846 within six minutes.
 TEST(ShardRails, FivePercentACycleAloneEmptiesAClusterAndTheBudgetDoesNot) {
   const auto left_after_six_minutes = [](model::Probability budget) {
-    Lab lab({.reclaim_budget = budget, .empty_rollup_guard = false});
+    Lab lab({.reclaim_budget = budget, .reclaim_window = 10min, .empty_rollup_guard = false});
     Settle(lab, 652);
     lab.Rollup("a", 65);
     for (int i = 0; i < 36; ++i) {
@@ -82,7 +82,7 @@ TEST(ShardRails, FivePercentACycleAloneEmptiesAClusterAndTheBudgetDoesNot) {
 }
 
 int DrainsThroughARestart() {
-  Lab lab({.empty_rollup_guard = false});
+  Lab lab({.reclaim_budget = {50'000}, .reclaim_window = 10min, .empty_rollup_guard = false});
   Settle(lab, 100);
   lab.Rollup("a", 0);
   lab.Run(5s);
@@ -213,6 +213,178 @@ TEST(ShardRails, PauseStopsWhatHasBegunButNotReachedTheProvider) {
   lab.Say("a", contract::BootstrapResponse{.request_id = asked[0].request_id, .user_data = "x"});
   lab.Run(5s);
   EXPECT_TRUE(lab.transitions.empty());
+}
+
+TEST(ShardRails, DryRunLeavesAloneWhatHasBegun) {
+  for (const std::string cluster : {"", "a"}) {
+    Lab lab;
+    lab.Add("m", 1, kIdle);
+    lab.answers_blobs = false;
+    lab.Start();
+    lab.ConnectWith("a", 1);
+    lab.Run(1s);
+    const auto asked = lab.SentTo<contract::BootstrapRequest>("a");
+    ASSERT_EQ(asked.size(), 1u);
+    lab.Ask(contract::SetActuation{.cluster_id = cluster, .mode = ActuationMode::kDryRun});
+    lab.Say("a", contract::BootstrapResponse{.request_id = asked[0].request_id, .user_data = "x"});
+    lab.Run(5s);
+    EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 1);
+  }
+}
+
+// A trial shows all that going live would do: neither cap nor budget binds it.
+int ReclaimsShown(const std::string& cluster, ActuationMode mode) {
+  Lab lab({.empty_rollup_guard = false});
+  Settle(lab, 100);
+  lab.Ask(contract::SetActuation{.cluster_id = cluster, .mode = mode});
+  lab.Rollup("a", 10);
+  lab.Run(30s);
+  EXPECT_TRUE(lab.transitions.empty());
+  return lab.Outcomes(mode == ActuationMode::kPaused ? "suppressed" : "dryrun");
+}
+
+TEST(ShardRails, CapAndBudgetDoNotBindWhatIsNotCarriedOut) {
+  for (const std::string cluster : {"", "a"}) {
+    EXPECT_EQ(ReclaimsShown(cluster, ActuationMode::kDryRun), 90);
+    EXPECT_EQ(ReclaimsShown(cluster, ActuationMode::kPaused), 90);
+  }
+  const faults::ScopedMutant on("shard.budget_binds_trials");
+  EXPECT_LT(ReclaimsShown("", ActuationMode::kDryRun), 90);
+}
+
+// Two clusters whose machines a third may take; the one that would be taken from first is paused.
+TEST(ShardRails, APausedClusterIsNobodysVictimAndTheOthersLookElsewhere) {
+  Lab lab;
+  lab.Add("x", 1, kConfigured, "first");
+  lab.Add("y", 1, kConfigured, "second");
+  lab.Start();
+  lab.ConnectWith("first", 1, 1);
+  lab.ConnectWith("second", 1, 5);
+  lab.Ask(contract::SetActuation{.cluster_id = "first", .mode = ActuationMode::kPaused});
+  lab.ConnectWith("b", 1, 1'000'000);
+  lab.Run(3s);
+  ASSERT_EQ(lab.Count<contract::DrainRequest>(), 1);
+  EXPECT_EQ(std::get<contract::DrainRequest>(lab.transitions.at(0)).machine_id, "y-000");
+  const auto suppressed = [&] {
+    std::vector<std::string> machines;
+    for (const Audit& audit : lab.audits) {
+      if (audit.action.outcome == "suppressed") machines.push_back(audit.action.machine_id);
+    }
+    return machines;
+  };
+  EXPECT_EQ(suppressed(), std::vector<std::string>{"x-000"}) << "what would have happened is said, once";
+  lab.Run(1min);
+  EXPECT_EQ(suppressed().size(), 1u);
+}
+
+// The same life with a trial every second and with hardly any.
+TEST(ShardRails, ATrialDisturbsNothing) {
+  const auto live = [](Duration interval) {
+    Lab lab({.empty_rollup_guard = false, .trial_interval = interval});
+    lab.Add("m", 10, kConfigured, "a");
+    lab.Add("s", 10, kSpeculative);
+    lab.Start();
+    lab.ConnectWith("a", 10, 1);
+    lab.ConnectWith("b", 4, 1000);
+    lab.Ask(contract::SetActuation{.cluster_id = "a", .mode = ActuationMode::kDryRun});
+    lab.Rollup("a", 15, 1);
+    lab.Run(20s);
+    lab.Finish();
+    lab.Rollup("b", 12, 1000);
+    lab.Run(40s);
+    lab.Finish();
+    lab.Run(10s);
+    lab.Ask(contract::SetActuation{.cluster_id = "a", .mode = ActuationMode::kActive});
+    lab.Run(1min);
+    return std::pair(lab.transitions, lab.disk);
+  };
+  EXPECT_EQ(live(1s), live(1h));
+}
+
+// One call at a time: a has many machines to bind and came first, b has two.
+std::string OrderOfConfigures() {
+  Lab lab({.execute_concurrency = 1});
+  lab.Add("m", 12, kIdle);
+  lab.Start();
+  lab.Run(1s);
+  lab.silent = true;
+  lab.ConnectWith("a", 10);
+  lab.Run(500ms);
+  lab.ConnectWith("b", 2);
+  lab.Run(500ms);
+  lab.silent = false;
+  lab.Run(1s);
+  std::string order;
+  for (const auto& transition : lab.transitions) order += std::get<contract::ConfigureRequest>(transition).cluster_id;
+  return order;
+}
+
+TEST(ShardRails, ClustersAreServedInTurns) {
+  EXPECT_EQ(OrderOfConfigures(), "ababaaaaaaaa");
+  const faults::ScopedMutant on("shard.no_turns");
+  EXPECT_EQ(OrderOfConfigures(), "aaaaaaaaaabb");
+}
+
+// How many Configures of another cluster are sent before the Drain of a Preempt.
+int CallsBeforeThePreempt() {
+  Lab lab({.execute_concurrency = 1, .execute_queue = 16});
+  lab.Add("m", 20, kIdle);
+  lab.Add("v", 1, kConfigured, "victim");
+  lab.Start();
+  lab.ConnectWith("victim", 1, 1);
+  lab.Run(1s);
+  lab.silent = true;
+  lab.ConnectWith("a", 20, 500);
+  lab.Run(500ms);
+  lab.ConnectWith("b", 1, 1'000'000);
+  lab.Run(500ms);
+  lab.silent = false;
+  lab.Run(300ms);
+  int before = 0;
+  for (const auto& transition : lab.transitions) {
+    if (std::holds_alternative<contract::DrainRequest>(transition)) return before;
+    ++before;
+  }
+  return -1;
+}
+
+TEST(ShardRails, APreemptWaitsBehindNobody) {
+  EXPECT_EQ(CallsBeforeThePreempt(), 1) << "the call that was open";
+  const faults::ScopedMutant on("shard.preempt_waits");
+  EXPECT_GT(CallsBeforeThePreempt(), 1);
+}
+
+int AgeAfterABurst() {
+  Lab lab;
+  lab.Start();
+  lab.Connect("a");
+  for (int i = 0; i < 30; ++i) {
+    lab.Rollup("a", 5 + i % 2);
+    lab.Run(100ms);
+  }
+  EXPECT_GT(lab.cycles, 20);
+  return lab.AskFor<contract::NeedsInspected>(contract::InspectNeeds{}).needs.at(0).age_cycles_unmet;
+}
+
+TEST(ShardRails, AgesCountAtMostOncePerCycleInterval) {
+  EXPECT_LE(AgeAfterABurst(), 5);
+  const faults::ScopedMutant on("shard.every_cycle_ages");
+  EXPECT_GT(AgeAfterABurst(), 20);
+}
+
+TEST(ShardRails, WhatIsOnItsWayIsPendingAndNotShort) {
+  Lab lab;
+  lab.Add("m", 2, kConfigured, "a");
+  lab.Start();
+  lab.ConnectWith("a", 2, 1);
+  lab.ConnectWith("b", 1, 1'000'000);
+  lab.Run(1min);
+  ASSERT_EQ(lab.InState(kDraining), 1);
+  EXPECT_EQ(lab.core().View()->pending, 1u);
+  EXPECT_EQ(lab.core().View()->shortfalls, 1u) << "what a lost is short, what b gets is not";
+  const auto needs = lab.AskFor<contract::NeedsInspected>(contract::InspectNeeds{.cluster_id = "b"}).needs;
+  EXPECT_TRUE(needs.at(0).pending);
+  EXPECT_EQ(needs.at(0).age_cycles_unmet, 0);
 }
 
 TEST(ShardQuarantine, ManyRowsThatBecomeFewAreHeldUntilTheThirdTimeAndForAWhile) {
