@@ -131,7 +131,7 @@ void ShardLife::Hear(const shard::Core::Event& event, std::span<const shard::Cor
     });
     if (order == nullptr || refused) return;  // a cluster that the shard does not know
     modes_[order->cluster_id] = order->mode;
-    if (order->cluster_id.empty() && order->mode == ActuationMode::kActive) fenced_.clear();
+    if (order->cluster_id.empty() && order->mode == contract::ActuationMode::kActive) fenced_.clear();
     inherited_.erase(order->cluster_id);
   }
 }
