@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <span>
 #include <string_view>
 
@@ -28,18 +29,24 @@ bool AsksForMore(const model::Need& need, const model::Need& before) {
                              [&](const auto& entry) { return entry.second > before.aggregate.Get(entry.first); });
 }
 
-// What a roll-up asks for, by dimension. There are few, so a list is quicker than a tree.
+// What a roll-up asks for, by dimension, in the order of first sight. There are few, so a list is quicker than a tree;
+// when a roll-up invents names, the tree keeps it from costing their square.
 struct Totals {
   struct Total {
     std::string_view name;
     int64_t amount = 0;
     bool asked_for = false;  // in an aggregate, not only as the size of a unit
   };
+  static constexpr size_t kFew = 16;
   std::vector<Total> totals;
+  std::map<std::string_view, size_t> beyond;  // of `totals` from the place kFew on
 
   Total& Of(std::string_view name) {
-    const auto known = std::ranges::find(totals, name, &Total::name);
-    return known == totals.end() ? totals.emplace_back(Total{.name = name}) : *known;
+    const auto few = std::span(totals).first(std::min(totals.size(), kFew));
+    if (const auto known = std::ranges::find(few, name, &Total::name); known != few.end()) return *known;
+    if (const auto known = beyond.find(name); known != beyond.end()) return totals[known->second];
+    if (totals.size() >= kFew) beyond.emplace(name, totals.size());
+    return totals.emplace_back(Total{.name = name});
   }
 };
 
@@ -115,14 +122,9 @@ void Demand::OnRollup(const std::string& cluster, const contract::Rollup& rollup
   }
   if (std::string limit = BeyondLimit(rollup.rows); !limit.empty()) return Refuse(cluster, std::move(limit), ctx);
   const Totals totals = TotalsOf(rollup.rows);
-  model::Resources dimensions;
   Baseline size{.rows = rollup.rows.size()};
   for (const Totals::Total& total : totals.totals) {
-    dimensions.Set(total.name, 1);
     if (total.asked_for) size.totals.emplace(total.name, total.amount);
-  }
-  if (!deps_.engine.HasRoomFor(dimensions)) {
-    return Refuse(cluster, "needs: more kinds of resources than a shard can tell apart", ctx);
   }
   demand.last_refusal = deps_.rails.quarantine().Hold(cluster, size, ctx.now.mono);
   if (demand.last_refusal.empty()) {
