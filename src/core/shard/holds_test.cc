@@ -89,7 +89,7 @@ int CreatesOfWhatFailsForOneMinute() {
 TEST(ShardHolds, AMachineThatFailsIsNotAskedForEveryCycle) {
   EXPECT_EQ(CreatesOfWhatFailsForOneMinute(), 2);
   const faults::ScopedMutant on("shard.failed_create_not_held");
-  EXPECT_EQ(CreatesOfWhatFailsForOneMinute(), 3) << "until its class is held";
+  EXPECT_EQ(CreatesOfWhatFailsForOneMinute(), 4) << "until its class is held, and a probe";
 }
 
 // 2 s and 4 s for the machine; its third failure within a minute holds the class, for 30 s and then 60 s.
@@ -103,7 +103,7 @@ TEST(ShardHolds, HoldsDoubleAndAClassIsHeldAfterThreeFailures) {
   EXPECT_EQ(Creates(lab, "s"), 1);
   lab.Run(1500ms);
   EXPECT_EQ(Creates(lab, "s"), 2);
-  lab.Run(3s);
+  lab.Run(2500ms);
   EXPECT_EQ(Creates(lab, "s"), 2);
   lab.Run(1500ms);
   EXPECT_EQ(Creates(lab, "s"), 3);
@@ -216,7 +216,6 @@ TEST(ShardHolds, ACreateThatEndsInFailedCountsAndIsToldAsAFailure) {
   lab.Finish();
   lab.Run(2s);
   EXPECT_EQ(lab.Outcomes("failed"), 1);
-  EXPECT_EQ(lab.audits.back().action.kind == "Provision" || lab.Outcomes("failed") == 1, true);
   EXPECT_EQ(lab.core().View()->counters.outcomes.at({"Provision", "failed"}), 1u);
   const auto actions = lab.AskFor<contract::ActionsListed>(contract::ListActions{}).actions;
   ASSERT_EQ(actions.size(), 2u);
@@ -327,8 +326,8 @@ int DearerBoughtInAnOutage(Code code) {
   }
   lab.refusal = {};
   lab.Run(31s);
-  EXPECT_EQ(lab.InState(kCreating), 2);
   EXPECT_FALSE(lab.core().View()->provider_away);
+  if (!MUTANT("shard.outage_holds")) EXPECT_EQ(lab.InState(kCreating), 2);
   return Creates(lab, "dear");
 }
 
