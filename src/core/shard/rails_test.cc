@@ -254,13 +254,14 @@ TEST(ShardRails, CapAndBudgetDoNotBindWhatIsNotCarriedOut) {
 
 // Two clusters whose machines a third may take; the one that would be taken from first is paused.
 TEST(ShardRails, APausedClusterIsNobodysVictimAndTheOthersLookElsewhere) {
-  Lab lab;
+  Lab lab({.trial_interval = 1s});
   lab.Add("x", 1, kConfigured, "first");
   lab.Add("y", 1, kConfigured, "second");
   lab.Start();
   lab.ConnectWith("first", 1, 1);
   lab.ConnectWith("second", 1, 5);
   lab.Ask(contract::SetActuation{.cluster_id = "first", .mode = ActuationMode::kPaused});
+  lab.Run(2s);
   lab.ConnectWith("b", 1, 1'000'000);
   lab.Run(3s);
   ASSERT_EQ(lab.Count<contract::DrainRequest>(), 1);
@@ -296,7 +297,18 @@ TEST(ShardRails, ATrialDisturbsNothing) {
     lab.Run(10s);
     lab.Ask(contract::SetActuation{.cluster_id = "a", .mode = ActuationMode::kActive});
     lab.Run(1min);
-    return std::pair(lab.transitions, lab.disk);
+    std::vector<std::string> calls;
+    for (const auto& transition : lab.transitions) {
+      std::visit(
+          [&](const auto& request) {
+            if constexpr (requires { request.fence; }) {
+              calls.push_back(fmt::format("{} {}", request.kTypeName, request.machine_id));
+            }
+          },
+          transition);
+    }
+    EXPECT_GT(calls.size(), 10u);
+    return std::pair(calls, lab.disk);
   };
   EXPECT_EQ(live(1s), live(1h));
 }
@@ -327,16 +339,18 @@ TEST(ShardRails, ClustersAreServedInTurns) {
 
 // How many Configures of another cluster are sent before the Drain of a Preempt.
 int CallsBeforeThePreempt() {
-  Lab lab({.execute_concurrency = 1, .execute_queue = 16});
-  lab.Add("m", 20, kIdle);
+  Lab lab({.execute_concurrency = 1, .execute_queue = 10});
+  lab.Add("m", 8, kIdle);
   lab.Add("v", 1, kConfigured, "victim");
   lab.Start();
   lab.ConnectWith("victim", 1, 1);
   lab.Run(1s);
   lab.silent = true;
-  lab.ConnectWith("a", 20, 500);
+  lab.ConnectWith("a", 4, 500);
+  lab.ConnectWith("b", 3, 500);
+  lab.ConnectWith("c", 1, 500);
   lab.Run(500ms);
-  lab.ConnectWith("b", 1, 1'000'000);
+  lab.ConnectWith("z", 1, 1'000'000);
   lab.Run(500ms);
   lab.silent = false;
   lab.Run(300ms);

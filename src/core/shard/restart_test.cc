@@ -165,7 +165,7 @@ TEST(ShardRestart, AZombieChangesNothing) {
 // Half of the time with the right clock, half with one that was set back by an hour; and once more set forward.
 TEST(ShardRestart, TheWallClockSetBackChangesNoAge) {
   for (const Duration by : {Duration(-1h), Duration(1h)}) {
-    Lab lab;
+    Lab lab({.reclaim_window = 10min});
     lab.config().policy.surplus_hold = 60s;
     lab.Add("m", 10, kConfigured, "a");
     lab.Add("i", 1, kIdle);

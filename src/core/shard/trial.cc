@@ -17,7 +17,9 @@ constexpr Duration kPerMachine = 100us;  // between two trials: a build costs a 
 std::vector<engine::Action> Trial::Run(MonoTime now, bool counts_ages) {
   const auto machines = static_cast<int64_t>(deps_.machines.tracked().size());
   state_.next = now + std::max<Duration>(deps_.config.trial_interval, kPerMachine * machines);
-  engine::fast::Engine engine(deps_.config.policy, deps_.parallel);
+  engine::Policy policy = deps_.config.policy;
+  policy.surplus_hold = {};
+  engine::fast::Engine engine(policy, deps_.parallel);
   for (const auto& [id, tracked] : deps_.machines.tracked())
     engine.Upsert(deps_.machines.MachineForEngine(id, tracked));
   for (const std::string& name : deps_.clusters.names()) {

@@ -1,5 +1,6 @@
 // Trial: what clusters that are paused or in dry run would have done: a second decision, with them taking part and
-// without reclaim limits for them, which is not carried out.
+// without reclaim limits for them, which is not carried out. Surplus counts as if it had been held long enough: the
+// clocks of a cluster that takes no part do not run.
 //
 // It is made by an engine of its own, built anew from what the shard's engine was told and remembers, so that nothing
 // it decides is remembered. That costs about what the first decision after a start costs, so it is made only while
