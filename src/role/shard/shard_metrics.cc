@@ -130,6 +130,16 @@ struct ShardMetrics::Declared {
                            "machines for one cluster "
                            "(pair), clusters, and machines that rest after a failed Drain or Delete.",
                            {"kind"}};
+  metrics::Gauges<0> missing{in, "muster_shard_missing_machines",
+                             "Machines that the provider's lists no longer show and that are not given up."};
+  metrics::Gauges<0> under_repair{in, "muster_shard_machines_under_repair", "Failed machines that are being repaired."};
+  metrics::Gauges<1> losses{in,
+                            "muster_shard_losses_waiting",
+                            "Clusters, and the fleet as one more, of which so many machines failed or vanished at once "
+                            "that an operator must decide (muster fleet accept).",
+                            {"kind"}};
+  metrics::Gauges<0> halted{in, "muster_shard_halted",
+                            "1 while nothing is carried out, because calls for two machines were fenced."};
   metrics::Gauges<0> provider_away{in, "muster_shard_provider_away",
                                    "1 while no transition is called, because the provider does not answer."};
 
@@ -234,6 +244,7 @@ ShardMetrics::ShardMetrics(metrics::Declarations& in) : declared_(new Declared{i
   }
   for (const char* kind : {"Repair", "Recreate"}) AddOutcomes(kind);
   for (const char* kind : kHoldKinds) to.holds.With(kind);
+  for (const char* kind : {"failed", "vanished"}) to.losses.With(kind);
   for (const char* reason : kRejections) to.machines_rejected.With(reason);
   for (const char* outcome : {"committed", "conflict"}) to.plans.With(outcome);
   for (const char* event : {"installed", "removed", "replaced"}) to.session_lifecycle.With(event);
@@ -295,6 +306,11 @@ void ShardMetrics::SetGauges(const Snapshot& snapshot) {
     const auto held = snapshot.holds.find(kind);
     to.holds.With(kind).Set(held == snapshot.holds.end() ? 0 : static_cast<double>(held->second));
   }
+  to.missing.With().Set(static_cast<double>(snapshot.missing));
+  to.under_repair.With().Set(static_cast<double>(snapshot.under_repair));
+  to.losses.With("failed").Set(static_cast<double>(snapshot.losses_failed.size()));
+  to.losses.With("vanished").Set(static_cast<double>(snapshot.losses_vanished.size()));
+  to.halted.With().Set(snapshot.halted ? 1 : 0);
   to.provider_away.With().Set(snapshot.provider_away ? 1 : 0);
   to.pending.With().Set(static_cast<double>(snapshot.pending));
   to.shortfalls.With().Set(static_cast<double>(snapshot.shortfalls));
