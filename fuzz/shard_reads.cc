@@ -75,7 +75,7 @@ void Row(const std::string& bytes, Table&... profiles) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   rpc::ProfileTable profiles;
   while (size >= 2) {
-    const uint8_t kind = data[0] % 17;
+    const uint8_t kind = data[0] % 25;
     const size_t length = std::min<size_t>(data[1], size - 2);
     const std::string bytes(reinterpret_cast<const char*>(data) + 2, length);
     data += 2 + length;
@@ -97,7 +97,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       case 13: Answer<v1::ExplainResponse>(bytes); break;
       case 14: Answer<v1::SetActuationResponse>(bytes); break;
       case 15: Answer<v1::RepairMachineResponse>(bytes); break;
-      default: Answer<v1::ForgetMachineResponse>(bytes); break;
+      case 16: Answer<v1::ForgetMachineResponse>(bytes); break;
+      case 17: Ask<v1::ListForgottenRequest>(bytes); break;
+      case 18: Ask<v1::RecallMachineRequest>(bytes); break;
+      case 19: Ask<v1::AcceptLossesRequest>(bytes); break;
+      case 20: Ask<v1::DecommissionClusterRequest>(bytes); break;
+      case 21: Answer<v1::ListForgottenResponse>(bytes); break;
+      case 22: Answer<v1::RecallMachineResponse>(bytes); break;
+      case 23: Answer<v1::AcceptLossesResponse>(bytes); break;
+      default: Answer<v1::DecommissionClusterResponse>(bytes); break;
     }
   }
   return 0;

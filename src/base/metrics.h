@@ -11,7 +11,7 @@
 //   actions_.With("Provision").Add();
 //
 // Thread-safety: all functions may be called from any thread, but a Declarations is filled by one. A returned reference
-// lives as long as its registry.
+// lives as long as its registry, or until the series is removed.
 #pragma once
 
 #include <array>
@@ -60,6 +60,8 @@ class Registry {
   // `bounds` are upper bounds of the buckets, ascending, without +Inf.
   virtual Histogram& AddHistogram(std::string_view name, std::string_view help, const std::vector<double>& bounds,
                                   const Labels& labels = {}) = 0;
+  // Ends the series; references to it are void. Nothing happens if there is none.
+  virtual void Remove(std::string_view name, const Labels& labels) = 0;
   // The Prometheus text exposition of every series.
   virtual std::string Expose() const = 0;
 };
@@ -104,9 +106,7 @@ class Family {
   template <class... Values>
     requires(sizeof...(Values) == N)
   Kind& With(const Values&... values) const {
-    Labels labels;
-    size_t next = 0;
-    (labels.emplace(labels_[next++], std::string_view(values)), ...);
+    const Labels labels = LabelsOf(values...);
     if constexpr (std::is_same_v<Kind, Counter>)
       return registry_.AddCounter(name_, help_, labels);
     else if constexpr (std::is_same_v<Kind, Gauge>)
@@ -115,7 +115,22 @@ class Family {
       return registry_.AddHistogram(name_, help_, bounds_, labels);
   }
 
+  // What the series was about is gone. Nobody else may be using the series.
+  template <class... Values>
+    requires(sizeof...(Values) == N)
+  void Remove(const Values&... values) const {
+    registry_.Remove(name_, LabelsOf(values...));
+  }
+
  private:
+  template <class... Values>
+  Labels LabelsOf(const Values&... values) const {
+    Labels labels;
+    size_t next = 0;
+    (labels.emplace(labels_[next++], std::string_view(values)), ...);
+    return labels;
+  }
+
   static constexpr std::string_view kKind = std::is_same_v<Kind, Counter> ? "counter"
                                             : std::is_same_v<Kind, Gauge> ? "gauge"
                                                                           : "histogram";

@@ -63,14 +63,15 @@ Outcomes OutcomesOf(const fast::Engine& engine) {
 
 void CountBroker(const fast::Engine& engine, Line& line) {
   const fast::BrokerStats& broker = engine.broker();
-  line.conflict_fraction = std::max(line.conflict_fraction, broker.conflict_fraction());
-  line.retries += broker.retries;
+  const fast::ModeStats total = broker.total();
+  line.conflict_fraction = std::max(line.conflict_fraction, total.conflict_fraction());
+  line.retries += total.retries;
   const auto mean_us = [](uint64_t nanos, uint64_t plans) {
     return plans == 0 ? 0.0 : static_cast<double>(nanos) / static_cast<double>(plans) / 1000;
   };
-  line.proposal_us_basic = mean_us(broker.nanos_basic, broker.proposals_basic);
-  line.proposal_us_gang = mean_us(broker.nanos_gang, broker.proposals_gang);
-  line.displacements += broker.displacements;
+  line.proposal_us_basic = mean_us(broker.incremental.nanos, broker.incremental.proposals);
+  line.proposal_us_gang = mean_us(broker.all_or_nothing.nanos, broker.all_or_nothing.proposals);
+  line.displacements += total.displacements;
 }
 
 void TellEngine(const Setup& setup, const fast::Engine& engine, Line& line) {

@@ -4,9 +4,11 @@
 
 #include "cli/ask.h"
 #include "cli/fleet.h"
+#include "cli/order_text.h"
 #include "cli/table.h"
 #include "contract/shard.h"
 #include "host/json_object.h"
+#include "model/text_scalars.h"
 
 namespace muster::cli {
 namespace {
@@ -21,8 +23,27 @@ std::string JsonOf(const contract::ClusterView& view) {
       .Add("configured", view.configured)
       .Add("heldRollups", view.held_rollups)
       .Add("reclaimsInWindow", view.reclaims_in_window)
-      .Add("lastRefusal", view.last_refusal);
+      .Add("lastRefusal", view.last_refusal)
+      .Add("holdUntil", view.hold_until ? model::FormatWallTime(*view.hold_until) : "")
+      .Add("missing", view.missing)
+      .Add("decommissioned", view.decommissioned)
+      .Add("lastOrder", view.last_order.kind)
+      .Add("orderedBy", view.last_order.who)
+      .Add("orderReason", view.last_order.reason)
+      .Add("orderedAt", view.last_order.kind.empty() ? "" : model::FormatWallTime(view.last_order.at));
   return json.Take() + "\n";
+}
+
+// What is unusual about the cluster, the most urgent first.
+std::string Trouble(const contract::ClusterView& view) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };
+  if (view.decommissioned) add("decommissioned");
+  if (view.missing > 0) add(fmt::format("{} missing", view.missing));
+  if (view.hold_until)
+    add(fmt::format("its Configures fail; on hold until {}", model::FormatWallTime(*view.hold_until)));
+  if (!view.last_refusal.empty()) add(view.last_refusal);
+  return text;
 }
 
 Result<int> Show(const ShardFlags& flags) {
@@ -33,14 +54,17 @@ Result<int> Show(const ShardFlags& flags) {
     return kOk;
   }
   Rows rows = {
-      {"CLUSTER", "SESSION", "MODE", "NEEDS", "MACHINES", "GATE", "HELD", "RECLAIMED", "LAST ROLL-UP REFUSED"}};
+      {"CLUSTER", "SESSION", "MODE", "NEEDS", "MACHINES", "GATE", "HELD", "RECLAIMED", "LAST ORDER", "TROUBLE"}};
   for (const contract::ClusterView& view : reply.clusters) {
     rows.push_back({view.cluster_id, view.session ? "yes" : "no", std::string(contract::ActuationModeName(view.mode)),
                     std::to_string(view.needs), std::to_string(view.configured), view.gate_open ? "open" : "shut",
                     std::to_string(view.held_rollups), std::to_string(view.reclaims_in_window),
-                    OrDash(view.last_refusal)});
+                    OrDash(OrderText(view.last_order)), OrDash(Trouble(view))});
   }
   Print(FormatTable(rows));
+  Print(fmt::format("the shard is {}", contract::ActuationModeName(reply.shard_mode)));
+  const std::string order = OrderText(reply.last_order);
+  Print(order.empty() ? "\n" : fmt::format("; last order: {}\n", order));
   return kOk;
 }
 

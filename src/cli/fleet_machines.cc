@@ -6,6 +6,7 @@
 
 #include "cli/ask.h"
 #include "cli/fleet.h"
+#include "cli/order_text.h"
 #include "cli/table.h"
 #include "contract/provider.h"
 #include "contract/shard.h"
@@ -13,6 +14,7 @@
 #include "model/machine.h"
 #include "model/money.h"
 #include "model/reason.h"
+#include "model/text_scalars.h"
 #include "rpc/provider_client.h"
 
 namespace muster::cli {
@@ -24,19 +26,31 @@ struct Flags {
   std::vector<std::string> states;
   std::string cluster;
   uint64_t limit = 0;
+  bool forgotten = false;
 };
+
+// Why the shard leaves the machine alone for now.
+std::string HoldOf(const contract::MachineView& view) {
+  if (view.fenced) return "fenced";
+  if (view.missing) return "missing";
+  if (!view.hold_until) return view.hold;
+  return fmt::format("{} until {}", view.hold, model::FormatWallTime(*view.hold_until));
+}
 
 // A provider knows the machines; a shard also what they are for.
 std::string TableOf(const std::vector<contract::MachineView>& machines, bool of_shard, bool wide) {
   Rows rows = {{"ID", "STATE", "TYPE", "ZONE", "CAPACITY", "PRICE/H", "CLUSTER"}};
-  if (of_shard) rows[0].emplace_back("REASON");
+  if (of_shard) rows[0].insert(rows[0].end(), {"REASON", "HOLD"});
   if (wide) rows[0].insert(rows[0].end(), {"HOST", "RESOURCES", "INTERRUPTION", "NEED", "ERROR"});
   for (const contract::MachineView& view : machines) {
     const model::Machine& m = *view.machine;
     rows.push_back({m.id, std::string(model::StateName(m.state)), OrDash(m.instance_type), OrDash(m.zone),
                     std::string(model::CapacityTypeName(m.capacity_type)), model::FormatMoney(m.price_per_hour),
                     OrDash(m.cluster)});
-    if (of_shard) rows.back().push_back(OrDash(std::string(model::ReasonName(view.reason))));
+    if (of_shard) {
+      rows.back().push_back(OrDash(std::string(model::ReasonName(view.reason))));
+      rows.back().push_back(OrDash(HoldOf(view)));
+    }
     if (!wide) continue;
     rows.back().insert(rows.back().end(), {OrDash(m.host.ref), m.resources.ToString(),
                                            fmt::format("{:.4f}", m.interruption_probability.millionths / 1e6),
@@ -61,7 +75,11 @@ std::string JsonOf(const contract::MachineView& view) {
       .Add("lastError", m.last_error)
       .Add("need", view.need_fingerprint)
       .Add("group", view.need_group)
-      .Add("reason", model::ReasonName(view.reason));
+      .Add("reason", model::ReasonName(view.reason))
+      .Add("hold", view.hold)
+      .Add("holdUntil", view.hold_until ? model::FormatWallTime(*view.hold_until) : "")
+      .Add("missing", view.missing)
+      .Add("fenced", view.fenced);
   return json.Take() + "\n";
 }
 
@@ -101,7 +119,29 @@ std::string Summary(const std::vector<contract::MachineView>& machines) {
   return text + fmt::format("; {}/h\n", model::FormatMoney(price));
 }
 
+Result<int> Forgotten(const Flags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(const contract::ForgottenListed reply,
+                          AskShardFor<contract::ForgottenListed>(flags.shard, contract::ListForgotten{}));
+  Rows rows = {{"ID", "CLUSTER", "FORGOTTEN"}};
+  for (const contract::OrderView& order : reply.orders) {
+    if (flags.shard.output == "json") {
+      Print(host::JsonObject()
+                .Add("id", order.machine_id)
+                .Add("cluster", order.cluster_id)
+                .Add("orderedBy", order.who)
+                .Add("orderReason", order.reason)
+                .Add("orderedAt", model::FormatWallTime(order.at))
+                .Take() +
+            "\n");
+    }
+    rows.push_back({order.machine_id, OrDash(order.cluster_id), OrderText(order)});
+  }
+  if (flags.shard.output != "json") Print(FormatTable(rows));
+  return kOk;
+}
+
 Result<int> Machines(const Flags& flags) {
+  if (flags.forgotten) return Forgotten(flags);
   std::vector<model::MachineState> states;
   for (const std::string& name : flags.states) {
     auto state = model::ParseState(name);
@@ -141,6 +181,7 @@ void AddFleetMachines(Verb& fleet) {
       .Option("--state", flags->states, "Only machines in this state; may be repeated")
       .Option("--cluster", flags->cluster, "Only machines bound to this cluster")
       .Option("--limit", flags->limit, "Show at most so many; 0 shows all")
+      .Flag("--forgotten", flags->forgotten, "List the machines that were forgotten instead, with who did it and why")
       .Example("muster fleet machines --cluster blue")
       .Example("muster fleet machines --state Failed -o wide")
       .Example("muster fleet machines --provider 127.0.0.1:9100")

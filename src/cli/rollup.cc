@@ -44,6 +44,16 @@ constexpr Duration kFilePoll = 500ms;
 constexpr Duration kFirstPause = 500ms;  // before connecting again; doubles
 constexpr Duration kLongestPause = 10s;
 
+// A penalty that the file does not give is sent as unspecified, as operators of this protocol do.
+model::Need NeedToSend(model::TextReader& item, const std::string& cluster) {
+  model::Need need = model::ReadNeed(item, cluster);
+  model::ProfileParts parts = need.profile.parts();
+  if (!item.Field("interruptionPenalty").present()) parts.interruption = model::PenaltyBucket::kUnspecified;
+  if (!item.Field("reclamationPenalty").present()) parts.reclamation = model::PenaltyBucket::kUnspecified;
+  need.profile = model::Profile(std::move(parts));
+  return need;
+}
+
 // A list of needs, or a map whose `needs` is one.
 Result<std::vector<model::Need>> ReadNeeds(const std::string& path, const std::string& cluster) {
   const auto text = host::ReadTextFile(path);
@@ -54,7 +64,7 @@ Result<std::vector<model::Need>> ReadNeeds(const std::string& path, const std::s
   model::TextReader root(errors, document);
   std::vector<model::Need> needs;
   model::TextReader list = root.is_map() ? root.Field("needs").Require() : root;
-  for (model::TextReader item : list.List()) needs.push_back(model::ReadNeed(item, cluster));
+  for (model::TextReader item : list.List()) needs.push_back(NeedToSend(item, cluster));
   if (root.is_map()) root.RefuseUnknown();
   if (!errors.ok()) return std::unexpected(errors.status());
   return needs;
@@ -269,7 +279,7 @@ Result<int> Run(const Flags& flags) {
   if (flags.file.empty()) return InvalidArgument("say which needs with -f FILE; - is standard input");
   const auto every = model::ParseDuration(flags.every);
   if (!every || *every <= Duration::zero()) {
-    return InvalidArgument(fmt::format("--every: {}", every ? "must be longer than nothing" : every.error().message()));
+    return InvalidArgument(fmt::format("--every: {}", every ? "must be greater than zero" : every.error().message()));
   }
   MUSTER_ASSIGN_OR_RETURN(rpc::TlsFiles tls, flags.tls.Files());
   const Version version = Version::Of(flags.file);

@@ -12,6 +12,7 @@
 #include "host/system_clock.h"
 #include "sim/campaign.h"
 #include "sim/counter_world.h"
+#include "sim/losses_world.h"
 #include "sim/provider_world.h"
 #include "sim/shard_world.h"
 
@@ -178,6 +179,8 @@ void AddSim(CommandLine& app) {
                   return sim::RunShardWorld(seed, {.journal_directory = journal});
                 };
               });
+  AddScenario(sim, "losses", "A shard whose provider fails, forgets or loses machines in masses",
+              [](const Flags&) { return [](uint64_t seed) { return sim::RunLossesWorld(seed); }; });
 }
 
 }  // namespace muster::cli

@@ -23,7 +23,7 @@ inline constexpr Duration kReportTimeout = 10s;
 
 struct ShardSummary {
   int32_t total_machines = 0;
-  int32_t free_machines = 0;  // Idle
+  int32_t free_machines = 0;  // Idle and Speculative
   std::map<std::string, int32_t> per_instance_type_counts;
   std::map<std::string, int32_t> per_zone_counts;
   std::string provider_address;

@@ -120,7 +120,8 @@ using OperatorMessage = std::variant<Hello, Rollup, BootstrapResponse, ReclaimAc
 
 // --- from the shard to the cluster
 
-// `echo` is "hello" or "rollup". A roll-up is acknowledged when it was applied or held; a refused one is not.
+// `echo` is "hello" or "rollup"; for a roll-up that is held, "rollup: " and why. A roll-up is acknowledged when it was
+// applied or held; a refused one is not.
 struct Acknowledgement {
   std::string echo;
   int64_t coordinator_term = 0;

@@ -1,5 +1,5 @@
 // What operators ask of a running shard, as plain values: what it thinks of every need and machine, what it did lately,
-// and the few things they may tell it to do. bigfleet.v1alpha1.ShardRead and muster.v1.Fleet are these on the wire
+// and the orders they may give it (orders.h). bigfleet.v1alpha1.ShardRead and muster.v1.Fleet are these on the wire
 // (docs/wire.md).
 #pragma once
 
@@ -14,6 +14,7 @@
 #include "base/fields.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "contract/orders.h"
 #include "contract/provider.h"
 #include "model/machine.h"
 #include "model/need.h"
@@ -69,40 +70,15 @@ struct Explain {
   MUSTER_FIELDS(Explain, subject)
 };
 
-// --- orders
-
-// Numbers are the wire's. Decisions are made in every mode; only kActive carries them out.
-enum class ActuationMode : uint8_t { kUnspecified = 0, kActive = 1, kDryRun = 2, kPaused = 3 };
-constexpr std::string_view ActuationModeName(ActuationMode mode) {
-  constexpr std::string_view kNames[] = {"unspecified", "active", "dry-run", "paused"};
-  return kNames[static_cast<size_t>(mode) % 4];
-}
-
-// No cluster: the whole shard. Sticks over restarts. The reason is for the audit log.
-struct SetActuation {
-  std::string cluster_id;
-  ActuationMode mode = ActuationMode::kUnspecified;
-  std::string reason;
-
-  MUSTER_FIELDS(SetActuation, cluster_id, mode, reason)
+// Machines that an operator dropped, by id.
+struct ListForgotten {
+  MUSTER_FIELDS(ListForgotten)
 };
 
-// Gives a Failed machine back and gets it again, without waiting for the policy.
-struct RepairMachine {
-  std::string machine_id;
-
-  MUSTER_FIELDS(RepairMachine, machine_id)
-};
-
-// Drops a Failed machine from the inventory until the provider reports another state of it.
-struct ForgetMachine {
-  std::string machine_id;
-
-  MUSTER_FIELDS(ForgetMachine, machine_id)
-};
-
-using ShardRequest = std::variant<InspectNeeds, ListMachines, ListActions, ListClusters, Explain, SetActuation,
-                                  RepairMachine, ForgetMachine>;
+// Appended to only: journals number the types. The orders are in orders.h.
+using ShardRequest =
+    std::variant<InspectNeeds, ListMachines, ListActions, ListClusters, Explain, SetActuation, RepairMachine,
+                 ForgetMachine, ListForgotten, RecallMachine, AcceptLosses, DecommissionCluster>;
 
 // --- answers
 
@@ -143,11 +119,13 @@ struct NeedView {
   model::Resources capacity_freed;  // by the victims
   std::vector<DomainCoverage> same_candidates;
   bool has_session = true;
+  bool pending = false;  // not satisfied, but all it lacks is on its way: no shortfall
+  int64_t on_hold = 0;   // of the supply, machines that it may not acquire for now
 
   bool operator==(const NeedView&) const = default;
   MUSTER_FIELDS(NeedView, need, satisfied, residual, claimed_machines, bootstraps, provisions, same_domain,
                 same_satisfiable, parked, parked_age_cycles, age_cycles_unmet, reason, supply, victims, capacity_freed,
-                same_candidates, has_session)
+                same_candidates, has_session, pending, on_hold)
 };
 
 // `total` counts after the filter and before the limit. Before the first cycle: cycle 0, no rows.
@@ -165,9 +143,13 @@ struct MachineView {
   std::string need_fingerprint;  // the need it was last claimed for
   std::string need_group;
   model::Reason reason = model::Reason::kNone;  // why it is where it is
+  std::string hold;                             // why it may not be acquired for now; empty: it may
+  std::optional<WallTime> hold_until;           // there is a hold
+  bool missing = false;                         // the provider's lists no longer show it, and it is not given up
+  bool fenced = false;                          // the provider fenced a call for it: no more calls are made
 
   bool operator==(const MachineView&) const = default;
-  MUSTER_FIELDS(MachineView, machine, need_fingerprint, need_group, reason)
+  MUSTER_FIELDS(MachineView, machine, need_fingerprint, need_group, reason, hold, hold_until, missing, fenced)
 };
 
 struct MachinesListed {
@@ -211,18 +193,31 @@ struct ClusterView {
   int32_t needs = 0;                            // rows of the accepted demand
   int32_t configured = 0;                       // machines bound to it
   int32_t held_rollups = 0;                     // suspicious ones in a row; the third is accepted
-  std::string last_refusal;        // why the latest refused or held roll-up was not applied; empty after a good one
-  int32_t reclaims_in_window = 0;  // of the budget
+  std::string last_refusal;            // why the latest refused or held roll-up was not applied; empty after a good one
+  int32_t reclaims_in_window = 0;      // of the budget
+  std::optional<WallTime> hold_until;  // its Configures failed: it acquires nothing before
+  OrderView last_order;                // about it or one of its machines; no kind: none
+  int32_t missing = 0;                 // of its machines
+  bool decommissioned = false;         // by order: it is gone, and its machines are reclaimed
 
   bool operator==(const ClusterView&) const = default;
   MUSTER_FIELDS(ClusterView, cluster_id, session, gate_open, mode, needs, configured, held_rollups, last_refusal,
-                reclaims_in_window)
+                reclaims_in_window, hold_until, last_order, missing, decommissioned)
 };
 
 struct ClustersListed {
   std::vector<ClusterView> clusters;
+  ActuationMode shard_mode = ActuationMode::kActive;
+  OrderView last_order;  // about the whole shard, or a machine that serves no cluster; no kind: none
 
-  MUSTER_FIELDS(ClustersListed, clusters)
+  MUSTER_FIELDS(ClustersListed, clusters, shard_mode, last_order)
+};
+
+// The order by which each machine was forgotten.
+struct ForgottenListed {
+  std::vector<OrderView> orders;
+
+  MUSTER_FIELDS(ForgottenListed, orders)
 };
 
 struct Explained {
@@ -232,19 +227,8 @@ struct Explained {
   MUSTER_FIELDS(Explained, cycle, lines)
 };
 
-struct ActuationSet {
-  ActuationMode previous = ActuationMode::kUnspecified;
-
-  MUSTER_FIELDS(ActuationSet, previous)
-};
-
-// The order to repair or forget was taken.
-struct OrderTaken {
-  MUSTER_FIELDS(OrderTaken)
-};
-
-using ShardReply =
-    std::variant<NeedsInspected, MachinesListed, ActionsListed, ClustersListed, Explained, ActuationSet, OrderTaken>;
+using ShardReply = std::variant<NeedsInspected, MachinesListed, ActionsListed, ClustersListed, Explained, ActuationSet,
+                                OrderTaken, ForgottenListed, LossesAccepted>;
 
 // The port. Thread-safety: any thread may ask, and `done` may run on any thread, also before Ask returns; it must not
 // block.
@@ -254,7 +238,7 @@ class ShardPort {
 
   virtual ~ShardPort() = default;
   // `done` runs exactly once: the reply that belongs to the request, or why there is none: INVALID_ARGUMENT naming the
-  // field, NOT_FOUND for a machine or need the shard does not have, ABORTED for a machine that is not Failed,
+  // field, NOT_FOUND for a machine, need or cluster the shard does not have, ABORTED for a machine that is not Failed,
   // UNAVAILABLE until the shard has seen its machines or while its state cannot be stored.
   virtual void Ask(ShardRequest request, Answer done) = 0;
 };

@@ -17,9 +17,8 @@ Wide PenaltyTerm(int64_t weight, const model::Penalty& penalty) {
 
 }  // namespace
 
-Cost IdleCost(const model::Machine& machine) { return {.micros = machine.price_per_hour.micros}; }
-
-Cost SpeculativeCost(const model::Machine& machine, model::PenaltyBucket interruption) {
+// [A.cost] [A.pinned]
+Cost EffectiveCost(const model::Machine& machine, model::PenaltyBucket interruption) {
   const int64_t price = machine.price_per_hour.micros;
   const int64_t probability = machine.interruption_probability.millionths;
   if (probability == 0) return {.micros = price};

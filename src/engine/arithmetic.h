@@ -24,17 +24,15 @@ constexpr Wide Ratio(Wide x, Wide whole) { return x * kOne / whole; }
 
 // What a machine costs an hour, in the eyes of one need.
 struct Cost {
-  bool reserved = false;  // a later need waits for it: taken last, whatever it costs
-  bool pinned = false;    // may be interrupted, and the need can never bear that
+  bool pinned = false;    // may be interrupted, and the need can never bear that: after everything finite, by price
+  bool reserved = false;  // a later need waits for it: taken last in its pool, whatever it costs
   int64_t micros = 0;
 
   auto operator<=>(const Cost&) const = default;
 };
 
-// Idle: the price. Speculative: price + interruption probability x interruption penalty. Probability 0 costs the price,
-// also to a pinned need.
-Cost IdleCost(const model::Machine& machine);
-Cost SpeculativeCost(const model::Machine& machine, model::PenaltyBucket interruption);
+// Price + interruption probability x interruption penalty. Probability 0 costs the price, also to a pinned need.
+Cost EffectiveCost(const model::Machine& machine, model::PenaltyBucket interruption);
 
 // Best victim = highest score. `drain_millis` is the mean drain seen for the victim's type.
 Wide VictimScore(const VictimWeights& weights, int64_t priority_gap, int64_t drain_millis,

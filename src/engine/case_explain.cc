@@ -43,6 +43,12 @@ std::optional<std::string> Obstacle(const model::Machine& machine, const model::
   return std::nullopt;
 }
 
+bool IsOnHold(const Holds& holds, const model::Machine& machine, const std::string& cluster) {
+  const bool out_of_stock =
+      machine.state == MachineState::kSpeculative && holds.classes.contains(StockClassOf(machine));
+  return out_of_stock || holds.machines.contains(machine.id) || holds.pairs.contains({machine.id, cluster});
+}
+
 Result<size_t> FindNeed(const CaseCycle& cycle, std::string_view name) {
   const auto& needs = cycle.decision.needs;
   std::vector<std::string> known = NeedNames(cycle);
@@ -78,6 +84,9 @@ std::string Requires(const model::Profile& profile) {
 
 std::string VerdictText(const NeedVerdict& verdict) {
   if (verdict.satisfied) return "covered";
+  if (verdict.pending) {
+    return fmt::format("waits for {}: {}", verdict.residual.ToString(), model::ReasonSentence(verdict.reason));
+  }
   return fmt::format("short of {} for {} cycle{}: {}", verdict.residual.ToString(), verdict.age,
                      verdict.age == 1 ? "" : "s", model::ReasonSentence(verdict.reason));
 }
@@ -149,7 +158,7 @@ void AddTaken(const CaseCycle& cycle, size_t need, Rows& rows) {
 
 // What buying this machine costs the need: its price, and the risk as this need bears it.
 std::string BuyingCost(const model::Machine& machine, const model::Need& need) {
-  const Cost cost = SpeculativeCost(machine, need.profile.interruption());
+  const Cost cost = EffectiveCost(machine, need.profile.interruption());
   const std::string price = model::FormatMoney({cost.micros}) + "/h";
   if (cost.pinned) return price + ", but it may be interrupted: the last choice";
   return cost.micros == machine.price_per_hour.micros ? price : price + ", the risk of losing it included";
@@ -161,7 +170,7 @@ void AddBuyingCosts(const CaseCycle& cycle, const model::Need& need, Rows& rows)
   for (const model::Machine& machine : cycle.world.machines) {
     if (machine.state != MachineState::kSpeculative || Obstacle(machine, need)) continue;
     const std::string& name = machine.instance_type.empty() ? machine.id : machine.instance_type;
-    const Cost cost = SpeculativeCost(machine, need.profile.interruption());
+    const Cost cost = EffectiveCost(machine, need.profile.interruption());
     offers.try_emplace({cost, name}, fmt::format("{}: {}", name, BuyingCost(machine, need)));
   }
   size_t shown = 0;
@@ -191,6 +200,9 @@ std::string OfNeed(const CaseCycle& cycle, size_t index, const model::Machine& m
                : "bound to another cluster, and not to be had: " + std::string(model::ReasonSentence(need.reason));
   }
   if (need.satisfied) return "not needed: the need is covered without it";
+  if (IsOnHold(cycle.world.holds, machine, need.need.cluster)) {
+    return "on hold: it may not be acquired for the need for now";
+  }
   if (verdict.need && *verdict.need < index) return "an earlier need has it";
   return "the need is short: " + std::string(model::ReasonSentence(need.reason));
 }
@@ -220,8 +232,10 @@ Result<std::string> ExplainNeed(const CaseCycle& cycle, std::string_view name) {
   }
   rows.push_back({"verdict", VerdictText(verdict)});
   AddClaims(cycle, index, rows);
-  rows.push_back({"supply", fmt::format("machines that can serve it: {} idle, {} speculative, {} configured",
-                                        verdict.supply.idle, verdict.supply.speculative, verdict.supply.configured)});
+  rows.push_back(
+      {"supply", fmt::format("machines that can serve it: {} idle, {} speculative, {} configured", verdict.supply.idle,
+                             verdict.supply.speculative, verdict.supply.configured) +
+                     (verdict.supply.on_hold == 0 ? "" : fmt::format(", {} of them on hold", verdict.supply.on_hold))});
   AddBuyingCosts(cycle, verdict.need, rows);
   AddDomains(verdict, rows);
   AddTaken(cycle, index, rows);

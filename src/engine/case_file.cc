@@ -116,6 +116,7 @@ class CaseReader {
         step.change = machines_.ReadChanges(readers[i].Field("change"));
       }
       step.add = machines_.ReadMachines(readers[i].Field("machines"));
+      if (TextReader holds = readers[i].Field("holds"); holds.present()) step.holds = machines_.ReadHolds(holds);
       if (i > 0) readers[i].RefuseUnknown();
     }
   }
@@ -134,6 +135,8 @@ class CaseReader {
         field.Read(gate, [](std::string_view text) { return model::ParseName(kGates, "gate", text); });
         cluster.gate_open = gate == Gate::kOpen;
       }
+      if (TextReader field = reader.Field("paused"); field.present()) field.Read(cluster.paused.emplace(true));
+      if (TextReader field = reader.Field("onHold"); field.present()) field.Read(cluster.on_hold.emplace(true));
       if (const TextReader field = reader.Field("reclaimsAllowed"); field.present()) {
         ReadInRange<int64_t>(field, 0, std::numeric_limits<int64_t>::max(), cluster.reclaims_allowed.emplace(0));
       }

@@ -39,7 +39,9 @@ struct CaseCluster {
   std::string id;
   std::optional<bool> session;
   std::optional<bool> gate_open;
-  std::optional<int64_t> reclaims_allowed;     // in each cycle
+  std::optional<int64_t> reclaims_allowed;  // in each cycle
+  std::optional<bool> paused;
+  std::optional<bool> on_hold;                 // its acquisitions
   std::optional<std::vector<CaseNeed>> needs;  // a roll-up: replaces all that the cluster asked for before
 };
 
@@ -62,6 +64,7 @@ struct CaseStep {
   std::vector<std::string> remove;
   std::vector<MachineChange> change;
   std::vector<CaseMachine> add;
+  std::optional<Holds> holds;  // in place of those before
 };
 
 struct Case {

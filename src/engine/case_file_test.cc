@@ -34,13 +34,20 @@ clusters:
     session: false
     gate: shut
     reclaimsAllowed: 2
+    paused: true
+    onHold: true
     needs:
       - {name: web, priority: 9, interruptionPenalty: 4, aggregate: {cpu: 4}, group: x}
       - {aggregate: {cpu: 1}}
+holds:
+  machines: [a-03, b]
+  pairs: [{machine: a-04, cluster: prod}]
+  classes: [{instanceType: m5, zone: z, capacityType: spot}, {instanceType: m6}]
 steps:
   - at: 3
     advance: 1h
     forget: true
+    holds: {}
     clusters: [{id: prod, session: true}, {id: new, needs: []}]
     remove: [b]
     change:
@@ -122,6 +129,15 @@ TEST(CaseFile, ClustersAndSteps) {
   EXPECT_EQ(prod.session, false);
   EXPECT_EQ(prod.gate_open, false);
   EXPECT_EQ(prod.reclaims_allowed, 2);
+  EXPECT_EQ(prod.paused, true);
+  EXPECT_EQ(prod.on_hold, true);
+  const Holds& holds = *read->steps[0].holds;
+  EXPECT_EQ(holds.machines, (std::set<std::string>{"a-03", "b"}));
+  EXPECT_EQ(holds.pairs, (std::set<std::pair<std::string, std::string>>{{"a-04", "prod"}}));
+  EXPECT_EQ(holds.classes,
+            (std::set<StockClass>{{.instance_type = "m5", .zone = "z", .capacity_type = model::CapacityType::kSpot},
+                                  {.instance_type = "m6"}}));
+  EXPECT_EQ(read->steps[1].holds, Holds{});  // in place of all before
   ASSERT_EQ(prod.needs->size(), 2u);
   EXPECT_EQ(prod.needs->at(0).name, "web");
   EXPECT_EQ(prod.needs->at(1).name, "prod/2");
@@ -200,6 +216,10 @@ constexpr BadFile kBadFiles[] = {
     {"clusters: [{id: c, needs: [{name: w, aggregate: {}}]}, {id: d, needs: [{name: w, aggregate: {}}]}]",
      "case:1:79: clusters[1].needs[0].name: cluster c has a need of this name"},
     {"clusters: [{id: c, needs: [{name: w}]}]", "case:1:28: clusters[0].needs[0].aggregate: this field is required"},
+    {"holds: {machines: [x]}", "case:1:20: holds.machines[0]: there is no machine \"x\" at this step"},
+    {"machines: [{id: a, state: Idle}]\nholds: {pairs: [{machine: a, cluster: c}]}",
+     "case:2:39: holds.pairs[0].cluster: there is no cluster \"c\"; list it under clusters"},
+    {"holds: {classes: [{type: m5}]}", "case:1:20: holds.classes[0].type: unknown field"},
     {"cycles: 0", "case:1:9: cycles: write a number from 1 to 10000"},
     {"cycles: 10001", "case:1:9: cycles: write a number from 1 to 10000"},
     {"policy: {reprobeEvery: 0}", "case:1:24: policy.reprobeEvery: write a number from 1 to 1000000"},

@@ -71,7 +71,9 @@ std::string NeedJson(const NeedVerdict& verdict, const std::string& name) {
   object.Text("name", name).Text("cluster", verdict.need.cluster);
   object.Text("fingerprint", verdict.need.profile.fingerprint()).Text("group", verdict.need.group);
   object.Number("priority", verdict.need.profile.priority()).Raw("aggregate", Amounts(verdict.need.aggregate));
-  object.Bool("satisfied", verdict.satisfied).Raw("residual", Amounts(verdict.residual));
+  object.Bool("satisfied", verdict.satisfied)
+      .Bool("pending", verdict.pending)
+      .Raw("residual", Amounts(verdict.residual));
   object.Raw("reason", verdict.satisfied ? "null" : Quote(model::ReasonName(verdict.reason)));
   object.Number("age", verdict.age).Number("credited", verdict.credited).Number("creating", verdict.creating);
   object.Number("bootstraps", verdict.bootstraps).Number("provisions", verdict.provisions);
@@ -87,9 +89,11 @@ std::string NeedJson(const NeedVerdict& verdict, const std::string& name) {
                            .Number("idle", verdict.supply.idle)
                            .Number("speculative", verdict.supply.speculative)
                            .Number("configured", verdict.supply.configured)
+                           .Number("on_hold", verdict.supply.on_hold)
                            .Take());
   object.Number("victims", verdict.victims).Number("pledged", verdict.pledged).Number("lost", verdict.lost);
   object.Bool("parked", verdict.parked).Bool("has_session", verdict.has_session);
+  object.Bool("paused", verdict.paused);
   return object.Take();
 }
 

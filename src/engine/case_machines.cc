@@ -281,10 +281,41 @@ void MachineSection::AddCopies(TextReader& reader, const CaseMachine& machine, s
 
 void MachineSection::ReadIds(TextReader reader, std::vector<std::string>& out) const {
   for (TextReader& item : reader.List()) {
-    std::string& id = out.emplace_back();
-    item.Read(id);
-    if (!ids_.contains(id)) item.Fail(fmt::format("there is no machine {} at this step", model::Quoted(id)));
+    ReadId(item, out.emplace_back());
   }
+}
+
+void MachineSection::ReadId(TextReader reader, std::string& out) const {
+  reader.Read(out);
+  if (!ids_.contains(out)) reader.Fail(fmt::format("there is no machine {} at this step", model::Quoted(out)));
+}
+
+Holds MachineSection::ReadHolds(TextReader& reader) const {
+  Holds holds;
+  std::vector<std::string> ids;
+  ReadIds(reader.Field("machines"), ids);
+  holds.machines.insert(ids.begin(), ids.end());
+  for (TextReader& item : reader.Field("pairs").List()) {
+    std::pair<std::string, std::string> pair;
+    ReadId(item.Field("machine").Require(), pair.first);
+    TextReader cluster = item.Field("cluster").Require();
+    cluster.Read(pair.second);
+    if (!known_.clusters.contains(pair.second)) {
+      cluster.Fail(fmt::format("there is no cluster {}; list it under clusters", model::Quoted(pair.second)));
+    }
+    item.RefuseUnknown();
+    holds.pairs.insert(std::move(pair));
+  }
+  for (TextReader& item : reader.Field("classes").List()) {
+    StockClass stock;
+    item.Field("instanceType").Read(stock.instance_type);
+    item.Field("zone").Read(stock.zone);
+    item.Field("capacityType").Read(stock.capacity_type, model::ParseCapacityType);
+    item.RefuseUnknown();
+    holds.classes.insert(std::move(stock));
+  }
+  reader.RefuseUnknown();
+  return holds;
 }
 
 std::vector<std::string> MachineSection::ReadRemovals(TextReader list) {

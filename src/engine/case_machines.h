@@ -43,6 +43,7 @@ class MachineSection {
   std::vector<CaseMachine> ReadMachines(model::TextReader list);
   std::vector<std::string> ReadRemovals(model::TextReader list);
   std::vector<MachineChange> ReadChanges(model::TextReader list);
+  Holds ReadHolds(model::TextReader& reader) const;
 
  private:
   CaseMachine ReadMachine(model::TextReader& reader) const;
@@ -51,6 +52,7 @@ class MachineSection {
   const model::Need* FindNeed(model::TextReader& reader) const;
   void AddCopies(model::TextReader& reader, const CaseMachine& machine, std::vector<CaseMachine>& out);
   void ReadIds(model::TextReader reader, std::vector<std::string>& out) const;
+  void ReadId(model::TextReader reader, std::string& out) const;
 
   const KnownNames& known_;
   int64_t left_;  // how many more machines the file may have

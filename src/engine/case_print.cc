@@ -79,6 +79,7 @@ std::vector<std::string> Remarks(const NeedVerdict& verdict) {
 std::string SupplyOf(const NeedVerdict& verdict) {
   std::string text = fmt::format("can serve: {} idle, {} speculative, {} configured", verdict.supply.idle,
                                  verdict.supply.speculative, verdict.supply.configured);
+  if (verdict.supply.on_hold > 0) text += fmt::format(", {} on hold", verdict.supply.on_hold);
   for (const DomainScore& score : verdict.domains) {
     text += fmt::format("{} {} {}.{} %", &score == &verdict.domains.front() ? "; domains" : ",", score.domain,
                         score.coverage_per_mille / 10, score.coverage_per_mille % 10);
@@ -117,9 +118,9 @@ std::string ExpectBody(const CaseCycle& cycle) {
   for (size_t i = 0; i < names.size(); ++i) {
     const NeedVerdict& verdict = cycle.decision.needs[i];
     text += fmt::format("  need {}: ", names[i]);
-    text += verdict.satisfied
-                ? "satisfied"
-                : fmt::format("short of {} [{}]", verdict.residual.ToString(), model::ReasonName(verdict.reason));
+    text += verdict.satisfied ? "satisfied"
+                              : fmt::format("{} {} [{}]", verdict.pending ? "waits for" : "short of",
+                                            verdict.residual.ToString(), model::ReasonName(verdict.reason));
     if (verdict.domain) text += fmt::format(", in {}", *verdict.domain);
     for (const std::string& remark : Remarks(verdict)) text += ", " + remark;
     if (const std::string claims = ClaimsOf(cycle, i, 0); !claims.empty()) text += "; " + claims;
@@ -156,8 +157,11 @@ std::string TableBody(const CaseCycle& cycle) {
   for (size_t i = 0; i < names.size(); ++i) {
     const NeedVerdict& verdict = cycle.decision.needs[i];
     needs.push_back({names[i], verdict.need.cluster, fmt::format("{}", verdict.need.profile.priority()),
-                     verdict.satisfied ? "ok" : "short", verdict.satisfied ? "-" : verdict.residual.ToString(),
-                     verdict.domain.value_or("-"), ClaimsOf(cycle, i, kShownNames)});
+                     verdict.satisfied ? "ok"
+                     : verdict.pending ? "pending"
+                                       : "short",
+                     verdict.satisfied ? "-" : verdict.residual.ToString(), verdict.domain.value_or("-"),
+                     ClaimsOf(cycle, i, kShownNames)});
     std::vector<std::string> remarks = Remarks(verdict);
     if (!verdict.satisfied) remarks.emplace(remarks.begin(), model::ReasonSentence(verdict.reason));
     if (!remarks.empty()) shortfalls += fmt::format("  {}: {}\n", names[i], fmt::join(remarks, "; "));

@@ -51,6 +51,7 @@ class Run {
     for (const std::string& id : gone) memory_.machines.erase(id);
     for (const MachineChange& change : step.change) Apply(change);
     for (const CaseMachine& machine : step.add) Add(machine);
+    if (step.holds) world_.holds = *step.holds;
   }
 
   void Apply(const CaseCluster& cluster) {
@@ -58,6 +59,8 @@ class Run {
     state.session = cluster.session.value_or(state.session);
     state.gate_open = cluster.gate_open.value_or(state.gate_open);
     state.reclaims_allowed = cluster.reclaims_allowed.value_or(state.reclaims_allowed);
+    state.paused = cluster.paused.value_or(state.paused);
+    state.on_hold = cluster.on_hold.value_or(state.on_hold);
     if (!cluster.needs) return;
     std::vector<model::Need> rows;
     std::vector<std::string>& names = names_[cluster.id];

@@ -8,6 +8,10 @@ NeedKey KeyOf(const model::Need& need) {
   return {.cluster = need.cluster, .fingerprint = need.profile.fingerprint(), .group = need.group};
 }
 
+StockClass StockClassOf(const model::Machine& machine) {
+  return {.instance_type = machine.instance_type, .zone = machine.zone, .capacity_type = machine.capacity_type};
+}
+
 std::string_view ActionKindName(ActionKind kind) {
   switch (kind) {
     case ActionKind::kBootstrap: return "Bootstrap";

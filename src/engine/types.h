@@ -11,8 +11,10 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/time.h"
@@ -37,12 +39,42 @@ struct ClusterState {
   bool session = true;    // without one the cluster is credited only: it acquires, preempts and loses nothing
   bool gate_open = true;  // shut: no surplus is taken from it and nothing reclaimed; Preempt is not barred
   int64_t reclaims_allowed = std::numeric_limits<int64_t>::max();  // what the shard's rails leave for this cycle
+  bool paused = false;   // paused or in dry run: decided as if it had no session
+  bool on_hold = false;  // its Configures fail: it acquires and preempts nothing for now, and may still lose machines
+
+  // Others may take from it, and it gives back what it does not use.
+  bool takes_part() const { return session && !paused; }
+  bool acquires() const { return takes_part() && !on_hold; }
+
+  bool operator==(const ClusterState&) const = default;
+};
+
+// Machines that are sold from one stock.
+struct StockClass {
+  std::string instance_type;
+  std::string zone;
+  model::CapacityType capacity_type = model::CapacityType::kUnspecified;
+
+  auto operator<=>(const StockClass&) const = default;
+  MUSTER_FIELDS(StockClass, instance_type, zone, capacity_type)
+};
+StockClass StockClassOf(const model::Machine& machine);
+
+// What may not be acquired for now, after calls that failed. Machines on hold exist in every other respect.
+struct Holds {
+  std::set<std::string> machines;                       // ids: by no cluster
+  std::set<std::pair<std::string, std::string>> pairs;  // (machine id, cluster): not by this cluster
+  std::set<StockClass> classes;                         // out of stock: none of their Speculative machines
+
+  bool operator==(const Holds&) const = default;
 };
 
 struct World {
   std::vector<model::Machine> machines;          // ids unique
   std::vector<model::Need> needs;                // arrivals stamped (NeedsTable); position is the last tie-break
   std::map<std::string, ClusterState> clusters;  // one not listed has no session and a shut gate
+  Holds holds;
+  bool counts_ages = true;  // this cycle adds to ages; false for one that follows another within the cycle interval
 };
 
 struct VictimWeights {  // in millionths
@@ -61,9 +93,12 @@ struct Policy {
   VictimWeights victim_weights;
   int32_t park_after = 8;      // cycles without hope until a gang is parked
   int32_t reprobe_every = 32;  // a parked gang is tried in one cycle of so many
+  // How often a plan that was overtaken may be made again. The first time is in its need's turn and stands, so that
+  // more than one changes nothing; 0: nothing is planned ahead. Decisions are the same for every value.
+  int32_t phase1_retries = 10;
 
   MUSTER_FIELDS(Policy, surplus_hold, release_hold_on_demand, release_hold_spot, victim_weights, park_after,
-                reprobe_every)
+                reprobe_every, phase1_retries)
 };
 
 struct MachineMemory {
@@ -72,13 +107,14 @@ struct MachineMemory {
   std::optional<MonoTime> unclaimed_since;        // Configured and claimed by nobody
   std::optional<MonoTime> idle_since;
   std::optional<MonoTime> draining_since;
+  bool instead = false;  // Draining: surplus beyond the reclaim budget, taken instead of a machine that serves somebody
 
   bool operator==(const MachineMemory&) const = default;
-  MUSTER_FIELDS(MachineMemory, attribution, pledge, unclaimed_since, idle_since, draining_since)
+  MUSTER_FIELDS(MachineMemory, attribution, pledge, unclaimed_since, idle_since, draining_since, instead)
 };
 
 struct NeedMemory {
-  int32_t age_unmet = 0;    // cycles in a row it was short
+  int32_t age_unmet = 0;    // cycles in a row it was short and not pending
   int32_t hopeless = 0;     // gangs: cycles in a row without a domain that could hold it
   int64_t supply_seen = 0;  // gangs: matching supply when it was last tried
 
@@ -142,6 +178,7 @@ struct SupplyCount {  // machines that can serve the need
   int64_t idle = 0;
   int64_t speculative = 0;
   int64_t configured = 0;
+  int64_t on_hold = 0;  // of the idle and speculative ones, those it may not acquire for now
 
   bool operator==(const SupplyCount&) const = default;
 };
@@ -151,6 +188,7 @@ struct NeedVerdict {
   model::Need need;          // normalised; of a folded one, the sum of its gangs
   std::vector<size_t> rows;  // positions in World::needs it stands for: one, or the folded gangs
   bool satisfied = false;
+  bool pending = false;       // not satisfied, but all it lacks is on its way: no shortfall
   model::Resources residual;  // what is still short
   int64_t credited = 0;       // claims by kind
   int64_t creating = 0;
@@ -164,8 +202,9 @@ struct NeedVerdict {
   int64_t lost = 0;     // claimed machines it loses to phase 2 in this cycle
   bool parked = false;
   bool has_session = true;
-  int32_t age = 0;                              // cycles in a row it is short, this one included
-  model::Reason reason = model::Reason::kNone;  // why it is short
+  bool paused = false;                          // its cluster is paused or in dry run
+  int32_t age = 0;                              // cycles in a row it is short, this one included; 0 while pending
+  model::Reason reason = model::Reason::kNone;  // why it is short, or what it waits for
 
   bool operator==(const NeedVerdict&) const = default;
 };

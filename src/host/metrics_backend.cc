@@ -26,6 +26,7 @@ class CounterOf final : public metrics::Counter {
     series_.Increment(by);
   }
   double value() const override { return series_.Value(); }
+  prometheus::Counter& native() const { return series_; }
 
  private:
   prometheus::Counter& series_;
@@ -36,6 +37,7 @@ class GaugeOf final : public metrics::Gauge {
   explicit GaugeOf(prometheus::Gauge& series) : series_(series) {}
   void Set(double value) override { series_.Set(value); }
   double value() const override { return series_.Value(); }
+  prometheus::Gauge& native() const { return series_; }
 
  private:
   prometheus::Gauge& series_;
@@ -45,6 +47,7 @@ class HistogramOf final : public metrics::Histogram {
  public:
   explicit HistogramOf(prometheus::Histogram& series) : series_(series) {}
   void Observe(double value) override { series_.Observe(value); }
+  prometheus::Histogram& native() const { return series_; }
 
  private:
   prometheus::Histogram& series_;
@@ -127,6 +130,20 @@ metrics::Histogram& PrometheusRegistry::AddHistogram(std::string_view name, std:
   MUSTER_CHECK(std::ranges::is_sorted(bounds), "bounds of histogram {} must ascend", name);
   MUSTER_CHECK(!labels.contains("le"), "histogram {} may not have the label le", name);
   return impl_->Find<Histograms>(std::string(name), help, bounds, labels, bounds);
+}
+
+void PrometheusRegistry::Remove(std::string_view name, const metrics::Labels& labels) {
+  const std::lock_guard lock(impl_->mu);
+  const auto found = impl_->families.find(std::string(name));
+  if (found == impl_->families.end()) return;
+  std::visit(
+      [&](auto& kind) {
+        const auto series = kind.series.find(labels);
+        if (series == kind.series.end()) return;
+        kind.family->Remove(&series->second->native());
+        kind.series.erase(series);
+      },
+      found->second);
 }
 
 std::string PrometheusRegistry::Expose() const {

@@ -22,6 +22,7 @@ class PrometheusRegistry final : public metrics::Registry {
   metrics::Gauge& AddGauge(std::string_view name, std::string_view help, const metrics::Labels& labels) override;
   metrics::Histogram& AddHistogram(std::string_view name, std::string_view help, const std::vector<double>& bounds,
                                    const metrics::Labels& labels) override;
+  void Remove(std::string_view name, const metrics::Labels& labels) override;
   std::string Expose() const override;
 
  private:

@@ -78,6 +78,24 @@ TEST(PrometheusRegistryDeathTest, MisuseEndsTheProgram) {
   EXPECT_DEATH(registry.AddCounter("a_total", "A.", {}).Add(-1), "a counter never falls");
 }
 
+TEST(PrometheusRegistry, ASeriesEndsWithWhatItIsAbout) {
+  PrometheusRegistry registry;
+  metrics::Declarations declared(registry);
+  const metrics::Gauges<1> held(declared, "held", "Held.", {"cluster"});
+  const metrics::Counters<1> refused(declared, "refused_total", "Refused.", {"cluster"});
+  for (const char* cluster : {"blue", "green"}) {
+    held.With(cluster).Set(1);
+    refused.With(cluster).Add(2);
+  }
+  held.Remove("blue");
+  refused.Remove("blue");
+  refused.Remove("red");
+  const std::string text = registry.Expose();
+  EXPECT_FALSE(text.contains("blue")) << text;
+  EXPECT_TRUE(text.contains("held{cluster=\"green\"} 1\n")) << text;
+  EXPECT_EQ(refused.With("blue").value(), 0) << "it begins anew";
+}
+
 TEST(Declarations, GiveSeriesAndRows) {
   PrometheusRegistry registry;
   metrics::Declarations declared(registry);

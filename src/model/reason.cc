@@ -24,6 +24,9 @@ constexpr ReasonRow Row(Reason reason) {
       return {reason, "phase3.reclaim", "no need of its cluster uses this machine any more"};
     case Reason::kReleaseIdle:
       return {reason, "phase3.release", "the machine stayed idle for longer than its capacity type is held"};
+    case Reason::kReclaimInstead:
+      return {reason, "phase2.instead",
+              "a need of higher priority takes this unused machine instead of one that serves another need"};
     case Reason::kPriorityStarved:
       return {reason, "short.priority", "matching machines serve needs of the same or higher priority"};
     case Reason::kNoMatchingSupply:
@@ -34,6 +37,17 @@ constexpr ReasonRow Row(Reason reason) {
     case Reason::kDraining: return {reason, "short.draining", "covered once the machines taken for it have drained"};
     case Reason::kNoSession:
       return {reason, "short.session", "the cluster has no session, so nothing is acquired for it"};
+    case Reason::kOutOfStock:
+      return {reason, "short.stock", "machines that match are on hold, because creating or configuring them failed"};
+    case Reason::kClusterPaused:
+      return {reason, "short.paused", "the cluster is paused or in dry run, so nothing is acquired for it"};
+    case Reason::kClusterOnHold:
+      return {reason, "short.held", "the cluster's machines fail to configure, so nothing is acquired for it for now"};
+    case Reason::kNoSuchResource:
+      return {reason, "short.resource", "no machine of the shard offers a resource it asks for"};
+    case Reason::kReclaimsSpent:
+      return {reason, "short.budget",
+              "covered once the reclaim budget lets it have machines that other clusters do not use"};
     case Reason::kClaimed: return {reason, "hold.claimed", "a need claims this machine"};
     case Reason::kTransitional:
       return {reason, "hold.transition", "the machine is between two states; its operation must end first"};
@@ -50,6 +64,17 @@ constexpr ReasonRow Row(Reason reason) {
       return {reason, "hold.permanent", "idle, and of a capacity type that is never released"};
     case Reason::kPledged: return {reason, "hold.pledge", "promised to the need it was taken for"};
     case Reason::kUnneeded: return {reason, "hold.unneeded", "could be bought, but no need asks for it"};
+    case Reason::kOnHold:
+      return {reason, "hold.stock", "not to be had for now, because creating it or machines like it failed"};
+    case Reason::kOfPausedCluster: return {reason, "hold.paused", "unclaimed, but its cluster is paused or in dry run"};
+    case Reason::kKeptForGang:
+      return {reason, "hold.gang", "stays with its gang until that is complete in another domain"};
+    case Reason::kMissing:
+      return {reason, "hold.missing", "the provider's lists no longer show it; it counts until it is given up"};
+    case Reason::kFenced:
+      return {reason, "hold.fenced", "the provider fenced a call for it; it is set aside until the shard is resumed"};
+    case Reason::kRepairRefused:
+      return {reason, "hold.refused", "the machine failed, and the provider refuses to delete it in that state"};
     case Reason::kRepair: return {reason, "repair.policy", "the machine failed and is given back, to be had again"};
     case Reason::kRepairByHand: return {reason, "repair.order", "an operator ordered the failed machine repaired"};
     case Reason::kAdopted: return {reason, "note.adopted", "the provider shows a machine that was not there before"};
@@ -66,6 +91,15 @@ constexpr ReasonRow Row(Reason reason) {
     case Reason::kRollupRefused:
       return {reason, "note.rollup-refused", "the roll-up cannot be accepted; the last good one stays"};
     case Reason::kModeSet: return {reason, "note.mode", "an operator set whether decisions are carried out"};
+    case Reason::kHeld: return {reason, "note.hold", "calls failed, so that it is left alone for a while"};
+    case Reason::kReturned: return {reason, "note.returned", "the provider shows a machine again that was missing"};
+    case Reason::kLosses:
+      return {reason, "note.losses", "more machines vanished or failed at once than chance explains"};
+    case Reason::kHalted:
+      return {reason, "note.halted",
+              "calls for two machines were fenced: nothing is carried out until an order to resume"};
+    case Reason::kEpochFound:
+      return {reason, "note.epoch", "the shard begins above the highest epoch that the machines show"};
   }
   return {reason, "", ""};
 }

@@ -1,9 +1,9 @@
 // Reasons: why a decision was made. One table feeds logs, metric labels, explanations, the audit log and the simulator.
 //
-// A reason has a number (order of this enum, never on the wire), a stable name that dashboards may rely on, and a
-// sentence for people. Names begin with phaseN. for an action, short. for an unmet need, hold. for a machine left
-// alone, repair. for what is done to a failed machine and note. for what a shard noticed. Adding a reason means adding
-// a row in reason.cc; the compiler and a test see to it.
+// A reason has a number (order of this enum; journals hold it, so a new one goes to the end; never on the wire), a
+// stable name that dashboards may rely on, and a sentence for people. Names begin with phaseN. for an action, short.
+// for an unmet need, hold. for a machine left alone, repair. for what is done to a failed machine and note. for what a
+// shard noticed. Adding a reason means adding a row in reason.cc; the compiler and a test see to it.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +56,24 @@ enum class Reason : uint8_t {
   kRollupHeld,
   kRollupRefused,
   kModeSet,
+  // Later ones, of every kind above.
+  kReclaimInstead,
+  kOutOfStock,
+  kClusterPaused,
+  kClusterOnHold,
+  kNoSuchResource,
+  kReclaimsSpent,
+  kOnHold,
+  kOfPausedCluster,
+  kKeptForGang,
+  kHeld,
+  kMissing,
+  kFenced,
+  kRepairRefused,
+  kReturned,
+  kLosses,
+  kHalted,
+  kEpochFound,
 };
 
 struct ReasonRow {

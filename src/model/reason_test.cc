@@ -23,7 +23,9 @@ TEST(Reason, NamesAreStable) {
                        "hold.unneeded",  "repair.policy",    "repair.order",     "note.adopted",
                        "note.vanished",  "note.not-owned",   "note.forgotten",   "note.edge",
                        "note.record",    "note.provider",    "note.rollup-held", "note.rollup-refused",
-                       "note.mode"}));
+                       "note.mode",      "phase2.instead",   "short.stock",      "short.paused",
+                       "short.held",     "short.resource",   "short.budget",     "hold.stock",
+                       "hold.paused",    "hold.gang",        "note.hold"}));
 }
 
 TEST(Reason, EveryValueHasItsOwnRow) {
@@ -39,7 +41,7 @@ TEST(Reason, EveryValueHasItsOwnRow) {
     names.insert(row.name);
     sentences.insert(row.sentence);
   }
-  EXPECT_EQ(number, static_cast<size_t>(Reason::kModeSet) + 1);
+  EXPECT_EQ(number, static_cast<size_t>(Reason::kEpochFound) + 1);
   EXPECT_EQ(names.size(), number);
   EXPECT_EQ(sentences.size(), number);
 }

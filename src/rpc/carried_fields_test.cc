@@ -129,7 +129,8 @@ std::vector<Pair> Pairs() {
   pairs.push_back(Request<v1::ListActionsRequest>(""));
   pairs.push_back(Reply<v1::ListActionsResponse>("actions {}"));
   pairs.push_back(Request<v1::ListClustersRequest>(""));
-  pairs.push_back(Reply<v1::ListClustersResponse>("clusters { mode: ACTUATION_MODE_ACTIVE }"));
+  pairs.push_back(
+      Reply<v1::ListClustersResponse>("clusters { mode: ACTUATION_MODE_ACTIVE last_order {} } last_order {}"));
   pairs.push_back(MakePair<v1::ExplainRequest>({R"(machine_id: "m")", R"(need { cluster_id: "c" fingerprint: "f" })"},
                                                [](v1::ExplainRequest& wire) { return FromWire(wire); }));
   pairs.push_back(Reply<v1::ExplainResponse>(""));
@@ -139,6 +140,14 @@ std::vector<Pair> Pairs() {
   pairs.push_back(Reply<v1::RepairMachineResponse>(""));
   pairs.push_back(Request<v1::ForgetMachineRequest>(R"(machine_id: "m")"));
   pairs.push_back(Reply<v1::ForgetMachineResponse>(""));
+  pairs.push_back(Request<v1::ListForgottenRequest>(""));
+  pairs.push_back(Reply<v1::ListForgottenResponse>("orders {}"));
+  pairs.push_back(Request<v1::RecallMachineRequest>(R"(machine_id: "m")"));
+  pairs.push_back(Reply<v1::RecallMachineResponse>(""));
+  pairs.push_back(Request<v1::AcceptLossesRequest>(""));
+  pairs.push_back(Reply<v1::AcceptLossesResponse>(""));
+  pairs.push_back(Request<v1::DecommissionClusterRequest>(R"(cluster_id: "c")"));
+  pairs.push_back(Reply<v1::DecommissionClusterResponse>(""));
   return pairs;
 }
 

@@ -7,6 +7,7 @@
 #include "muster/v1/fleet.grpc.pb.h"
 #include "rpc/channel.h"
 #include "rpc/row_stream.h"
+#include "rpc/server_credentials.h"
 #include "rpc/shard_conversion.h"
 #include "rpc/shard_services.h"
 #include "rpc/unary_answer.h"
@@ -96,12 +97,21 @@ class FleetService final : public v1::Fleet::CallbackService {
   MUSTER_UNARY_METHOD(SetActuation, v1::SetActuationRequest, v1::SetActuationResponse, contract::ActuationSet);
   MUSTER_UNARY_METHOD(RepairMachine, v1::RepairMachineRequest, v1::RepairMachineResponse, contract::OrderTaken);
   MUSTER_UNARY_METHOD(ForgetMachine, v1::ForgetMachineRequest, v1::ForgetMachineResponse, contract::OrderTaken);
+  MUSTER_UNARY_METHOD(ListForgotten, v1::ListForgottenRequest, v1::ListForgottenResponse, contract::ForgottenListed);
+  MUSTER_UNARY_METHOD(RecallMachine, v1::RecallMachineRequest, v1::RecallMachineResponse, contract::OrderTaken);
+  MUSTER_UNARY_METHOD(AcceptLosses, v1::AcceptLossesRequest, v1::AcceptLossesResponse, contract::LossesAccepted);
+  MUSTER_UNARY_METHOD(DecommissionCluster, v1::DecommissionClusterRequest, v1::DecommissionClusterResponse,
+                      contract::OrderTaken);
 
   template <class Reply, class WireRequest, class WireReply>
   grpc::ServerUnaryReactor* Serve(Context& context, const WireRequest& wire, WireReply& wire_reply) {
+    auto request = FromWire(wire);
+    if constexpr (requires { request->who; }) {
+      if (request) request->who = CallerName(context);
+    }
     return AnswerCall<Reply>(
-        context, FromWire(wire), wire_reply, encoders_, [](const Reply& from, WireReply& to) { ToWire(from, to); },
-        [this](auto request, contract::ShardPort::Answer done) { shard_.Ask(std::move(request), std::move(done)); });
+        context, std::move(request), wire_reply, encoders_, [](const Reply& from, WireReply& to) { ToWire(from, to); },
+        [this](auto asked, contract::ShardPort::Answer done) { shard_.Ask(std::move(asked), std::move(done)); });
   }
 
   contract::ShardPort& shard_;

@@ -48,9 +48,13 @@ constexpr auto kRules = std::to_array<Rule>({
     {"/muster.v1.Fleet/ListActions", kReaders},
     {"/muster.v1.Fleet/ListClusters", kReaders},
     {"/muster.v1.Fleet/Explain", kReaders},
+    {"/muster.v1.Fleet/ListForgotten", kReaders},
     {"/muster.v1.Fleet/SetActuation", kAdmin},
     {"/muster.v1.Fleet/RepairMachine", kAdmin},
     {"/muster.v1.Fleet/ForgetMachine", kAdmin},
+    {"/muster.v1.Fleet/RecallMachine", kAdmin},
+    {"/muster.v1.Fleet/AcceptLosses", kAdmin},
+    {"/muster.v1.Fleet/DecommissionCluster", kAdmin},
 });
 
 // What tells an operator no more than that the server is there and which services it has.

@@ -108,4 +108,13 @@ std::optional<Identity> CallerOf(const grpc::ServerContextBase& context) {
   return *std::move(caller);
 }
 
+std::string CallerName(const grpc::ServerContextBase& context) {
+  if (const auto caller = CallerOf(context)) return caller->ToString();
+  const std::string peer = context.peer();  // "ipv4:127.0.0.1:1234", "ipv6:%5B::1%5D:1234" or "unix:..."
+  const std::string address = peer.substr(0, peer.rfind(':'));
+  const bool local = peer.starts_with("unix:") || address.starts_with("ipv4:127.") || address == "ipv6:%5B::1%5D" ||
+                     address == "ipv6:[::1]";
+  return local ? "local" : address;
+}
+
 }  // namespace muster::rpc

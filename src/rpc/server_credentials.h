@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/status.h"
 #include "rpc/identity.h"
@@ -23,5 +24,9 @@ Result<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const Tls
 
 // Who calls, inside a handler; nothing on a plaintext connection, where nobody is checked.
 std::optional<Identity> CallerOf(const grpc::ServerContextBase& context);
+
+// The same as text, for logs: the identity; on a plaintext connection "local" for a caller on this machine, else the
+// caller's address without its port.
+std::string CallerName(const grpc::ServerContextBase& context);
 
 }  // namespace muster::rpc

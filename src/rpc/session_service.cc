@@ -142,8 +142,8 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
 
   void Greet(pb::Hello& wire) {
     Result<contract::Hello> hello = TakeHello(wire);
+    if (greeted_) return GreetAgain(std::move(hello));
     if (!hello) return Close(hello.error());
-    if (greeted_) return GreetAgain(*std::move(hello));
     if (caller_ && caller_->id != hello->cluster_id) {
       shared_.events.identity_rejected();
       return Close(
@@ -157,14 +157,12 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     session_ = shared_.shard.Open(*std::move(hello), shared_from_this());
   }
 
-  // The shard acknowledges it once more; but a stream speaks for one cluster.
-  void GreetAgain(contract::Hello hello) {
-    if (hello.cluster_id != cluster_) {
-      return Close({Code::kInvalidArgument,
-                    fmt::format("hello.cluster_id: {}, and this stream is of {}; open a stream for each cluster",
-                                model::Quoted(hello.cluster_id), model::Quoted(cluster_))});
-    }
-    Pass(Result<contract::Hello>(std::move(hello)));
+  // The shard acknowledges it once more. A stream speaks for one cluster from its first Hello to its end, so one that
+  // names another cluster changes nothing.
+  void GreetAgain(Result<contract::Hello> hello) {
+    if (hello && hello->cluster_id == cluster_) return Pass(std::move(hello));
+    log::Warn("a cluster says Hello again as another; it is ignored",
+              {{"cluster", cluster_}, {"as", hello ? hello->cluster_id : std::string()}});
   }
 
   template <class Message>

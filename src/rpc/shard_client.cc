@@ -152,6 +152,12 @@ class ShardClient final : public contract::ShardPort {
   void Send(const contract::SetActuation& r, Answer d) { Start(r, &Fleet::SetActuation, kCallTimeout, std::move(d)); }
   void Send(const contract::RepairMachine& r, Answer d) { Start(r, &Fleet::RepairMachine, kCallTimeout, std::move(d)); }
   void Send(const contract::ForgetMachine& r, Answer d) { Start(r, &Fleet::ForgetMachine, kCallTimeout, std::move(d)); }
+  void Send(const contract::ListForgotten& r, Answer d) { Start(r, &Fleet::ListForgotten, kListTimeout, std::move(d)); }
+  void Send(const contract::RecallMachine& r, Answer d) { Start(r, &Fleet::RecallMachine, kCallTimeout, std::move(d)); }
+  void Send(const contract::AcceptLosses& r, Answer d) { Start(r, &Fleet::AcceptLosses, kCallTimeout, std::move(d)); }
+  void Send(const contract::DecommissionCluster& r, Answer d) {
+    Start(r, &Fleet::DecommissionCluster, kCallTimeout, std::move(d));
+  }
 
   template <class Request, class WireRequest, class WireReply>
   void Start(const Request& request, UnaryMethod<Fleet, WireRequest, WireReply> method, Duration timeout, Answer done) {
@@ -166,7 +172,8 @@ class ShardClient final : public contract::ShardPort {
   Answer Explained(Answer done) const {
     return [this, done = std::move(done)](Result<contract::ShardReply> reply) {
       if (reply || reply.error().code() != Code::kUnimplemented) return done(std::move(reply));
-      done(Error(Code::kUnimplemented, fmt::format("{} is of another make: it cannot be asked this", calls_.server())));
+      done(Error(Code::kUnimplemented,
+                 fmt::format("{} does not implement muster.v1.Fleet: it cannot be asked this", calls_.server())));
     };
   }
 

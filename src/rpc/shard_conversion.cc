@@ -24,10 +24,18 @@ constexpr const char* kModes = "a mode; use 1 (active), 2 (dry-run) or 3 (paused
 constexpr Numbers kMode{.least = 1, .most = 3, .what = kModes};
 constexpr Numbers kModeOrNone{.least = 0, .most = 3, .what = kModes};
 constexpr Required kMachineId{"name the machine"};
+constexpr Required kClusterId{"name the cluster"};
 
 }  // namespace
 
 // Requests.
+
+// An order: all but `who`, which the service tells by the connection.
+#define MUSTER_WIRE_ORDER(Value, Wire, ...)                                     \
+  MUSTER_WIRE_SOME(Value, Wire, __VA_ARGS__);                                   \
+  Result<Value> FromWire(const Wire& wire) { return ReadByTable<Value>(wire); } \
+  void ToWire(const Value& value, Wire& wire) { WriteTable(value, wire); }      \
+  static_assert(true)
 
 MUSTER_WIRE_REQUEST(contract::InspectNeeds, pb::InspectNeedsRequest, MUSTER_WIRE(cluster_id),
                     MUSTER_WIRE(limit, Count()));
@@ -35,10 +43,18 @@ MUSTER_WIRE_REQUEST(contract::ListMachines, v1::ListMachinesRequest, MUSTER_WIRE
 MUSTER_WIRE_REQUEST(contract::ListActions, v1::ListActionsRequest, MUSTER_WIRE(cluster_id),
                     MUSTER_WIRE(limit, Count()));
 MUSTER_WIRE_REQUEST(contract::ListClusters, v1::ListClustersRequest);
-MUSTER_WIRE_REQUEST(contract::SetActuation, v1::SetActuationRequest, MUSTER_WIRE(cluster_id), MUSTER_WIRE(mode, kMode),
-                    MUSTER_WIRE(reason));
-MUSTER_WIRE_REQUEST(contract::RepairMachine, v1::RepairMachineRequest, MUSTER_WIRE(machine_id, kMachineId));
-MUSTER_WIRE_REQUEST(contract::ForgetMachine, v1::ForgetMachineRequest, MUSTER_WIRE(machine_id, kMachineId));
+MUSTER_WIRE_REQUEST(contract::ListForgotten, v1::ListForgottenRequest);
+MUSTER_WIRE_ORDER(contract::SetActuation, v1::SetActuationRequest, MUSTER_WIRE(cluster_id), MUSTER_WIRE(mode, kMode),
+                  MUSTER_WIRE(reason));
+MUSTER_WIRE_ORDER(contract::RepairMachine, v1::RepairMachineRequest, MUSTER_WIRE(machine_id, kMachineId),
+                  MUSTER_WIRE(reason));
+MUSTER_WIRE_ORDER(contract::ForgetMachine, v1::ForgetMachineRequest, MUSTER_WIRE(machine_id, kMachineId),
+                  MUSTER_WIRE(reason));
+MUSTER_WIRE_ORDER(contract::RecallMachine, v1::RecallMachineRequest, MUSTER_WIRE(machine_id, kMachineId),
+                  MUSTER_WIRE(reason));
+MUSTER_WIRE_ORDER(contract::AcceptLosses, v1::AcceptLossesRequest, MUSTER_WIRE(cluster_id), MUSTER_WIRE(reason));
+MUSTER_WIRE_ORDER(contract::DecommissionCluster, v1::DecommissionClusterRequest, MUSTER_WIRE(cluster_id, kClusterId),
+                  MUSTER_WIRE(reason));
 MUSTER_WIRE_PART(contract::NeedRef, v1::NeedRef, MUSTER_WIRE(cluster_id, Required("say whose need it is")),
                  MUSTER_WIRE(fingerprint, Required("InspectNeeds tells it")), MUSTER_WIRE(group));
 
@@ -69,15 +85,25 @@ MUSTER_WIRE_PART(contract::ActionView, v1::ActionView, MUSTER_WIRE(cycle), MUSTE
                  MUSTER_WIRE(kind), MUSTER_WIRE(machine_id), MUSTER_WIRE(cluster_id), MUSTER_WIRE(need_fingerprint),
                  MUSTER_WIRE(need_group), MUSTER_WIRE(reason), MUSTER_WIRE(grace_seconds), MUSTER_WIRE(outcome),
                  MUSTER_WIRE(error, AnyBytes()));
+MUSTER_WIRE_PART(contract::OrderView, v1::OrderView, MUSTER_WIRE(kind), MUSTER_WIRE(cluster_id),
+                 MUSTER_WIRE(machine_id), MUSTER_WIRE(who), MUSTER_WIRE(reason, AnyBytes()),
+                 MUSTER_WIRE_AS(at, at_unix_nanos));
 MUSTER_WIRE_PART(contract::ClusterView, v1::ClusterView, MUSTER_WIRE(cluster_id), MUSTER_WIRE(session),
                  MUSTER_WIRE(gate_open), MUSTER_WIRE(mode, kMode), MUSTER_WIRE(needs), MUSTER_WIRE(configured),
-                 MUSTER_WIRE(held_rollups), MUSTER_WIRE(last_refusal, AnyBytes()), MUSTER_WIRE(reclaims_in_window));
+                 MUSTER_WIRE(held_rollups), MUSTER_WIRE(last_refusal, AnyBytes()), MUSTER_WIRE(reclaims_in_window),
+                 MUSTER_WIRE(last_order), MUSTER_WIRE_AS(hold_until, hold_until_unix_nanos), MUSTER_WIRE(missing),
+                 MUSTER_WIRE(decommissioned));
 MUSTER_WIRE_REPLY(contract::ActionsListed, v1::ListActionsResponse, MUSTER_WIRE(actions));
-MUSTER_WIRE_REPLY(contract::ClustersListed, v1::ListClustersResponse, MUSTER_WIRE(clusters));
+MUSTER_WIRE_REPLY(contract::ClustersListed, v1::ListClustersResponse, MUSTER_WIRE(clusters),
+                  MUSTER_WIRE(shard_mode, kModeOrNone), MUSTER_WIRE(last_order));
+MUSTER_WIRE_REPLY(contract::ForgottenListed, v1::ListForgottenResponse, MUSTER_WIRE(orders));
 MUSTER_WIRE_REPLY(contract::Explained, v1::ExplainResponse, MUSTER_WIRE(cycle), MUSTER_WIRE(lines, AnyBytes()));
 MUSTER_WIRE_REPLY(contract::ActuationSet, v1::SetActuationResponse, MUSTER_WIRE(previous, kModeOrNone));
 MUSTER_WIRE_REPLY(contract::OrderTaken, v1::RepairMachineResponse);
 MUSTER_WIRE_REPLY(contract::OrderTaken, v1::ForgetMachineResponse);
+MUSTER_WIRE_REPLY(contract::OrderTaken, v1::RecallMachineResponse);
+MUSTER_WIRE_REPLY(contract::LossesAccepted, v1::AcceptLossesResponse, MUSTER_WIRE(missing), MUSTER_WIRE(failed));
+MUSTER_WIRE_REPLY(contract::OrderTaken, v1::DecommissionClusterResponse);
 
 // Rows of streamed answers. What the tables of views leave out is read and written by hand: needs and machines, and
 // what a view says only under a condition.
@@ -85,7 +111,8 @@ MUSTER_WIRE_REPLY(contract::OrderTaken, v1::ForgetMachineResponse);
 MUSTER_WIRE_SOME(contract::NeedsInspected, pb::InspectNeedsHeader, MUSTER_WIRE(cycle),
                  MUSTER_WIRE_AS(computed_at, computed_at_unix_nanos), MUSTER_WIRE_AS(total, total_needs));
 MUSTER_WIRE_SOME(contract::MachineView, v1::MachineView, MUSTER_WIRE(need_fingerprint), MUSTER_WIRE(need_group),
-                 MUSTER_WIRE(reason));
+                 MUSTER_WIRE(reason), MUSTER_WIRE(hold, AnyBytes()), MUSTER_WIRE_AS(hold_until, hold_until_unix_nanos),
+                 MUSTER_WIRE(missing), MUSTER_WIRE(fenced));
 MUSTER_WIRE_PART(contract::DomainCoverage, pb::DomainCoverage, MUSTER_WIRE(domain), MUSTER_WIRE(coverage_per_mille),
                  MUSTER_WIRE(satisfiable));
 MUSTER_WIRE_SOME(contract::NeedView, pb::NeedView, MUSTER_WIRE_AS(need.cluster, cluster_id),
@@ -172,6 +199,8 @@ Result<contract::NeedView> TakeView(v1::NeedView& wire, std::string_view path, P
   MUSTER_ASSIGN_OR_RETURN(contract::NeedView view, TakeView(*wire.mutable_view(), path, profiles));
   view.reason = ReasonFromWire(wire.reason());
   view.has_session = wire.has_session();
+  view.pending = wire.pending();
+  view.on_hold = wire.on_hold();
   return view;
 }
 
@@ -201,6 +230,8 @@ void ToWire(const contract::NeedView& view, v1::NeedView& wire) {
   WritePreemption(view, *inner.mutable_preemption());
   wire.set_reason(std::string(model::ReasonName(view.reason)));
   wire.set_has_session(view.has_session);
+  wire.set_pending(view.pending);
+  wire.set_on_hold(view.on_hold);
 }
 
 void ToWire(const contract::MachineView& view, v1::MachineView& wire) {

@@ -21,6 +21,10 @@ class InspectNeedsRequest;
 class NeedView;
 }  // namespace bigfleet::v1alpha1
 namespace muster::v1 {
+class AcceptLossesRequest;
+class AcceptLossesResponse;
+class DecommissionClusterRequest;
+class DecommissionClusterResponse;
 class ExplainRequest;
 class ExplainResponse;
 class ForgetMachineRequest;
@@ -29,9 +33,13 @@ class ListActionsRequest;
 class ListActionsResponse;
 class ListClustersRequest;
 class ListClustersResponse;
+class ListForgottenRequest;
+class ListForgottenResponse;
 class ListMachinesRequest;
 class MachineView;
 class NeedView;
+class RecallMachineRequest;
+class RecallMachineResponse;
 class RepairMachineRequest;
 class RepairMachineResponse;
 class SetActuationRequest;
@@ -40,7 +48,7 @@ class SetActuationResponse;
 
 namespace muster::rpc {
 
-// Requests, as a shard reads them.
+// Requests, as a shard reads them. Who gives an order is not on the wire: the service fills it in.
 Result<contract::InspectNeeds> FromWire(const bigfleet::v1alpha1::InspectNeedsRequest& wire);
 Result<contract::ListMachines> FromWire(const v1::ListMachinesRequest& wire);
 Result<contract::ListActions> FromWire(const v1::ListActionsRequest& wire);
@@ -49,6 +57,10 @@ Result<contract::Explain> FromWire(const v1::ExplainRequest& wire);
 Result<contract::SetActuation> FromWire(const v1::SetActuationRequest& wire);
 Result<contract::RepairMachine> FromWire(const v1::RepairMachineRequest& wire);
 Result<contract::ForgetMachine> FromWire(const v1::ForgetMachineRequest& wire);
+Result<contract::ListForgotten> FromWire(const v1::ListForgottenRequest& wire);
+Result<contract::RecallMachine> FromWire(const v1::RecallMachineRequest& wire);
+Result<contract::AcceptLosses> FromWire(const v1::AcceptLossesRequest& wire);
+Result<contract::DecommissionCluster> FromWire(const v1::DecommissionClusterRequest& wire);
 
 void ToWire(const contract::InspectNeeds& request, bigfleet::v1alpha1::InspectNeedsRequest& wire);
 void ToWire(const contract::ListMachines& request, v1::ListMachinesRequest& wire);
@@ -58,6 +70,10 @@ void ToWire(const contract::Explain& request, v1::ExplainRequest& wire);
 void ToWire(const contract::SetActuation& request, v1::SetActuationRequest& wire);
 void ToWire(const contract::RepairMachine& request, v1::RepairMachineRequest& wire);
 void ToWire(const contract::ForgetMachine& request, v1::ForgetMachineRequest& wire);
+void ToWire(const contract::ListForgotten& request, v1::ListForgottenRequest& wire);
+void ToWire(const contract::RecallMachine& request, v1::RecallMachineRequest& wire);
+void ToWire(const contract::AcceptLosses& request, v1::AcceptLossesRequest& wire);
+void ToWire(const contract::DecommissionCluster& request, v1::DecommissionClusterRequest& wire);
 
 // Rows of streamed answers. A view of ShardRead does not say whether its cluster has a session: it is taken to have
 // one.
@@ -80,6 +96,10 @@ Result<contract::Explained> TakeReply(v1::ExplainResponse& wire);
 Result<contract::ActuationSet> TakeReply(v1::SetActuationResponse& wire);
 Result<contract::OrderTaken> TakeReply(v1::RepairMachineResponse& wire);
 Result<contract::OrderTaken> TakeReply(v1::ForgetMachineResponse& wire);
+Result<contract::ForgottenListed> TakeReply(v1::ListForgottenResponse& wire);
+Result<contract::OrderTaken> TakeReply(v1::RecallMachineResponse& wire);
+Result<contract::LossesAccepted> TakeReply(v1::AcceptLossesResponse& wire);
+Result<contract::OrderTaken> TakeReply(v1::DecommissionClusterResponse& wire);
 
 void ToWire(const contract::ActionsListed& reply, v1::ListActionsResponse& wire);
 void ToWire(const contract::ClustersListed& reply, v1::ListClustersResponse& wire);
@@ -87,5 +107,9 @@ void ToWire(const contract::Explained& reply, v1::ExplainResponse& wire);
 void ToWire(const contract::ActuationSet& reply, v1::SetActuationResponse& wire);
 void ToWire(const contract::OrderTaken& reply, v1::RepairMachineResponse& wire);
 void ToWire(const contract::OrderTaken& reply, v1::ForgetMachineResponse& wire);
+void ToWire(const contract::ForgottenListed& reply, v1::ListForgottenResponse& wire);
+void ToWire(const contract::OrderTaken& reply, v1::RecallMachineResponse& wire);
+void ToWire(const contract::LossesAccepted& reply, v1::AcceptLossesResponse& wire);
+void ToWire(const contract::OrderTaken& reply, v1::DecommissionClusterResponse& wire);
 
 }  // namespace muster::rpc

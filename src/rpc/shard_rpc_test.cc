@@ -138,19 +138,30 @@ TEST_F(ShardRpc, EverySortOfQuestionArrivesAndIsAnswered) {
       {contract::ListMachines{}, contract::MachinesListed{}},
       {contract::ListActions{.cluster_id = "blue", .limit = 9},
        contract::ActionsListed{.actions = {{.cycle = 1, .kind = "Delete", .grace_seconds = 5, .outcome = "pending"}}}},
-      {contract::ListClusters{}, contract::ClustersListed{.clusters = {{.cluster_id = "blue", .session = true}}}},
+      {contract::ListClusters{}, contract::ClustersListed{.clusters = {{.cluster_id = "blue", .session = true}},
+                                                          .last_order = {.kind = "pause", .who = "local"}}},
       {contract::Explain{.subject = "m"}, contract::Explained{.cycle = 2, .lines = {"because"}}},
       {contract::Explain{.subject = contract::NeedRef{.cluster_id = "c", .fingerprint = "f", .group = "g"}},
        contract::Explained{.cycle = 2, .lines = {"because"}}},
       {contract::SetActuation{.cluster_id = "blue", .mode = contract::ActuationMode::kPaused, .reason = "test"},
        contract::ActuationSet{.previous = contract::ActuationMode::kActive}},
-      {contract::RepairMachine{.machine_id = "m"}, contract::OrderTaken{}},
-      {contract::ForgetMachine{.machine_id = "m"}, contract::OrderTaken{}},
+      {contract::RepairMachine{.machine_id = "m", .reason = "why"}, contract::OrderTaken{}},
+      {contract::ForgetMachine{.machine_id = "m", .reason = "why"}, contract::OrderTaken{}},
+      {contract::ListForgotten{}, contract::ForgottenListed{.orders = {{.kind = "forget", .machine_id = "m"}}}},
+      {contract::RecallMachine{.machine_id = "m", .reason = "why"}, contract::OrderTaken{}},
+      {contract::AcceptLosses{.cluster_id = "blue", .reason = "why"},
+       contract::LossesAccepted{.missing = 3, .failed = 4}},
+      {contract::DecommissionCluster{.cluster_id = "blue", .reason = "why"}, contract::OrderTaken{}},
   };
   std::vector<std::string> asked;
-  for (const auto& [request, reply] : calls) {
+  for (auto [request, reply] : calls) {
     shard_.WillAnswer(reply);
     EXPECT_EQ(Bytes(AskAndWait(*client, request)), codec::ToBytes(reply)) << codec::Describe(request);
+    std::visit(
+        [](auto& order) {
+          if constexpr (requires { order.who; }) order.who = "local";
+        },
+        request);  // told by the connection
     asked.push_back(codec::ToBytes(request));
   }
   EXPECT_EQ(shard_.requests(), asked);
@@ -324,7 +335,7 @@ TEST_F(ShardRpc, ReadersReadAndAdministratorsOrder) {
   const auto reader = Client(ca.Write(dir.path(), "reader", ca.Sign("URI:bigfleet://readonly")));
   const auto admin = Client(ca.Write(dir.path(), "admin", ca.Sign("URI:bigfleet://admin")));
   const auto cluster = Client(ca.Write(dir.path(), "cluster", ca.Sign("URI:bigfleet://cluster/blue")));
-  const ShardRequest order = contract::ForgetMachine{.machine_id = "m"};
+  const ShardRequest order = contract::ForgetMachine{.machine_id = "m", .reason = "why"};
   for (contract::ShardPort* caller : {reader.get(), admin.get()}) {
     shard_.WillAnswer(Needs(1));
     EXPECT_TRUE(AskAndWait(*caller, contract::InspectNeeds{}).has_value());
@@ -335,6 +346,8 @@ TEST_F(ShardRpc, ReadersReadAndAdministratorsOrder) {
   EXPECT_EQ(AskAndWait(*cluster, contract::InspectNeeds{}).error().code(), Code::kPermissionDenied);
   shard_.WillAnswer(contract::OrderTaken{});
   EXPECT_TRUE(AskAndWait(*admin, order).has_value());
+  const ShardRequest taken = contract::ForgetMachine{.machine_id = "m", .reason = "why", .who = "bigfleet://admin"};
+  EXPECT_EQ(shard_.requests().back(), codec::ToBytes(taken)) << "the certificate says who";
 }
 
 }  // namespace

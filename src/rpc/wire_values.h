@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -85,6 +86,8 @@ bool ReadValue(From& from, Into& into, std::string_view field, Status& error) {
     into = static_cast<Into>(from);
   } else if constexpr (std::is_same_v<Into, WallTime>) {
     into = TimeFromWire(from);
+  } else if constexpr (std::is_same_v<Into, std::optional<WallTime>>) {
+    into = from == 0 ? std::nullopt : std::optional(TimeFromWire(from));
   } else if constexpr (std::is_same_v<Into, std::chrono::seconds>) {
     into = std::chrono::seconds(from);
   } else if constexpr (std::is_same_v<Into, model::Reason>) {
@@ -117,6 +120,8 @@ decltype(auto) FieldOf(const Value& from) {
     return static_cast<Field>(from);
   } else if constexpr (std::is_same_v<Value, WallTime>) {
     return TimeToWire(from);
+  } else if constexpr (std::is_same_v<Value, std::optional<WallTime>>) {
+    return from ? TimeToWire(*from) : 0;
   } else if constexpr (std::is_same_v<Value, std::chrono::seconds>) {
     return from.count();
   } else if constexpr (std::is_same_v<Value, model::Money>) {

@@ -114,6 +114,7 @@ class ScenarioReader {
     }
     ReadIds(reader.Field("lost"), step.lost);
     reader.Field("restart").Read(step.restart);
+    engine::ReadSpan(reader.Field("away"), step.away);
     reader.RefuseUnknown();
   }
 

@@ -22,6 +22,7 @@ struct ScenarioStep {
   std::vector<ScriptedFault> fails;
   std::vector<std::string> lost;  // machines whose hardware is gone
   bool restart = false;           // the shard is killed and starts again
+  Duration away{};                // for so long the provider answers every call with UNAVAILABLE
 };
 
 struct ScenarioFile {

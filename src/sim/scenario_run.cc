@@ -140,6 +140,10 @@ class Play {
       cloud_->Lose(machine, kernel_.now().mono);
     }
     provider_.Look();
+    if (step.away > Duration::zero()) {
+      Say(fmt::format("the provider is away for {}s", step.away / 1s));
+      away_until_ = kernel_.now().mono + step.away;
+    }
     if (step.restart) {
       Say("the shard is killed and starts again");
       shard_.Crash();
@@ -223,6 +227,10 @@ class Play {
           if constexpr (std::is_constructible_v<contract::ProviderRequest, decltype(body)>) request = body;
         },
         call.request);
+    if (kernel_.now().mono < away_until_) {
+      const shard::Core::CallDone away{.id = call.id, .status = Status(Code::kUnavailable, "it is away"), .reply = {}};
+      return kernel_.After(1ms, [this, life, away] { shard_.Complete(life, away); });
+    }
     network_.Send(kShardProcess, kProviderProcess, [this, life, id = call.id, request] {
       provider_.Ask(request, [this, life, id](const provider::Answer& answer) {
         shard::Core::CallDone done{.id = id, .status = answer.status, .reply = {}};
@@ -242,7 +250,7 @@ class Play {
   }
 
   void Tell(const contract::ActionView& action) {
-    if (action.outcome == "success") return;
+    if (action.outcome == "success" || action.outcome == "failed") return;  // the machine's state says it
     std::string after;
     if (action.kind == "Preempt" || action.kind == "Reclaim") after += " from " + action.cluster_id;
     if (action.kind == "Bootstrap") after += " to " + action.cluster_id;
@@ -301,6 +309,7 @@ class Play {
   std::map<contract::SessionId, std::string> names_of_sessions_;
   std::map<std::string, MachineState> shown_;
   contract::SessionId last_session_ = 0;
+  MonoTime away_until_;  // the provider
   std::string ending_;
 };
 

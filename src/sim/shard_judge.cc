@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/shard/demand.h"
+#include "core/shard/executor.h"
 #include "core/shard/lifecycle.h"
 #include "core/shard/machines.h"
 #include "model/machine.h"
@@ -32,7 +33,7 @@ std::optional<Transition> TransitionOf(const contract::ProviderRequest& request)
 }  // namespace
 
 void ShardJudge::Begins(const Who& who, const shard::Config& config, const contract::Recovered& rows, MonoTime now) {
-  reclaim_window_ = config.reclaim_window;
+  config_ = config;
   const auto check = [this](bool holds, const std::function<std::string()>& what) { Check(holds, what); };
   lives_.erase(who.node);
   lives_.emplace(who.node, std::pair(who.life, ShardLife(config, rows, confirmed_[who.node], now, check)));
@@ -44,9 +45,71 @@ void ShardJudge::Stepped(const Who& who, const shard::Core& core, Now now, const
   Check(life == who.life, [&] { return fmt::format("node {} lives twice", who.node); });
   judged.Stepped(core, now, event, effects);
   for (const shard::Core::Effect& effect : effects) {
-    const auto* audit = std::get_if<shard::Audit>(&effect);
-    if (audit != nullptr) CountReclaim(who, core, audit->action, now.mono);
+    if (const auto* audit = std::get_if<shard::Audit>(&effect)) {
+      CountReclaim(who, core, audit->action, now.mono);
+      CountFailure(who, core, audit->action, now.mono);
+    } else if (const auto* call = std::get_if<shard::Core::Call>(&effect)) {
+      JudgeHolds(who, core, *call, now.mono);
+    } else if (const auto* send = std::get_if<shard::Send>(&effect)) {
+      const auto* node = std::get_if<contract::NodeStateUpdate>(&send->message);
+      const bool bound = node != nullptr && node->state == model::MachineState::kConfigured;
+      if (bound) failures_.erase({who.node, node->cluster_id});  // a success: the count begins anew
+    }
   }
+}
+
+std::string ShardJudge::ClassOf(const shard::Core& core, const std::string& machine) {
+  const auto tracked = core.machines().tracked().find(machine);
+  if (tracked == core.machines().tracked().end()) return "";
+  return fmt::format("{} in {}", tracked->second.record->instance_type, tracked->second.record->zone);
+}
+
+void ShardJudge::CountFailure(const Who& who, const shard::Core& core, const contract::ActionView& action,
+                              MonoTime now) {
+  const bool creates = action.kind == "Provision" || action.kind == "Recreate";
+  if (!creates && action.kind != "Bootstrap") return;
+  const bool refused = action.outcome == "provider_error" && !action.error.starts_with("UNAVAILABLE") &&
+                       !action.error.starts_with("DEADLINE_EXCEEDED");
+  const bool failed = action.outcome == "failed" || action.outcome == "blob_error" || action.outcome == "blob_timeout";
+  if (!refused && !failed) return;
+  const std::string key = creates ? ClassOf(core, action.machine_id) : action.cluster_id;
+  std::deque<Failure>& failures = failures_[{who.node, key}];
+  // What is held already is not held anew. After so long a hold has passed and is forgotten.
+  if (!failures.empty() && now - failures.back().when > 5 * config_.hold_longest) failures.clear();
+  failures.push_back({.machine = action.machine_id,
+                      .when = now,
+                      .life = who.life,
+                      .out_of_stock = creates && action.error.find("RESOURCE_EXHAUSTED") != std::string::npos});
+}
+
+std::optional<MonoTime> ShardJudge::HeldSince(const Who& who, const std::string& key) {
+  const auto known = failures_.find({who.node, key});
+  if (known == failures_.end()) return std::nullopt;
+  std::deque<Failure>& failures = known->second;
+  // What an earlier life saw and did not live to write down has not happened.
+  std::erase_if(failures, [&](const Failure& failure) { return failure.life != who.life && !failure.durable; });
+  if (failures.empty()) return std::nullopt;
+  if (failures.front().out_of_stock) return failures.front().when;
+  if (failures.size() < 3 || failures[2].when - failures[0].when >= config_.hold_window) return std::nullopt;
+  return failures[2].when;
+}
+
+void ShardJudge::JudgeHolds(const Who& who, const shard::Core& core, const shard::Core::Call& call, MonoTime now) {
+  const auto* create = std::get_if<contract::CreateRequest>(&call.request);
+  const auto* configure = std::get_if<contract::ConfigureRequest>(&call.request);
+  if (create == nullptr && configure == nullptr) return;
+  const std::string& machine = create != nullptr ? create->machine_id : configure->machine_id;
+  const auto operation = core.executor().operations().find(machine);
+  if (operation == core.executor().operations().end() || operation->second.kind == shard::OperationKind::kRecreate)
+    return;
+  const std::string key = create != nullptr ? ClassOf(core, machine) : configure->cluster_id;
+  const auto since = HeldSince(who, key);
+  // Successes of a class are not seen here, so that only a stock-out counts for it.
+  if (!since || (create != nullptr && !failures_.at({who.node, key}).front().out_of_stock)) return;
+  Check(now - *since >= config_.hold_first, [&] {
+    return create != nullptr ? fmt::format("{} is bought while {} is out of stock", machine, key)
+                             : fmt::format("{} is bound to {}, whose Configures fail", machine, key);
+  });
 }
 
 void ShardJudge::CountReclaim(const Who& who, const shard::Core& core, const contract::ActionView& action,
@@ -59,7 +122,7 @@ void ShardJudge::CountReclaim(const Who& who, const shard::Core& core, const con
   std::deque<Reclaimed>& reclaims = reclaims_[{who.node, action.cluster_id}];
   // What an earlier life decided and did not live to write down has not happened.
   std::erase_if(reclaims, [&](const Reclaimed& reclaimed) {
-    return now - reclaimed.when >= reclaim_window_ || (reclaimed.life != who.life && !reclaimed.durable);
+    return now - reclaimed.when >= config_.reclaim_window || (reclaimed.life != who.life && !reclaimed.durable);
   });
   reclaims.push_back({.when = now, .life = who.life});
   // Clusters here are so small that their budget is one machine.
@@ -69,6 +132,13 @@ void ShardJudge::CountReclaim(const Who& who, const shard::Core& core, const con
 }
 
 void ShardJudge::Audited(const Who& who, const contract::ActionView& action) {
+  for (auto& [key, failures] : failures_) {
+    if (key.first != who.node || action.outcome == "pending" || action.outcome == "success") continue;
+    for (Failure& failure : failures) {
+      const bool it = failure.life == who.life && failure.machine == action.machine_id;
+      failure.durable = failure.durable || it;
+    }
+  }
   if (action.kind != "Reclaim" || action.outcome != "pending") return;
   for (Reclaimed& reclaimed : reclaims_[{who.node, action.cluster_id}]) {
     reclaimed.durable = reclaimed.durable || reclaimed.life == who.life;
@@ -136,6 +206,7 @@ void ShardJudge::Confirmed(size_t node, const std::string& cluster, contract::Ac
 void ShardJudge::Lost(size_t node, const std::string& shard) {
   confirmed_.erase(node);
   std::erase_if(reclaims_, [&](const auto& known) { return known.first.first == node; });
+  std::erase_if(failures_, [&](const auto& known) { return known.first.first == node; });
   std::erase_if(epochs_, [&](const auto& known) { return known.first.first == shard; });
 }
 

@@ -1,6 +1,7 @@
 // ShardJudge: what shards owe their clusters, their provider and each other, checked from outside. Each life is judged
 // step by step (shard_life.h); here is what goes beyond one life: epochs, budgets, pauses that stick, who owns what,
-// and whether the demand in force is one that its cluster meant.
+// whether the demand in force is one that its cluster meant, and whether what failed is left alone, in the next life
+// too.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +50,8 @@ class ShardJudge {
   // The data directory of one process is copied to another; or replaced by an older one, or by nothing.
   void Copied(size_t from, size_t to) { confirmed_[to] = confirmed_[from]; }
   void Lost(size_t node, const std::string& shard);
+  // The wall clock was set: how much longer a hold of an earlier life lasts is not known.
+  void ClockSet() { failures_.clear(); }
   // The highest epoch that this shard was seen with.
   int64_t HighestEpoch(const std::string& shard) const;
 
@@ -66,15 +69,31 @@ class ShardJudge {
     uint64_t life = 0;
     bool durable = false;
   };
+  // A Create or a Configure that failed.
+  struct Failure {
+    std::string machine;
+    MonoTime when;
+    uint64_t life = 0;
+    bool durable = false;
+    bool out_of_stock = false;
+  };
+  // By node, and by the stock class or the cluster.
+  using Failures = std::map<std::pair<size_t, std::string>, std::deque<Failure>>;
+  static std::string ClassOf(const shard::Core& core, const std::string& machine);
+  void CountFailure(const Who& who, const shard::Core& core, const contract::ActionView& action, MonoTime now);
+  // Since when what failed is held for certain; none: it may not be.
+  std::optional<MonoTime> HeldSince(const Who& who, const std::string& key);
+  void JudgeHolds(const Who& who, const shard::Core& core, const shard::Core::Call& call, MonoTime now);
   void CountReclaim(const Who& who, const shard::Core& core, const contract::ActionView& action, MonoTime now);
 
   std::map<size_t, std::pair<uint64_t, ShardLife>> lives_;  // by node: the newest life
-  Duration reclaim_window_{};
+  shard::Config config_;
   std::map<std::pair<std::string, int64_t>, std::pair<size_t, uint64_t>> epochs_;  // shard and epoch: node and life
   std::map<std::string, int64_t> highest_;                                         // by shard
   std::map<std::pair<std::string, std::string>, int64_t> passed_;             // by shard and machine: the newest epoch
   std::map<std::pair<size_t, std::string>, std::deque<Reclaimed>> reclaims_;  // by node and cluster
   std::map<size_t, ShardLife::Modes> confirmed_;                              // by node
+  Failures failures_;
   std::optional<std::string> failure_;
   uint64_t checks_ = 0;
 };

@@ -14,12 +14,14 @@
 namespace muster::sim {
 namespace {
 
-using contract::ActuationMode;
-
-bool IsLimited(const contract::ActionView& action) {
-  return action.outcome == "pending" && action.kind != "Preempt" && action.kind != "Repair" &&
-         action.kind != "Recreate";
+// "Create", or of a Configure its cluster: what another cluster asks for is another thing.
+template <class Request>
+std::string WhatOf(const Request& request) {
+  if constexpr (requires { request.cluster_id; }) return "Configure for " + request.cluster_id;
+  return std::string(Request::kTypeName);
 }
+
+bool IsLimited(const contract::ActionView& action) { return action.outcome == "pending" && action.kind != "Preempt"; }
 
 }  // namespace
 
@@ -34,8 +36,7 @@ ShardLife::ShardLife(shard::Config config, const contract::Recovered& rows, Mode
 void ShardLife::Stepped(const shard::Core& core, Now now, const shard::Core::Event& event,
                         std::span<const shard::Core::Effect> effects) {
   ++steps_;
-  const bool was_fenced = fenced_;
-  Hear(event, now.mono);
+  Hear(event, effects, now.mono);
   // A page that waited was read before anything else in this step.
   std::optional<uint64_t> believed = std::exchange(page_, std::nullopt);
   if (const auto* done = std::get_if<shard::Core::CallDone>(&event)) {
@@ -55,11 +56,11 @@ void ShardLife::Stepped(const shard::Core& core, Now now, const shard::Core::Eve
   int64_t limited = 0;
   for (const shard::Core::Effect& effect : effects) {
     if (const auto* call = std::get_if<shard::Core::Call>(&effect)) {
-      check_(!was_fenced && !fenced_, [&] { return config_.id + " goes on though it was fenced"; });
       std::visit(
           [&](const auto& request) {
             if constexpr (requires { request.fence; }) {
-              JudgeTransition(core, call->id, request.machine_id, request.fence, now.mono);
+              JudgeTransition(core, call->id, {.machine = request.machine_id, .what = WhatOf(request)}, request.fence,
+                              now.mono);
             } else {
               reads_[call->id] = steps_;
             }
@@ -88,7 +89,7 @@ void ShardLife::Stepped(const shard::Core& core, Now now, const shard::Core::Eve
   }
   const int64_t most = config_.max_actions_per_cycle;
   check_(most == 0 || limited <= most, [&] { return fmt::format("{} actions begin in one cycle", limited); });
-  check_(!last_cycle_ || fenced_ || now.mono - *last_cycle_ <= config_.cycle_interval,
+  check_(!last_cycle_ || now.mono - *last_cycle_ <= config_.cycle_interval,
          [&] { return config_.id + " misses a cycle"; });
 }
 
@@ -114,7 +115,7 @@ void ShardLife::JudgeReconnect(const shard::Core& core, const std::string& clust
   }
 }
 
-void ShardLife::Hear(const shard::Core::Event& event, MonoTime now) {
+void ShardLife::Hear(const shard::Core::Event& event, std::span<const shard::Core::Effect> effects, MonoTime now) {
   if (const auto* opened = std::get_if<shard::SessionOpened>(&event)) {
     std::erase_if(sessions_, [&](const auto& known) { return known.second == opened->hello.cluster_id; });
     sessions_[opened->session] = opened->hello.cluster_id;
@@ -124,8 +125,13 @@ void ShardLife::Hear(const shard::Core::Event& event, MonoTime now) {
     HearMessage(received->session, received->message, now);
   } else if (const auto* asked = std::get_if<shard::Asked>(&event)) {
     const auto* order = std::get_if<contract::SetActuation>(&asked->body);
-    if (order == nullptr) return;
+    const bool refused = std::ranges::any_of(effects, [&](const shard::Core::Effect& effect) {
+      const auto* answer = std::get_if<shard::Answer>(&effect);
+      return answer != nullptr && answer->request == asked->request && !answer->status.ok();
+    });
+    if (order == nullptr || refused) return;  // a cluster that the shard does not know
     modes_[order->cluster_id] = order->mode;
+    if (order->cluster_id.empty() && order->mode == contract::ActuationMode::kActive) fenced_.clear();
     inherited_.erase(order->cluster_id);
   }
 }
@@ -145,15 +151,15 @@ void ShardLife::HearMessage(contract::SessionId session, const contract::Operato
 void ShardLife::HearAnswer(const shard::Core& core, const shard::Core::CallDone& done, MonoTime now) {
   const auto call = open_.find(done.id);
   if (call == open_.end()) return;
-  const std::string machine = call->second;
+  const auto [machine, what] = call->second;
   open_.erase(call);
-  if (done.status.code() == Code::kFailedPrecondition) fenced_ = true;
+  if (done.status.code() == Code::kFailedPrecondition) fenced_.insert(machine);
   const auto tracked = core.machines().tracked().find(machine);
   if (tracked != core.machines().tracked().end()) ended_[machine] = {.step = steps_, .record = tracked->second.record};
   if (done.status.ok() || tracked == core.machines().tracked().end()) {
     failed_.erase(machine);
   } else {
-    failed_[machine] = {.when = now, .state = tracked->second.record->state};
+    failed_[machine] = {.when = now, .state = tracked->second.record->state, .what = what};
   }
 }
 
@@ -178,17 +184,18 @@ std::string ShardLife::ForWhom(const shard::Core& core, const std::string& machi
 
 void ShardLife::JudgeDecision(const shard::Core& core, const contract::ActionView& action) {
   for (const std::string& cluster : {action.cluster_id, ForWhom(core, action.machine_id)}) {
-    MayAct(action.machine_id, cluster);
-    check_(cluster.empty() || HasSession(cluster), [&] {
+    MayDecide(action.machine_id, cluster);
+    const bool repairs = action.kind == "Repair" || action.kind == "Recreate";
+    check_(cluster.empty() || repairs || HasSession(cluster), [&] {
       return fmt::format("{} of {} is decided for {}, which has no session", action.kind, action.machine_id, cluster);
     });
   }
 }
 
-void ShardLife::MayAct(const std::string& machine, const std::string& cluster) {
+void ShardLife::MayAct(const std::string& machine, const std::string& cluster, ActuationMode strictest) {
   for (const std::string& name : {std::string(), cluster}) {
     const auto mode = modes_.find(name);
-    check_(mode == modes_.end() || mode->second == ActuationMode::kActive, [&] {
+    check_(mode == modes_.end() || mode->second <= strictest, [&] {
       return fmt::format("{} moves {} though {} is {}{}", config_.id, machine, name.empty() ? "it" : name,
                          contract::ActuationModeName(mode->second),
                          inherited_.contains(name) ? " since an earlier life" : "");
@@ -196,25 +203,30 @@ void ShardLife::MayAct(const std::string& machine, const std::string& cluster) {
   }
 }
 
-void ShardLife::JudgeTransition(const shard::Core& core, contract::CallId call, const std::string& machine,
+void ShardLife::JudgeTransition(const shard::Core& core, contract::CallId call, const Asked& asked,
                                 const contract::FenceToken& fence, MonoTime now) {
+  const std::string& machine = asked.machine;
   check_(fence.sequence > last_sequence_, [&] { return fmt::format("{} uses a sequence twice", config_.id); });
   last_sequence_ = fence.sequence;
-  MayAct(machine, ForWhom(core, machine));
-  const auto same = std::ranges::find(open_, machine, &std::pair<const contract::CallId, std::string>::second);
-  check_(same == open_.end(), [&] { return fmt::format("{} is in two transitions at once", machine); });
-  open_[call] = machine;
+  check_(fenced_.size() < 2 && !fenced_.contains(machine), [&] {
+    return fmt::format("{} goes on with {} though it was fenced for {} machines", config_.id, machine, fenced_.size());
+  });
+  MayCall(machine, ForWhom(core, machine));
+  const bool twice = std::ranges::any_of(open_, [&](const auto& open) { return open.second.machine == machine; });
+  check_(!twice, [&] { return fmt::format("{} is in two transitions at once", machine); });
+  open_[call] = asked;
   check_(open_.size() <= static_cast<size_t>(config_.execute_concurrency),
          [&] { return fmt::format("{} calls are in the provider's hands", open_.size()); });
   const auto failed = failed_.find(machine);
   const auto tracked = core.machines().tracked().find(machine);
-  if (failed == failed_.end() || tracked == core.machines().tracked().end()) return;
+  if (failed == failed_.end() || tracked == core.machines().tracked().end() || failed->second.what != asked.what)
+    return;
   check_(now - failed->second.when >= config_.retry_first,
          [&] { return fmt::format("{} is tried again at once", machine); });
 }
 
 void ShardLife::JudgeConfigure(const contract::ConfigureRequest& request, MonoTime now) {
-  MayAct(request.machine_id, request.cluster_id);
+  MayCall(request.machine_id, request.cluster_id);
   check_(HasSession(request.cluster_id), [&] {
     return fmt::format("{} is bound to {}, which has no session", request.machine_id, request.cluster_id);
   });
@@ -227,7 +239,7 @@ void ShardLife::JudgeConfigure(const contract::ConfigureRequest& request, MonoTi
 void ShardLife::JudgeDrain(const shard::Core& core, const contract::DrainRequest& request, MonoTime now) {
   const auto tracked = core.machines().tracked().find(request.machine_id);
   const std::string cluster = tracked == core.machines().tracked().end() ? "" : tracked->second.record->cluster;
-  MayAct(request.machine_id, cluster);
+  MayCall(request.machine_id, cluster);
   check_(HasSession(cluster),
          [&] { return fmt::format("{} is taken from {}, which has no session", request.machine_id, cluster); });
   const auto told = told_.find(request.machine_id);

@@ -23,6 +23,7 @@ namespace muster::sim {
 
 class ShardLife {
  public:
+  using ActuationMode = contract::ActuationMode;
   using Modes = std::map<std::string, contract::ActuationMode>;  // by cluster; empty: the whole shard
   // Says what is wrong, if something is.
   using Check = std::function<void(bool holds, const std::function<std::string()>& what)>;
@@ -39,9 +40,17 @@ class ShardLife {
     MonoTime when;  // first
     bool acknowledged = false;
   };
+  // A transition: the machine, and what was asked for, of a Configure for which cluster.
+  struct Asked {
+    std::string machine;
+    std::string what;
+
+    bool operator==(const Asked&) const = default;
+  };
   struct Failed {
     MonoTime when;
     model::MachineState state = model::MachineState::kUnspecified;
+    std::string what;
   };
   // A transition has ended: reads that began before know nothing of it.
   struct Ended {
@@ -49,7 +58,7 @@ class ShardLife {
     contract::MachineRecord record;  // as it is known since
   };
 
-  void Hear(const shard::Core::Event& event, MonoTime now);
+  void Hear(const shard::Core::Event& event, std::span<const shard::Core::Effect> effects, MonoTime now);
   void HearMessage(contract::SessionId session, const contract::OperatorMessage& message, MonoTime now);
   void HearAnswer(const shard::Core& core, const shard::Core::CallDone& done, MonoTime now);
   void JudgeReads(const shard::Core& core, uint64_t begun);
@@ -57,11 +66,18 @@ class ShardLife {
   void JudgeReconnect(const shard::Core& core, const std::string& cluster,
                       std::span<const shard::Core::Effect> effects);
   void JudgeDecision(const shard::Core& core, const contract::ActionView& action);
-  void JudgeTransition(const shard::Core& core, contract::CallId call, const std::string& machine,
+  void JudgeTransition(const shard::Core& core, contract::CallId call, const Asked& asked,
                        const contract::FenceToken& fence, MonoTime now);
   void JudgeConfigure(const contract::ConfigureRequest& request, MonoTime now);
   void JudgeDrain(const shard::Core& core, const contract::DrainRequest& request, MonoTime now);
-  void MayAct(const std::string& machine, const std::string& cluster);
+  // Whether a decision may be made, or one that was made may reach the provider: dry run leaves that alone.
+  void MayDecide(const std::string& machine, const std::string& cluster) {
+    MayAct(machine, cluster, ActuationMode::kActive);
+  }
+  void MayCall(const std::string& machine, const std::string& cluster) {
+    MayAct(machine, cluster, ActuationMode::kDryRun);
+  }
+  void MayAct(const std::string& machine, const std::string& cluster, contract::ActuationMode strictest);
   bool HasSession(const std::string& cluster) const;
   // Whom an operation on the machine is for, if for a need.
   static std::string ForWhom(const shard::Core& core, const std::string& machine);
@@ -75,7 +91,7 @@ class ShardLife {
   std::map<contract::SessionId, std::string> sessions_;
   std::map<std::string, std::optional<MonoTime>> blobs_;  // by their bytes: good until
   std::map<std::string, Told> told_;                      // by machine: the newest instruction
-  std::map<contract::CallId, std::string> open_;          // transitions in the provider's hands
+  std::map<contract::CallId, Asked> open_;                // transitions in the provider's hands
   std::map<std::string, Failed> failed_;                  // machines whose last transition failed
   std::map<std::string, Ended> ended_;                    // by machine
   std::map<contract::CallId, uint64_t> reads_;            // lists and gets under way: the step they began in
@@ -83,7 +99,7 @@ class ShardLife {
   uint64_t steps_ = 0;
   std::optional<MonoTime> last_cycle_;
   int64_t last_sequence_ = 0;
-  bool fenced_ = false;
+  std::set<std::string> fenced_;  // machines for which a call was fenced, since the shard was resumed
 };
 
 }  // namespace muster::sim

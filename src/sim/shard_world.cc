@@ -29,7 +29,7 @@ namespace {
 using model::MachineState;
 
 constexpr Duration kFaultyTime = 40s;
-constexpr Duration kCalmTime = 90s;
+constexpr Duration kCalmTime = 140s;  // roll-ups may be held for 30 s of it
 constexpr Duration kSilentTime = 20s;  // the last of it: nobody acts
 constexpr uint64_t kMachines = 12;
 constexpr size_t kNodes = 3;  // two shards, and who takes the first one's place
@@ -104,8 +104,15 @@ shard::Config ConfigOf(size_t node, int64_t epoch_at_least) {
   config.give_up = 5s;
   config.retry_first = 300ms;
   config.retry_longest = 3s;
+  config.hold_first = 1s;
+  config.hold_longest = 4s;
+  config.hold_window = 6s;
+  config.outage_longest = 2s;
+  config.trial_interval = 2s;
   config.repair_first = 500ms;
   config.repair_longest = 4s;
+  config.losses.window = 6s;
+  config.losses.replace_window = 2s;
   config.hints_interval = 2s;
   config.verify_decisions = true;
   return config;
@@ -240,6 +247,7 @@ class ShardWorld {
     const DiskFaults disk{.stall_per_mille = static_cast<uint32_t>(rng_.Below(50)), .stall = 1500ms};
     for (auto& node : nodes_) node->disk.SetFaults(disk);
     provider_.disk().SetFaults(disk);
+    if (rng_.Chance(1, 3)) bad_template_ = clusters_[rng_.Below(clusters_.size())]->name();
     trouble_ = Duration(rng_.Between(Duration(1s).count(), Duration(8s).count()));
     session_breaks_ = rng_.Below(150);
   }
@@ -265,12 +273,21 @@ class ShardWorld {
     for (const Duration pause : {Duration(0s), Duration(5s), Duration(10s)}) {
       kernel_.After(pause, [this] { ResumeAll(); });
     }
+    for (Duration pause = 5s; pause < kCalmTime - 2 * kSilentTime; pause += 5s) {
+      kernel_.After(pause, [this] { AcceptAll(); });
+    }
   }
 
   void ResumeAll() {
     for (size_t i = 0; i < clusters_.size(); ++i) {
       Order(Serving(i), clusters_[i]->name(), contract::ActuationMode::kActive);
       Order(Serving(i), "", contract::ActuationMode::kActive);
+    }
+  }
+
+  void AcceptAll() {
+    for (const size_t node : {Serving(0), Serving(2)}) {
+      if (nodes_[node]->host.alive()) nodes_[node]->host.Post(shard::Asked{++last_order_, contract::AcceptLosses{}});
     }
   }
 
@@ -284,7 +301,7 @@ class ShardWorld {
 
   void MakeTrouble() {
     const size_t i = rng_.Below(kNodes);
-    switch (rng_.Below(12)) {
+    switch (rng_.Below(13)) {
       case 0:
       case 1:
       case 2:
@@ -292,13 +309,20 @@ class ShardWorld {
         break;
       case 3: nodes_[i]->copy = nodes_[i]->disk.durable(); break;
       case 4: CrashProvider(); break;
-      case 5: kernel_.JumpWall(Duration(rng_.Between(-Duration(1h).count(), Duration(1h).count()))); break;
+      case 5:
+        kernel_.JumpWall(Duration(rng_.Between(-Duration(1h).count(), Duration(1h).count())));
+        judge_.ClockSet();
+        break;
       case 6:
         rng_.Chance(1, 2) ? network_.Cut(Process(i), kProviderProcess) : network_.Cut(kProviderProcess, Process(i));
         kernel_.After(Draw(5s), [this] { network_.Heal(); });
         break;
       case 7: bad_.Hide(Draw(10s)); break;
       case 8: bad_.Hang(Draw(8s)); break;
+      case 9:
+        PROBE("sim.provider_away");
+        away_until_ = kernel_.now().mono + Draw(6s);
+        break;
       default: {
         const size_t c = rng_.Below(clusters_.size());
         const bool whole = rng_.Chance(1, 4);
@@ -465,19 +489,26 @@ class ShardWorld {
       judge_.Confirmed(order->first.first, order->first.second, order->second.mode);
       orders_.erase(order);
     } else if (std::holds_alternative<shard::Stop>(effect)) {
-      // It ends. What was not a zombie is started again by its keeper, as the message says.
-      kernel_.After(Duration::zero(), [this, node, life] {
-        Node& stopped = *nodes_[node];
-        if (!stopped.host.alive() || stopped.host.life() != life) return;
-        if (stopped.zombie) {
-          PROBE("sim.zombie_stopped");
-          stopped.host.Crash();
-        } else {
-          stopped.epoch_at_least = judge_.HighestEpoch(ConfigOf(node, 0).id) + 1;
-          Crash(node, 1s);
-        }
-      });
+      EndsSoon(node, life);
+    } else if (const auto* notice = std::get_if<shard::Notice>(&effect)) {
+      const bool alarming = notice->reason == model::Reason::kHalted;
+      if (alarming || (calm_ && notice->reason == model::Reason::kFenced)) EndsSoon(node, life);
     }
+  }
+
+  // Its keeper ends it. What was not a zombie is started again, as the message says.
+  void EndsSoon(size_t node, uint64_t life) {
+    kernel_.After(Duration::zero(), [this, node, life] {
+      Node& stopped = *nodes_[node];
+      if (!stopped.host.alive() || stopped.host.life() != life) return;
+      if (stopped.zombie) {
+        PROBE("sim.zombie_stopped");
+        stopped.host.Crash();
+      } else {
+        stopped.epoch_at_least = judge_.HighestEpoch(ConfigOf(node, 0).id) + 1;
+        Crash(node, 1s);
+      }
+    });
   }
 
   void StartCall(size_t node, uint64_t life, const shard::Core::Call& call) {
@@ -494,11 +525,24 @@ class ShardWorld {
         if (first) Answered(node, life, id, request, fate, answer);
       };
       if (fate == BadProvider::Fate::kRefused) return Answered(node, life, id, request, fate, {});
+      if (const Status refused = Refusal(request); !refused.ok()) {
+        return Answered(node, life, id, request, BadProvider::Fate::kAnswered, {.status = refused});
+      }
       kernel_.After(bad_.DrawWait(), [this, request, answered] { provider_.Ask(request, answered); });
     };
     // A second copy of a call does its work, but nobody waits for its answer.
     const auto seen = std::make_shared<bool>(false);
     network_.Send(Process(node), kProviderProcess, [deliver, seen] { deliver(!std::exchange(*seen, true)); });
+  }
+
+  // A provider that is away answers nothing, and one refuses to configure machines for a cluster whose template is bad.
+  Status Refusal(const contract::ProviderRequest& request) const {
+    if (calm_) return {};
+    if (kernel_.now().mono < away_until_) return {Code::kUnavailable, "it restarts"};
+    const auto* configure = std::get_if<contract::ConfigureRequest>(&request);
+    if (configure == nullptr || configure->cluster_id != bad_template_) return {};
+    PROBE("sim.bad_template");
+    return {Code::kInternal, "the bootstrap script ended with 1"};
   }
 
   void JudgeCall(size_t node, const contract::ProviderRequest& request) {
@@ -596,6 +640,8 @@ class ShardWorld {
   contract::RequestId last_order_ = 0;
   Duration trouble_{};
   uint64_t session_breaks_ = 0;
+  std::string bad_template_;  // the cluster that has one; empty: none
+  MonoTime away_until_;       // the provider
   bool taken_over_ = false;
   bool calm_ = false;
   bool silent_ = false;

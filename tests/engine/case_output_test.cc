@@ -82,12 +82,12 @@ TEST(CaseOutput, Json) {
       << lines[0];
   EXPECT_NE(lines[0].find(R"("claims":[{"machine":"idle-0","need":"web","kind":"bootstrap"},)"), std::string::npos);
   EXPECT_NE(lines[0].find(R"({"name":"train","cluster":"prod","fingerprint":"p=500|ipb=1|rpb=1|reqs=rack:5:|spr=",)"
-                          R"("group":"","priority":500,"aggregate":{"cpu":"32"},"satisfied":false,)"
+                          R"("group":"","priority":500,"aggregate":{"cpu":"32"},"satisfied":false,"pending":false,)"
                           R"("residual":{"cpu":"32"},"reason":"short.topology","age":1,"credited":0,"creating":0,)"
                           R"("bootstraps":0,"provisions":0,"domain":"r1",)"
                           R"("domains":[{"domain":"r1","coverage_per_mille":500,"satisfiable":false}],)"
-                          R"("supply":{"idle":2,"speculative":3,"configured":1},"victims":0,"pledged":0,"lost":0,)"
-                          R"("parked":false,"has_session":true})"),
+                          R"("supply":{"idle":2,"speculative":3,"configured":1,"on_hold":0},"victims":0,"pledged":0,)"
+                          R"("lost":0,"parked":false,"has_session":true,"paused":false})"),
             std::string::npos)
       << lines[0];
   EXPECT_NE(lines[0].find(R"("machines":[{"machine":"idle-0","need":"web","reason":"hold.claimed"},)"),
@@ -195,7 +195,7 @@ TEST(CaseOutput, ExplainsTakingAndPledges) {
             R"(need gang of cluster prod, cycle 1
   asks for   cpu=12 in units of up to cpu=4, priority 900, interruption penalty 0, reclamation penalty 0
   requires   rack Same
-  verdict    short of cpu=12 for 1 cycle: covered once the machines taken for it have drained
+  verdict    waits for cpu=12: covered once the machines taken for it have drained
   supply     machines that can serve it: 2 idle, 0 speculative, 2 configured
   domain     r1: holds 33.3 % of the gang
   runner-up  r2: holds 33.3 % of the gang
@@ -210,7 +210,7 @@ TEST(CaseOutput, ExplainsTakingAndPledges) {
             R"(need gang of cluster prod, cycle 2
   asks for   cpu=12 in units of up to cpu=4, priority 900, interruption penalty 0, reclamation penalty 0
   requires   rack Same
-  verdict    short of cpu=8 for 2 cycles: covered once the machines taken for it have drained
+  verdict    waits for cpu=8: covered once the machines taken for it have drained
   bootstrap  r1
   supply     machines that can serve it: 1 idle, 0 speculative, 1 configured
   runner-up  r2: holds 33.3 % of the gang

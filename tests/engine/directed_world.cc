@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "engine/bind_stamp.h"
+
 namespace muster::engine {
 namespace {
 
@@ -100,6 +102,23 @@ Swaying Surplus(Choices& choices) {
   return swaying;
 }
 
+Swaying Budget(Choices& choices) {
+  Swaying swaying{.most = Between(choices, 1, 4)};
+  swaying.scene.policy.surplus_hold = Duration::zero();
+  World& world = swaying.scene.world;
+  const int64_t serving = Between(choices, 1, 4);
+  AddNeed(world, "c1", 100, swaying.most, {{.key = "tier", .op = Operator::kExists}});
+  AddNeed(world, "c2", 0, serving, {OfType("a")});
+  AddMachines(choices, world, {.type = "a", .state = MachineState::kConfigured, .cluster = "c2", .tier = true},
+              serving);
+  AddMachines(choices, world, {.type = "b", .state = MachineState::kConfigured, .cluster = "c3", .tier = true},
+              kEnough * swaying.most);
+  for (model::Machine& machine : world.machines) {
+    if (machine.cluster == "c3") machine.shard_metadata = EncodeBindStamp({.priority = 200'000});
+  }
+  return swaying;
+}
+
 }  // namespace
 
 Swaying RandomSwaying(Choices& choices, Family family) {
@@ -108,11 +127,45 @@ Swaying RandomSwaying(Choices& choices, Family family) {
     case Family::kHalfGangs: swaying = HalfGangs(choices); break;
     case Family::kPledges: swaying = Pledges(choices); break;
     case Family::kSurplus: swaying = Surplus(choices); break;
+    case Family::kBudget: swaying = Budget(choices); break;
   }
   swaying.scene.world.clusters = {{"c1", {}}, {"c2", {}}, {"c3", {}}};
+  if (family == Family::kBudget) swaying.scene.world.clusters["c3"].reclaims_allowed = 0;
   const auto up_to = [&](int64_t most) { return static_cast<int32_t>(Between(choices, 0, most)); };
   swaying.scene.dwell = {.create = up_to(2), .configure = up_to(1), .drain = up_to(3), .jitter = up_to(2)};
   return swaying;
+}
+
+Scene RandomHeldGang(Choices& choices) {
+  Scene scene;
+  World& world = scene.world;
+  const int64_t own = Between(choices, 1, 3);
+  const int64_t lacks = Between(choices, 1, 2);
+  AddNeed(world, "c1", 100, own + lacks, {{.key = "rack", .op = Operator::kSame}});
+  AddNeed(world, "c2", 0, lacks, {OfType("b")});
+  const auto add = [&](const MachineKind& kind, int64_t count, const char* rack) {
+    const size_t first = world.machines.size();
+    AddMachines(choices, world, kind, count);
+    for (size_t i = first; i < world.machines.size(); ++i) world.machines[i].labels["rack"] = rack;
+  };
+  const MachineState free = choices.OneIn(2) ? MachineState::kIdle : MachineState::kSpeculative;
+  add({.type = "a", .state = MachineState::kConfigured, .cluster = "c1"}, own, "r1");
+  for (model::Machine& machine : world.machines) {
+    machine.shard_metadata = EncodeBindStamp({.fingerprint = world.needs[0].profile.fingerprint(), .priority = 100});
+  }
+  const size_t first = world.machines.size();
+  add({.type = "a", .state = free}, lacks, "r1");
+  for (size_t i = first; i < world.machines.size(); ++i) {
+    if (choices.OneIn(2)) {
+      world.holds.machines.insert(world.machines[i].id);
+    } else {
+      world.holds.pairs.emplace(world.machines[i].id, "c1");
+    }
+  }
+  add({.type = "a", .state = free}, own + lacks, "r2");
+  add({.type = "b", .state = MachineState::kConfigured, .cluster = "c2"}, lacks, "r1");
+  world.clusters = {{"c1", {}}, {"c2", {}}};
+  return scene;
 }
 
 void SetDemand(Swaying& swaying, int64_t machines) {

@@ -17,6 +17,9 @@ enum class Family : uint8_t {
   // A need sways beside surplus and beside machines of lesser needs, all alike to it: the surplus is enough, and no
   // lesser need ever has to buy again. [P2.surplus-first]
   kSurplus,
+  // A need sways beside machines of lesser needs and beside surplus of greater ones that the reclaim budget bars: the
+  // surplus stands in, and nothing that serves is ever preempted. [P2.instead]
+  kBudget,
 };
 
 struct Swaying {
@@ -27,6 +30,9 @@ struct Swaying {
 };
 
 Swaying RandomSwaying(Choices& choices, Family family);
+// A gang that has begun in one rack, where what it lacks is on hold for a moment, beside another rack that could hold
+// all of it, and machines of a lesser need: it waits. [H.stays] [H.waits]
+Scene RandomHeldGang(Choices& choices);
 // The swaying need asks for so many machines from here on.
 void SetDemand(Swaying& swaying, int64_t machines);
 

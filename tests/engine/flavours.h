@@ -32,6 +32,10 @@ inline const std::vector<SceneOptions> kFlavours = {
     {.max_machines = 8, .max_needs = 4, .clusters = 1, .with_memory = false, .tight = true, .gangs = 0, .spreads = 7},
     {.max_machines = 9, .max_needs = 5, .clusters = 1, .with_memory = false, .tight = true, .max_count = 2, .gangs = 8},
     {.max_machines = 10, .max_needs = 6, .clusters = 2, .tight = true, .slow = true, .gangs = 5, .spreads = 1},
+    {.holds = true},
+    {.max_needs = 5, .clusters = 2, .tight = true, .gangs = 4, .spreads = 2, .holds = true},
+    {.clusters = 2, .gangs = 2, .spreads = 1, .full = true},
+    {.max_needs = 5, .clusters = 2, .tight = true, .slow = true, .gangs = 6, .spreads = 1, .full = true},
 };
 
 // The first four are small, so that a search is quick.

@@ -101,7 +101,8 @@ model::Attribution AttributionFor(const model::Need& need) {
 }
 
 // States as a fleet has them: mostly stable ones.
-MachineState RandomState(Choices& choices) {
+MachineState RandomState(Choices& choices, const SceneOptions& options) {
+  if (options.full && !choices.OneIn(6)) return MachineState::kConfigured;
   static const std::vector<MachineState> kStates = {
       MachineState::kSpeculative, MachineState::kSpeculative, MachineState::kSpeculative, MachineState::kIdle,
       MachineState::kIdle,        MachineState::kIdle,        MachineState::kConfigured,  MachineState::kConfigured,
@@ -128,6 +129,23 @@ MachineMemory RandomMemory(Choices& choices, const model::Machine& machine, cons
   if (machine.state == MachineState::kDraining) memory.draining_since = scene.now - ago;
   if (machine.state == MachineState::kConfigured && choices.OneIn(2)) memory.unclaimed_since = scene.now - ago;
   return memory;
+}
+
+// A hold of each sort now and then; what was held before is not any more.
+void AddHolds(Choices& choices, World& world) {
+  world.holds = {};
+  for (auto& [name, cluster] : world.clusters) {
+    cluster.paused = choices.OneIn(8);
+    cluster.on_hold = choices.OneIn(8);
+  }
+  for (const model::Machine& machine : world.machines) {
+    switch (choices.Below(12)) {
+      case 0: world.holds.machines.insert(machine.id); break;
+      case 1: world.holds.pairs.emplace(machine.id, ClusterName(choices.Below(world.clusters.size()))); break;
+      case 2: world.holds.classes.insert(StockClassOf(machine)); break;
+      default: break;
+    }
+  }
 }
 
 }  // namespace
@@ -175,7 +193,7 @@ model::Machine RandomMachine(Choices& choices, const std::string& id, const std:
   machine.capacity_type = static_cast<model::CapacityType>(1 + choices.Below(4));
   machine.price_per_hour.micros = Some(choices, options, kPrices, 2);
   machine.interruption_probability.millionths = Some(choices, options, kProbabilities, 1);
-  machine.state = RandomState(choices);
+  machine.state = RandomState(choices, options);
   const bool has_host = machine.state != MachineState::kSpeculative && machine.state != MachineState::kCreating;
   if (has_host) machine.host = {.provider = "test", .ref = id};
   if (machine.state == MachineState::kFailed) machine.last_error = "broken";
@@ -198,6 +216,7 @@ Scene RandomScene(Choices& choices, const SceneOptions& options) {
   const size_t needs = 1 + choices.Below(options.max_needs);
   for (size_t i = 0; i < options.clusters; ++i) {
     ClusterState& cluster = scene.world.clusters[ClusterName(i)];
+    if (options.full) cluster.reclaims_allowed = static_cast<int64_t>(choices.Below(2));
     if (options.tight) continue;
     cluster.session = !choices.OneIn(10);
     cluster.gate_open = !choices.OneIn(8);
@@ -218,6 +237,7 @@ Scene RandomScene(Choices& choices, const SceneOptions& options) {
   if (choices.OneIn(2)) scene.policy.surplus_hold = Duration::zero();
   const auto up_to = [&](size_t most) { return static_cast<int32_t>(choices.Below(most + 1)); };
   if (options.slow) scene.dwell = {.create = up_to(2), .configure = up_to(1), .drain = up_to(3), .jitter = up_to(3)};
+  if (options.holds) AddHolds(choices, scene.world);
   return scene;
 }
 
@@ -226,7 +246,7 @@ void RandomChange(Choices& choices, Scene& scene) {
   const SceneOptions options;
   const size_t need = world.needs.empty() ? 0 : choices.Below(world.needs.size());
   const size_t machine = world.machines.empty() ? 0 : choices.Below(world.machines.size());
-  switch (choices.Below(10)) {
+  switch (choices.Below(11)) {
     case 0:
       world.needs.push_back(RandomNeed(choices, options));
       UnifyArrivals(world);
@@ -265,6 +285,10 @@ void RandomChange(Choices& choices, Scene& scene) {
       cluster.gate_open = choices.Below(4) != 3;
       break;
     }
+    case 9:
+      AddHolds(choices, world);
+      if (choices.OneIn(2)) world.holds = {};
+      break;
     default: break;
   }
 }

@@ -55,10 +55,12 @@ struct SceneOptions {
   size_t max_count = 8;  // units in a need
   size_t gangs = 3;      // of eight needs so many are gangs
   size_t spreads = 3;    // and so many spread
+  bool holds = false;    // machines, classes, pairs and clusters on hold, and paused clusters
+  bool full = false;     // nearly all machines serve somebody, and reclaims are few
 };
 
 Scene RandomScene(Choices& choices, const SceneOptions& options = {});
-// Changes demand, machines or sessions, as the world does between cycles.
+// Changes demand, machines, sessions or holds, as the world does between cycles.
 void RandomChange(Choices& choices, Scene& scene);
 model::Need RandomNeed(Choices& choices, const SceneOptions& options);
 model::Machine RandomMachine(Choices& choices, const std::string& id, const std::vector<model::Need>& needs,

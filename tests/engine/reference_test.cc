@@ -48,6 +48,18 @@ TEST(ReferenceEngine, KeepsTheInvariantsInRandomWorldsAndReachesEverything) {
   }
 }
 
+TEST(ReferenceEngine, KeepsTheInvariantsWhileDemandSways) {
+  faults::ResetProbes();
+  for (const Family family : {Family::kHalfGangs, Family::kPledges, Family::kSurplus, Family::kBudget}) {
+    for (uint64_t seed = 0; seed < 100 * SearchScale(); ++seed) {
+      Choices choices = ChoicesFor(4'000'000 + seed);
+      const Swaying swaying = RandomSwaying(choices, family);
+      ASSERT_EQ(Sway(choices, swaying, 40, Reference).broken, std::nullopt) << "seed " << seed;
+    }
+  }
+  faults::ExpectReached("ReferenceEngine.KeepsTheInvariantsWhileDemandSways", "engine");
+}
+
 TEST(ReferenceEngine, KeepsTheInvariantsThroughHistoriesAndReachesEveryRule) {
   faults::ResetProbes();
   for (uint64_t seed = 0; seed < 1'000 * SearchScale(); ++seed) {
@@ -122,14 +134,22 @@ std::string SwayingTrouble(uint64_t seed, Family family) {
   return "";
 }
 
-TEST(ReferenceEngine, KeepsTheInvariantsWhileDemandSways) {
-  for (const Family family : {Family::kHalfGangs, Family::kPledges, Family::kSurplus}) {
-    for (uint64_t seed = 0; seed < 100 * SearchScale(); ++seed) {
-      Choices choices = ChoicesFor(4'000'000 + seed);
-      const Swaying swaying = RandomSwaying(choices, family);
-      ASSERT_EQ(Sway(choices, swaying, 40, Reference).broken, std::nullopt) << "seed " << seed;
-    }
-  }
+std::string HeldGangTrouble(uint64_t seed) {
+  Choices choices = ChoicesFor(4'000'000 + seed);
+  Scene scene = RandomHeldGang(choices);
+  const Decision decision = Reference(scene.world, scene.memory, scene.now, scene.policy);
+  if (decision.actions.empty()) return "";
+  return fmt::format("{} for a hold of a moment", ActionKindName(decision.actions.front().kind));
+}
+
+std::string BrokenInvariant(uint64_t seed, size_t flavour) {
+  return CheckOnce(SceneFor(2'000'000 + seed, kFlavours[flavour]), Reference).value_or("");
+}
+
+std::string BrokenHistory(uint64_t seed, size_t flavour) {
+  Choices choices = ChoicesFor(4'500'000 + seed);
+  const Scene scene = RandomScene(choices, kFlavours[flavour]);
+  return RunHistory(choices, scene, 10, Reference).value_or("");
 }
 
 // Every rule that stops loops, flapping or buying twice: with the rule the search finds nothing, in the same worlds and
@@ -146,6 +166,17 @@ const std::vector<RuleCase> kRuleCases = {
     {"rule.gang_whole", [](uint64_t seed) { return SwayingTrouble(seed, Family::kHalfGangs); }, 1'000},
     {"rule.pledgee_first", [](uint64_t seed) { return SwayingTrouble(seed, Family::kPledges); }, 1'000},
     {"rule.surplus_first", [](uint64_t seed) { return SwayingTrouble(seed, Family::kSurplus); }, 1'000},
+    {"rule.instead", [](uint64_t seed) { return SwayingTrouble(seed, Family::kBudget); }, 1'000},
+    {"rule.holds", [](uint64_t seed) { return BrokenInvariant(seed, 7); }, 1'000},
+    {"rule.hold_waits", [](uint64_t seed) { return BrokenInvariant(seed, 7); }, 1'000},
+    {"rule.hold_not_taken", [](uint64_t seed) { return SettlingTrouble(seed, 8); }, 3'000},
+    {"rule.hold_stays", HeldGangTrouble, 1'000},
+    {"rule.hold_waits", HeldGangTrouble, 1'000},
+    {"rule.pause", [](uint64_t seed) { return BrokenInvariant(seed, 7); }, 1'000},
+    {"rule.idle_risk", [](uint64_t seed) { return BrokenInvariant(seed, 0); }, 5'000},
+    {"rule.gang_victims", [](uint64_t seed) { return BrokenInvariant(seed, 10); }, 3'000},
+    {"rule.gang_stays", [](uint64_t seed) { return BrokenHistory(seed, 10); }, 1'000},
+    {"rule.pending", [](uint64_t seed) { return BrokenInvariant(seed, 9); }, 1'000},
 };
 
 class MissingRule : public testing::TestWithParam<faults::Row> {};
@@ -158,7 +189,7 @@ TEST_P(MissingRule, IsFound) {
   std::string trouble;
   uint64_t world = row.from;
   for (; world < c->worlds && trouble.empty(); ++world) trouble = c->trouble(world);
-  EXPECT_EQ(trouble, row.says);
+  EXPECT_TRUE(!trouble.empty() && trouble.contains(row.says)) << trouble;
   fmt::print("without {}: {} in world {}\n", row.name, trouble, world - 1);
 }
 
@@ -171,6 +202,19 @@ TEST(ReferenceEngine, WithTheRulesTheSameSearchFindsNone) {
       ASSERT_EQ(c.trouble(seed), "") << "searching for what lacks " << c.rule << ", seed " << seed;
     }
   }
+}
+
+// [V.pending] A shard that decides on every roll-up says which cycles count.
+TEST(ReferenceEngine, AgesCountTheCyclesThatTheWorldCounts) {
+  Scene scene;
+  scene.world.clusters["c1"] = {};
+  scene.world.needs.push_back({.cluster = "c1", .profile = {}, .aggregate = {{"cpu", 1000}}});
+  std::vector<int32_t> ages;
+  for (const bool counts : {true, false, true, false, false, true}) {
+    scene.world.counts_ages = counts;
+    ages.push_back(Reference(scene.world, scene.memory, scene.now, scene.policy).needs[0].age);
+  }
+  EXPECT_EQ(ages, (std::vector<int32_t>{1, 1, 2, 2, 2, 3}));
 }
 
 TEST(ReferenceEngine, TheSurplusHoldEndsFlapping) {

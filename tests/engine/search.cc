@@ -38,7 +38,7 @@ bool IsAtRest(const World& world) {
 Decision DecideChecked(Scene& scene, const DecideFn& decide, std::optional<std::string>& broken) {
   const Memory before = scene.memory;
   Decision decision = decide(scene.world, scene.memory, scene.now, scene.policy);
-  const Status status = CheckDecision(scene.world, before, decision);
+  const Status status = CheckDecision(scene.world, before, decision, scene.now - scene.policy.surplus_hold);
   if (!status.ok() && !broken) broken = status.message();
   return decision;
 }

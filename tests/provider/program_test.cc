@@ -84,6 +84,40 @@ constexpr const char* kServer = "IP:127.0.0.1";
 
 size_t LinesOf(const std::string& text) { return static_cast<size_t>(std::ranges::count(text, '\n')); }
 
+TEST_F(Program, ATransitionThatTakesLongerThanItsTimeoutFailsItsMachine) {
+  std::ofstream(catalogue_) << R"(
+zones: [a]
+types:
+  - name: slow
+    capacity: on-demand
+    resources: {cpu: 1}
+    price: 1
+    create: {median: 1h, p99: 2h}
+)";
+  Life life(Command({"--create-timeout", "1s"}));
+  ASSERT_TRUE(life.up()) << life.process().err();
+  const auto ask = [&](contract::ProviderRequest request) {
+    std::promise<Result<contract::ProviderReply>> reply;
+    life.client().Ask(std::move(request), smoke::kPatience,
+                      [&](Result<contract::ProviderReply> result) { reply.set_value(std::move(result)); });
+    return reply.get_future().get();
+  };
+  const auto listed = ask(contract::ListRequest{});
+  ASSERT_TRUE(listed.has_value()) << listed.error().ToString();
+  const std::string id = std::get<contract::ListReply>(*listed).machines.front()->id;
+  const auto created = ask(contract::CreateRequest{.machine_id = id});
+  ASSERT_TRUE(created.has_value()) << created.error().ToString();
+  model::MachineState state = model::MachineState::kCreating;
+  const auto end = std::chrono::steady_clock::now() + smoke::kPatience;
+  while (state == model::MachineState::kCreating && std::chrono::steady_clock::now() < end) {
+    const auto got = ask(contract::GetRequest{.machine_id = id});
+    ASSERT_TRUE(got.has_value()) << got.error().ToString();
+    state = std::get<contract::GetReply>(*got).machine->state;
+  }
+  EXPECT_EQ(state, model::MachineState::kFailed);
+  Stop(life);
+}
+
 TEST_F(Program, CertificatesDecideWhoMayCall) {
   Life life(Command(Flags(Files("server", kServer))));
   ASSERT_TRUE(life.up()) << life.process().err();

@@ -52,9 +52,9 @@ TEST(EarlierLayout, TheDataDirectoryIsRecovered) {
 
 TEST(EarlierLayout, OneOfANewerBuildIsRefused) {
   std::string bytes = Core::Recover({}, {})->Save();
-  ASSERT_EQ(bytes.substr(0, 2), std::string("\0\1", 2));
+  ASSERT_EQ(bytes.substr(0, 2), std::string("\0\2", 2));
   EXPECT_TRUE(Core::Load(bytes).has_value());
-  bytes[1] = 2;
+  bytes[1] = 3;
   EXPECT_FALSE(Core::Load(bytes).has_value());
 }
 

@@ -6,9 +6,9 @@
 
 namespace muster::shard {
 
-void DecisionCheck::BeforeDecision() {
+void DecisionCheck::BeforeDecision(bool counts_ages) {
   if (!deps_.config.verify_decisions) return;
-  world_ = {};
+  world_ = {.holds = deps_.rails.holds().told(), .counts_ages = counts_ages};
   for (const auto& [id, tracked] : deps_.machines.tracked()) {
     world_.machines.push_back(deps_.machines.MachineForEngine(id, tracked));
   }

@@ -9,6 +9,7 @@
 #include "core/shard/engine_view.h"
 #include "core/shard/ledger.h"
 #include "core/shard/machines.h"
+#include "core/shard/rails.h"
 #include "engine/types.h"
 
 namespace muster::shard {
@@ -23,11 +24,12 @@ class DecisionCheck {
     const Machines& machines;
     const Demand& demand;
     const Ledger& ledger;
+    const Rails& rails;
   };
 
   explicit DecisionCheck(const Deps& deps) : deps_(deps) {}
 
-  void BeforeDecision();
+  void BeforeDecision(bool counts_ages);
   void AfterDecision();
   // OK, or the first invariant that a decision broke.
   const Status& verdict() const { return verdict_; }

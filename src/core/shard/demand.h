@@ -49,8 +49,10 @@ class Demand {
     std::map<std::string, ClusterDemand, std::less<>> clusters;
     std::set<std::string, std::less<>> awaited;  // clusters whose demand an earlier life knew
     WallTime latest_arrival;                     // no arrival is stamped earlier
+    // By cluster and fingerprint: when more was asked for, until a machine serves it.
+    std::map<std::string, std::map<std::string, MonoTime>, std::less<>> wanted_since;
 
-    MUSTER_FIELDS(State, clusters, awaited, latest_arrival)
+    MUSTER_FIELDS(State, clusters, awaited, latest_arrival, wanted_since)
   };
   // The parts it works with; all outlive it.
   struct Deps {
@@ -70,6 +72,8 @@ class Demand {
   // A roll-up came in the cluster's session.
   void OnRollup(const std::string& cluster, const contract::Rollup& rollup, StepContext& ctx);
   void Refuse(const std::string& cluster, std::string why, StepContext& ctx);
+  // The cluster is gone, says an operator: an empty demand is in force, which no quarantine holds.
+  void End(const std::string& cluster, StepContext& ctx);
 
   // Whether every cluster that an earlier life knew has an accepted demand.
   bool AllHeard() const { return state_.awaited.empty(); }
@@ -78,20 +82,27 @@ class Demand {
   const ClusterDemand& Of(const std::string& cluster) const;
   const std::map<std::string, ClusterDemand, std::less<>>& clusters() const { return state_.clusters; }
 
-  // After a decision: counts machines for metrics, which are read every few seconds at most.
+  // The machine serves its cluster from now on: says how long the demand for it has been known.
+  void OnConfigured(const model::Machine& machine, StepContext& ctx);
+
+  // After a decision: counts needs and machines for metrics, which are read every few seconds at most.
   void CountMachines(MonoTime now);
+  const std::map<model::PenaltyBucket, uint64_t>& needs_by_penalty() const { return needs_by_penalty_; }
   const std::map<model::PenaltyBucket, uint64_t>& machines_by_penalty() const { return machines_by_penalty_; }
 
   const State& state() const { return state_; }
   void CheckInvariants() const;
 
  private:
+  // Which limit the roll-up goes beyond; empty: none.
+  std::string BeyondLimit(const contract::NeedRows& rows) const;
   void Accept(const std::string& cluster, const contract::Rollup& rollup, Baseline size, StepContext& ctx);
   void StampArrivals(const std::string& cluster, ClusterDemand& demand, const contract::NeedRows& rows,
                      StepContext& ctx);
 
   const Deps deps_;
   State state_;
+  std::map<model::PenaltyBucket, uint64_t> needs_by_penalty_;
   std::map<model::PenaltyBucket, uint64_t> machines_by_penalty_;
   MonoTime next_count_;
 };

@@ -11,6 +11,7 @@
 
 #include "base/fields.h"
 #include "base/parallel.h"
+#include "core/shard/snapshot.h"
 #include "engine/fast/engine.h"
 #include "engine/types.h"
 #include "model/penalty.h"
@@ -20,7 +21,7 @@ namespace muster::shard {
 
 // Since when a need is short, as numbers of cycles, so that it stays the same from cycle to cycle.
 struct ShortCycles {
-  int64_t first = 0;        // the first cycle in which it was short
+  int64_t first = 0;        // the first of the cycles that count in which it was short; 0: it is pending
   int64_t hopeless = 0;     // gangs: the first cycle without hope; 0: there is hope
   int64_t supply_seen = 0;  // gangs: matching supply when it was last tried
 
@@ -28,10 +29,13 @@ struct ShortCycles {
   MUSTER_FIELDS(ShortCycles, first, hopeless, supply_seen)
 };
 
-// How many needs are short, by age (1-9, 10-59, 60-299 and 300 or more cycles) and by priority.
+// How many needs are short, by age (1-9, 10-59, 60-299 and 300 or more cycles) and by priority; and how many are not,
+// because all they lack is on its way.
 struct ShortCounts {
+  uint64_t all = 0;
   std::array<uint64_t, 4> by_age{};
   std::map<int32_t, uint64_t> by_priority;
+  uint64_t pending = 0;
 
   void Add(int64_t age, int32_t priority);
 };
@@ -48,11 +52,15 @@ struct ShortChanges {
   ShortCounts counts;
 };
 
-// How the plans of the last decision's needs ended.
+// How the plans of the last decision's needs of one mode ended.
 struct PlanCounts {
   uint64_t kept = 0;
   uint64_t conflicts = 0;
   uint64_t displaced = 0;
+  uint64_t retries = 0;  // plans made again in turn
+  uint64_t nanos = 0;    // what making all of them took
+
+  uint64_t made() const { return kept + conflicts + displaced; }
 };
 
 class EngineView {
@@ -71,12 +79,12 @@ class EngineView {
   }
 
   // --- of the last decision
-  PlanCounts Plans() const;
+  PlanCounts Plans(PlanMode mode) const;
   uint64_t ReclaimsCapped() const { return engine_.reclaims_capped(); }  // clusters that reached their limit
   // Machines that needs have or get, by the interruption penalty of the need.
   std::map<model::PenaltyBucket, uint64_t> MachinesByPenalty() const { return engine_.ClaimedByInterruption(); }
-  // `cycle` is the number of the decision. Call it once for each.
-  ShortChanges TakeShortChanges(int64_t cycle);
+  // `cycle` is the number of the decision, `counted` that of the last one that counts for ages. Call it once for each.
+  ShortChanges TakeShortChanges(int64_t cycle, int64_t counted);
 
  private:
   engine::fast::Engine engine_;

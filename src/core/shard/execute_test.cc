@@ -193,7 +193,7 @@ TEST(ShardExecute, NoMoreCallsThanTheLimitAreInTheProvidersHands) {
 
 TEST(ShardExecute, AFullQueueLeavesTheRestToALaterCycle) {
   faults::ResetProbes();
-  Lab lab({.execute_queue = 5});
+  Lab lab({.execute_queue = 9});  // five for one cluster, then four are left to the others
   lab.Add("m", 12, kIdle);
   lab.Start();
   lab.Run(500ms);
@@ -241,21 +241,77 @@ TEST(ShardExecute, IdleMachinesAreReleasedAfterTheHoldOfTheirType) {
   EXPECT_EQ(lab.transitions.size(), 2u) << "owned hardware is never released";
 }
 
-TEST(ShardExecute, FencedMeansStop) {
+TEST(ShardFenced, OneMachineIsSetAsideAndTheSecondHaltsTheShard) {
   Lab lab;
-  lab.Add("m", 3, kIdle);
+  lab.Add("m", 4, kIdle);
+  lab.Start();
+  lab.refuses = [](const contract::ProviderRequest& request) {
+    const bool first = std::get<contract::ConfigureRequest>(request).machine_id == "m-000";
+    return first ? Status(Code::kFailedPrecondition, "fenced: epoch 9") : Status();
+  };
+  lab.ConnectWith("a", 2);
+  lab.Run(1min);
+  EXPECT_EQ(lab.Outcomes("fenced"), 1);
+  EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 3) << "another machine takes its place";
+  EXPECT_FALSE(lab.core().View()->halted);
+  const auto views = lab.AskFor<contract::MachinesListed>(contract::ListMachines{}).machines;
+  EXPECT_TRUE(views.at(0).fenced);
+  EXPECT_EQ(views.at(0).reason, model::Reason::kFenced);
+
+  lab.refuses = nullptr;
+  lab.refusal = Status(Code::kFailedPrecondition, "fenced: epoch 9");
+  lab.Rollup("a", 3);
+  lab.Run(1min);
+  EXPECT_EQ(lab.Outcomes("fenced"), 2);
+  EXPECT_TRUE(lab.core().View()->halted);
+  EXPECT_EQ(lab.core().View()->mode, contract::ActuationMode::kPaused);
+  EXPECT_EQ(lab.Noted(model::Reason::kHalted), 1);
+  EXPECT_TRUE(lab.stops.empty());
+  const size_t calls = lab.transitions.size();
+  lab.Rollup("a", 4);
+  lab.Add("x", 2, kIdle);
+  lab.Run(10min);
+  EXPECT_EQ(lab.transitions.size(), calls) << "nothing is carried out";
+  EXPECT_TRUE(lab.core().machines().tracked().contains("x-001")) << "and it goes on watching";
+}
+
+TEST(ShardFenced, TheShardTakesUpAgainByOrderOrARestart) {
+  for (const bool by_order : {true, false}) {
+    Lab lab;
+    lab.Add("m", 2, kIdle);
+    lab.Start();
+    lab.refusal = Status(Code::kFailedPrecondition, "fenced: epoch 9");
+    lab.ConnectWith("a", 2);
+    lab.Run(5s);
+    ASSERT_TRUE(lab.core().View()->halted);
+    lab.refusal = {};
+    if (by_order) {
+      EXPECT_EQ(
+          lab.AskFor<contract::ActuationSet>(contract::SetActuation{.mode = contract::ActuationMode::kActive}).previous,
+          contract::ActuationMode::kPaused);
+    } else {
+      lab.Restart();
+      lab.ConnectWith("a", 2);
+    }
+    lab.Run(5s);
+    EXPECT_FALSE(lab.core().View()->halted);
+    EXPECT_EQ(lab.InState(kConfiguring, "a"), 2) << by_order;
+  }
+}
+
+TEST(ShardFenced, AnOrderToRepairDoesNotPassAHalt) {
+  Lab lab({.failed_policy = FailedPolicy::kKeep});
+  lab.Add("m", 2, kIdle);
+  lab.Put(Lab::MakeMachine("x", kFailed));
   lab.Start();
   lab.refusal = Status(Code::kFailedPrecondition, "fenced: epoch 9");
-  lab.ConnectWith("a", 1);
-  lab.Run(1min);
-  EXPECT_EQ(lab.transitions.size(), 1u);
-  ASSERT_EQ(lab.stops.size(), 1u);
-  EXPECT_EQ(lab.Outcomes("fenced"), 1);
-  EXPECT_EQ(lab.core().View()->stopped.code(), Code::kFailedPrecondition);
-  EXPECT_EQ(lab.core().NextWake(), std::nullopt);
-  lab.Rollup("a", 3);
-  EXPECT_EQ(lab.Ask(contract::ListClusters{}).status.code(), Code::kFailedPrecondition);
-  EXPECT_EQ(lab.transitions.size(), 1u);
+  lab.ConnectWith("a", 2);
+  lab.Run(5s);
+  ASSERT_TRUE(lab.core().View()->halted);
+  const size_t calls = lab.transitions.size();
+  lab.Ask(contract::RepairMachine{.machine_id = "x"});
+  lab.Run(5s);
+  EXPECT_EQ(lab.transitions.size(), calls);
 }
 
 TEST(ShardSession, SpeaksOneVersion) {
@@ -310,7 +366,9 @@ TEST(ShardSession, IsToldOfItsMachinesAtConnectAndWhenTheyChange) {
   const auto first = lab.SentTo<contract::NodeStateUpdate>("a");
   ASSERT_EQ(first.size(), 2u);
   EXPECT_EQ(first[0].supersedes_key, "node:m-000");
-  EXPECT_EQ(first[0].provider_id, "lab://m-000");
+  EXPECT_EQ(first[0].provider_id, "m-000") << "the bare ref";
+  EXPECT_EQ(first[0].labels,
+            (model::TextMap{{"node.kubernetes.io/instance-type", "m"}, {"topology.kubernetes.io/zone", "a"}}));
   EXPECT_EQ(first[0].resources, (model::Resources{{"cpu", 1000}}));
   lab.SetState("m-001", kFailed);
   lab.Run(2s);

@@ -13,14 +13,57 @@ namespace {
 
 using model::MachineState;
 
+// Whether the provider said no, and would say so again.
+bool IsRefusal(Code code) {
+  return code != Code::kUnavailable && code != Code::kDeadlineExceeded && code != Code::kResourceExhausted &&
+         code != Code::kCancelled && code != Code::kInternal;
+}
+
 std::string WrongState(MachineState state) { return fmt::format("it is {}", model::StateName(state)); }
+
+// The provider is away, or too busy to answer: nothing is said about the machine.
+bool IsOutage(const Status& status) {
+  return status.code() == Code::kUnavailable || status.code() == Code::kDeadlineExceeded;
+}
+
+// A provider puts the status that a transition ended with into last_error.
+bool SaysOutOfStock(const std::string& last_error) {
+  return last_error.find(CodeName(Code::kResourceExhausted)) != std::string::npos;
+}
+
+// The action of a transition that an earlier life began.
+contract::ActionView UnknownAction(const model::Machine& before, StepContext& ctx) {
+  const std::string_view kind = before.state == MachineState::kCreating      ? "Provision"
+                                : before.state == MachineState::kConfiguring ? "Bootstrap"
+                                : before.state == MachineState::kDraining    ? "Reclaim"
+                                                                             : "Delete";
+  return {.cycle = ctx.cycle.number(),
+          .decided = ctx.now.wall,
+          .kind = std::string(kind),
+          .machine_id = before.id,
+          .cluster_id = before.cluster};
+}
 
 }  // namespace
 
 Executor::Executor(const Deps& deps, State state) : deps_(deps), state_(std::move(state)) {
-  for (const auto& [id, operation] : state_.operations) {
+  for (auto& [id, operation] : state_.operations) {
     if (operation.deadline) deadlines_.emplace(*operation.deadline, id);
+    Count(operation, 1);
   }
+}
+
+void Executor::Count(const Operation& operation, int64_t by) {
+  if (operation.kind == OperationKind::kPreempt) return;
+  size_t& open = open_for_[BeneficiaryOf(operation)];
+  open += static_cast<size_t>(by);
+  counted_ += static_cast<size_t>(by);
+  if (open == 0) open_for_.erase(BeneficiaryOf(operation));
+}
+
+QueueLoad Executor::LoadFor(const std::string& cluster) const {
+  const auto open = open_for_.find(cluster);
+  return {.all = counted_, .of_cluster = open == open_for_.end() ? 0 : open->second};
 }
 
 InProgress Executor::InProgressOf(const Operation& operation) const {
@@ -49,18 +92,15 @@ std::string Executor::NewToken() {
 const model::Machine* Executor::FreeMachine(const std::string& id) const {
   const Tracked* tracked = deps_.machines.Find(id);
   if (tracked == nullptr || state_.operations.contains(id) || deps_.gets.InDoubt(id)) return nullptr;
+  if (deps_.machines.AsideOf(id) != SetAside::kNo) return nullptr;
   return &*tracked->record;
 }
 
-MonoTime Executor::RestsUntil(const std::string& id) const {
-  const auto retry = state_.retries.find(id);
-  return retry == state_.retries.end() ? MonoTime::min() : retry->second.until;
-}
-
 bool Executor::CanStart(const engine::Action& action, MonoTime now) const {
+  const OperationKind kind = OperationKindOf(action.kind);
   const model::Machine* machine = FreeMachine(action.machine);
-  return machine != nullptr && now >= RestsUntil(action.machine) &&
-         machine->state == StartOf(OperationKindOf(action.kind));
+  return machine != nullptr && machine->state == StartOf(kind) &&
+         !deps_.rails.holds().Blocks(kind, *machine, action.cluster, now);
 }
 
 void Executor::Start(const engine::fast::NamedAction& named, StepContext& ctx) {
@@ -81,6 +121,9 @@ void Executor::StartOperation(const std::string& id, Operation started, StepCont
   const auto [found, is_new] = state_.operations.emplace(id, std::move(started));
   MUSTER_CHECK(is_new, "machine {} has an operation already", id);
   Operation& operation = found->second;
+  Count(operation, 1);
+  state_.acknowledged.erase(id);
+  deps_.rails.holds().OnStarted(operation.kind, *deps_.machines.Find(id)->record, operation.cluster, ctx.now.mono);
   deps_.machines.SetInProgress(id, InProgressOf(operation));
   operation.line = deps_.log.Add(ViewOf(id, operation), ctx);
   if (operation.kind == OperationKind::kBootstrap) return AskBlob(id, operation, ctx);
@@ -110,6 +153,7 @@ void Executor::Instruct(const std::string& id, Operation& operation, StepContext
                                            .nodes = {id},
                                            .grace_period_seconds = operation.grace_seconds,
                                            .preemptor_priority = preempts ? operation.profile->priority() : 0};
+  if (!deps_.sessions.Has(operation.cluster)) return Enqueue(id, operation);  // of a cluster that is decommissioned
   state_.unanswered.emplace(operation.token, Unanswered{.cluster = operation.cluster, .instruction = instruction});
   SetDeadline(id, operation, ctx.now.mono + deps_.config.ack_timeout);
   deps_.sessions.Send(operation.cluster, std::move(instruction), ctx);
@@ -118,7 +162,24 @@ void Executor::Instruct(const std::string& id, Operation& operation, StepContext
 void Executor::Enqueue(const std::string& id, Operation& operation) {
   operation.stage = Stage::kQueued;
   SetDeadline(id, operation, std::nullopt);
-  state_.queue.push_back(id);
+  const bool urgent = operation.kind == OperationKind::kPreempt && !MUTANT("shard.preempt_waits");
+  (urgent ? state_.preempts : state_.lanes[BeneficiaryOf(operation)]).push_back(id);
+}
+
+std::optional<std::string> Executor::TakeNext() {
+  if (!state_.preempts.empty()) {
+    std::string id = std::move(state_.preempts.front());
+    state_.preempts.pop_front();
+    return id;
+  }
+  if (state_.lanes.empty()) return std::nullopt;
+  auto lane = state_.lanes.upper_bound(state_.last_lane);
+  if (lane == state_.lanes.end() || MUTANT("shard.no_turns")) lane = state_.lanes.begin();
+  state_.last_lane = lane->first;
+  std::string id = std::move(lane->second.front());
+  lane->second.pop_front();
+  if (lane->second.empty()) state_.lanes.erase(lane);
+  return id;
 }
 
 // --- what clusters answer
@@ -134,7 +195,7 @@ void Executor::OnBlob(const std::string& cluster, const contract::BootstrapRespo
   if (operation.cluster != cluster || operation.stage != Stage::kAsking) return;
   state_.machine_of_token.erase(token);
   if (!response.error.empty()) {
-    BackOff(id, false, ctx.now.mono);
+    deps_.rails.holds().OnConfigureFailed(id, cluster, ctx);
     return EndOperation(id, Outcome::kBlobError, response.error, ctx);
   }
   if (!operation.blob_until) ctx.Emit(Lasted{.leg = Leg::kBlob, .took = ctx.now.mono - operation.decided.mono});
@@ -203,7 +264,7 @@ void Executor::OnDeadline(const std::string& id, StepContext& ctx) {
   Operation& operation = state_.operations.find(id)->second;
   if (operation.stage == Stage::kAsking) {
     PROBE("shard.blob_timeout");
-    BackOff(id, false, ctx.now.mono);
+    deps_.rails.holds().OnConfigureFailed(id, operation.cluster, ctx);
     return EndOperation(id, Outcome::kBlobTimeout, "the cluster did not answer", ctx);
   }
   MUSTER_CHECK(operation.stage == Stage::kInstructed, "machine {} has a deadline in no stage that has one", id);
@@ -218,24 +279,41 @@ void Executor::OnDeadline(const std::string& id, StepContext& ctx) {
 
 // --- the provider
 
-std::optional<std::pair<Outcome, std::string>> Executor::Obstacle(const Operation& operation,
-                                                                  const Tracked& tracked) const {
+std::optional<std::pair<Outcome, std::string>> Executor::Obstacle(const Operation& operation, const Tracked& tracked,
+                                                                  MonoTime now) const {
   const MachineState state = tracked.record->state;
   if (state != StartOf(operation.kind)) return std::pair(Outcome::kStaleState, WrongState(state));
+  if (!IsRepair(operation.kind) &&
+      deps_.rails.holds().Blocks(operation.kind, *tracked.record, operation.cluster, now)) {
+    PROBE("shard.held_in_queue");
+    return std::pair(Outcome::kOnHold, std::string("others like it failed meanwhile"));
+  }
   const std::optional<Outcome> outcome = deps_.rails.Obstacle(operation, deps_.sessions.Has(operation.cluster));
   if (!outcome) return std::nullopt;
   return std::pair(*outcome, std::string(*outcome == Outcome::kNoSession ? "the cluster's session ended" : ""));
 }
 
+bool Executor::MayCall(MonoTime now) const {
+  if (state_.calling >= deps_.config.execute_concurrency) return false;
+  return state_.outage.attempts == 0 || (now >= state_.outage.until && state_.calling == 0);
+}
+
+MonoTime Executor::NextWake() const {
+  MonoTime next = deadlines_.empty() ? MonoTime::max() : deadlines_.begin()->first;
+  if (state_.outage.attempts > 0 && state_.calling == 0 && HasQueued()) next = std::min(next, state_.outage.until);
+  return next;
+}
+
 void Executor::CallProvider(StepContext& ctx) {
-  while (!state_.queue.empty() && state_.calling < deps_.config.execute_concurrency) {
-    const std::string id = std::move(state_.queue.front());
-    state_.queue.pop_front();
+  while (MayCall(ctx.now.mono)) {
+    const std::optional<std::string> next = TakeNext();
+    if (!next) return;
+    const std::string& id = *next;
     const auto found = state_.operations.find(id);
     if (found == state_.operations.end() || found->second.stage != Stage::kQueued) continue;
     Operation& operation = found->second;
     Tracked& tracked = *deps_.machines.Find(id);
-    if (auto obstacle = Obstacle(operation, tracked)) {
+    if (auto obstacle = Obstacle(operation, tracked, ctx.now.mono)) {
       PROBE("shard.obstacle");
       EndOperation(id, obstacle->first, std::move(obstacle->second), ctx);
       continue;
@@ -290,24 +368,20 @@ std::optional<contract::MachineRecord> Executor::OnTransitionDone(const CallDone
     return std::nullopt;
   }
   if (done.status.code() == Code::kFailedPrecondition && !MUTANT("shard.fenced_goes_on")) {
-    PROBE("shard.fenced");
-    EndOperation(id, Outcome::kFenced, done.status.message(), ctx);
-    deps_.lifecycle.Stop(
-        Status(Code::kFailedPrecondition,
-               fmt::format("{}; another shard {} is at work, or was with a higher epoch: stop it, or start "
-                           "this one with --epoch-at-least above it",
-                           done.status.message(), deps_.config.id)),
-        ctx);
+    OnFenced(id, done.status, ctx);
     return std::nullopt;
   }
   Tracked& tracked = *deps_.machines.Find(id);
   tracked.not_before = deps_.machines.NextMoment();
+  if (IsOutage(done.status)) {
+    OnOutage(done.status, ctx);
+  } else if (ctx.now.mono >= state_.outage.until) {
+    state_.outage = {};
+  }
   if (!done.status.ok()) {
     PROBE("shard.transition_failed");
     deps_.gets.ScheduleGet(id);  // whether it happened is not known
-    const bool never = done.status.code() == Code::kUnimplemented;
-    BackOff(id, never, ctx.now.mono);
-    EndOperation(id, never ? Outcome::kUnimplemented : Outcome::kProviderError, done.status.ToString(), ctx);
+    OnTransitionFailed(id, found->second, done.status, ctx);
     return std::nullopt;
   }
   if (tracked.missed) {
@@ -315,18 +389,117 @@ std::optional<contract::MachineRecord> Executor::OnTransitionDone(const CallDone
     deps_.gets.ScheduleGet(id);
   }
   if (found->second.kind == OperationKind::kDelete) ++ctx.counters.idle_releases;
+  state_.acknowledged.insert_or_assign(
+      id, Acknowledged{
+              .action = ViewOf(id, found->second), .line = found->second.line, .decided = found->second.decided.mono});
   EndOperation(id, Outcome::kSuccess, "", ctx);
   return std::get<contract::TransitionAck>(*done.reply).machine;
 }
 
+void Executor::OnFenced(const std::string& id, const Status& status, StepContext& ctx) {
+  PROBE("shard.fenced");
+  EndOperation(id, Outcome::kFenced, status.message(), ctx);
+  deps_.machines.Put(id, SetAside::kFenced);
+  const std::string advice = fmt::format(
+      "{}; another shard {} is at work, or was with a higher epoch: stop it, or start this one with --epoch-at-least "
+      "above it",
+      status.message(), deps_.config.id);
+  ctx.Note(model::Reason::kFenced, id, advice);
+  const auto fenced = std::ranges::count_if(deps_.machines.set_aside(),
+                                            [](const auto& row) { return row.second == SetAside::kFenced; });
+  if (fenced < 2 || deps_.rails.modes().halted()) return;
+  PROBE("shard.halted");
+  deps_.rails.Halt();
+  ctx.Note(model::Reason::kHalted, deps_.config.id, advice);
+}
+
+void Executor::OnResumed() {
+  std::vector<std::string> fenced;
+  for (const auto& [id, why] : deps_.machines.set_aside()) {
+    if (why == SetAside::kFenced) fenced.push_back(id);
+  }
+  for (const std::string& id : fenced) deps_.machines.Put(id, SetAside::kNo);
+}
+
+void Executor::OnTransitionFailed(const std::string& id, const Operation& operation, const Status& status,
+                                  StepContext& ctx) {
+  Holds& holds = deps_.rails.holds();
+  const bool never = status.code() == Code::kUnimplemented;
+  if (operation.kind == OperationKind::kRepair && IsRefusal(status.code())) deps_.repairs.OnRefused(id);
+  if (IsOutage(status) && !MUTANT("shard.outage_holds")) {
+    holds.OnUndecided(id);
+  } else if (never) {
+    holds.OnUnimplemented(id, operation.kind, operation.cluster, ctx);
+  } else if (StartOf(operation.kind) == MachineState::kSpeculative) {
+    holds.OnCreateFailed(*deps_.machines.Find(id)->record, status.code() == Code::kResourceExhausted, ctx);
+  } else if (operation.kind == OperationKind::kBootstrap) {
+    holds.OnConfigureFailed(id, operation.cluster, ctx);
+  } else {
+    holds.OnOtherFailed(id, ctx);
+  }
+  EndOperation(id, never ? Outcome::kUnimplemented : Outcome::kProviderError, status.ToString(), ctx);
+}
+
+// Calls that were open when it went away fail too, and are no further attempts.
+void Executor::OnOutage(const Status& status, StepContext& ctx) {
+  Outage& outage = state_.outage;
+  const Duration first = deps_.config.retry_first;
+  if (ctx.now.mono < outage.until) {
+    outage.until = std::max(outage.until, ctx.now.mono + first);
+    return;
+  }
+  PROBE("shard.outage");
+  if (outage.attempts == 0) ctx.Note(model::Reason::kProviderSilent, "provider", status.ToString());
+  outage.attempts = std::min(outage.attempts + 1, 20);
+  const Duration pause = first * (int64_t{1} << (outage.attempts - 1));
+  outage.until = ctx.now.mono + std::min(pause, std::max(deps_.config.outage_longest, first));
+}
+
 // --- the end
 
-void Executor::OnMachineMoved(const model::Machine& machine, StepContext& ctx) {
-  state_.retries.erase(machine.id);
+void Executor::OnMachineMoved(const model::Machine& before, const model::Machine& machine, StepContext& ctx) {
+  if (before.state != machine.state) OnTransitionEnded(before, machine, ctx);
   const auto operation = state_.operations.find(machine.id);
   if (operation == state_.operations.end() || operation->second.stage == Stage::kCalling) return;
   PROBE("shard.overtaken");
   EndOperation(machine.id, Outcome::kStaleState, WrongState(machine.state), ctx);
+}
+
+void Executor::OnTransitionEnded(const model::Machine& before, const model::Machine& machine, StepContext& ctx) {
+  using enum MachineState;
+  Holds& holds = deps_.rails.holds();
+  holds.OnMoved(machine.id, ctx);
+  if (!model::IsStable(machine.state) && machine.state != kFailed) return;
+  const auto known = state_.acknowledged.find(machine.id);
+  const bool moved = (!model::IsStable(before.state) && before.state != kFailed) || known != state_.acknowledged.end();
+  const bool failed = machine.state == kFailed;
+  const std::string& cluster = failed ? before.cluster : machine.cluster;
+  if (moved && (before.state == kCreating || before.state == kSpeculative) && machine.state != kSpeculative) {
+    failed ? holds.OnCreateFailed(machine, SaysOutOfStock(machine.last_error), ctx) : holds.OnCreated(machine, ctx);
+  } else if (moved && before.state == kConfiguring && failed) {
+    holds.OnConfigureFailed(machine.id, cluster, ctx);
+  } else if (moved && machine.state == kConfigured) {
+    holds.OnConfigured(machine.id, cluster, ctx);
+  } else {
+    holds.OnUndecided(machine.id);
+  }
+  if (failed && moved) TellFailed(before, machine, ctx);
+  state_.acknowledged.erase(machine.id);
+}
+
+void Executor::TellFailed(const model::Machine& before, const model::Machine& machine, StepContext& ctx) {
+  PROBE("shard.transition_ended_in_failed");
+  const auto known = state_.acknowledged.find(machine.id);
+  contract::ActionView view = known == state_.acknowledged.end() ? UnknownAction(before, ctx) : known->second.action;
+  view.outcome = OutcomeName(Outcome::kFailed);
+  view.error = machine.last_error;
+  if (MUTANT("shard.failed_told_as_success")) return;
+  ++ctx.counters.outcomes[{view.kind, view.outcome}];
+  if (known == state_.acknowledged.end()) {
+    deps_.log.Add(view, ctx);
+  } else {
+    deps_.log.End(known->second.line, view, ctx.now.mono - known->second.decided, ctx);
+  }
 }
 
 void Executor::VoidInstructions(const std::string& id) {
@@ -335,7 +508,8 @@ void Executor::VoidInstructions(const std::string& id) {
 
 void Executor::OnMachineDropped(const std::string& id, const std::string& detail, StepContext& ctx) {
   if (state_.operations.contains(id)) EndOperation(id, Outcome::kInventoryMiss, detail, ctx);
-  state_.retries.erase(id);
+  state_.acknowledged.erase(id);
+  deps_.rails.holds().OnDropped(id, ctx);
   VoidInstructions(id);
 }
 
@@ -347,6 +521,8 @@ void Executor::EndOperation(const std::string& id, Outcome outcome, std::string 
   // An instruction that is void is not repeated; one that led to a drain is, until it is acknowledged.
   if (outcome != Outcome::kSuccess) state_.unanswered.erase(operation.token);
   state_.operations.erase(found);
+  Count(operation, -1);
+  if (outcome != Outcome::kSuccess) deps_.rails.holds().OnUndecided(id);  // if it was a probe, another may be
   deps_.machines.ClearInProgress(id);
   if (outcome != Outcome::kSuccess) ctx.cycle.Request();
   if (IsRepair(operation.kind)) deps_.repairs.OnEnded(id, operation.kind, outcome, ctx);
@@ -357,19 +533,14 @@ void Executor::EndOperation(const std::string& id, Outcome outcome, std::string 
   deps_.log.End(operation.line, view, ctx.now.mono - operation.decided.mono, ctx);
 }
 
-void Executor::BackOff(const std::string& id, bool for_long, MonoTime now) {
-  Retry& retry = state_.retries[id];
-  retry.failures = std::min(retry.failures + 1, 20);
-  const Duration pause = deps_.config.retry_first * (int64_t{1} << (retry.failures - 1));
-  retry.until = now + (for_long ? deps_.config.retry_longest : std::min(pause, deps_.config.retry_longest));
-}
-
 void Executor::CheckInvariants() const {
   size_t deadlines = 0;
+  size_t counted = 0;
   const bool stopped = !deps_.lifecycle.stopped().ok();
   for (const auto& [id, operation] : state_.operations) {
     MUSTER_CHECK(deps_.machines.Find(id) != nullptr, "an operation on {}, which is not tracked", id);
     deadlines += operation.deadline ? 1 : 0;
+    counted += operation.kind == OperationKind::kPreempt ? 0 : 1;
     if (operation.deadline) MUSTER_CHECK(deadlines_.contains({*operation.deadline, id}));
     MUSTER_CHECK(deps_.machines.IsCalling(id) == (operation.stage == Stage::kCalling));
     if (operation.stage != Stage::kCalling) continue;
@@ -377,6 +548,7 @@ void Executor::CheckInvariants() const {
     MUSTER_CHECK(deps_.lifecycle.epoch() > 0);
   }
   MUSTER_CHECK(deadlines == deadlines_.size());
+  MUSTER_CHECK(counted == counted_, "{} operations are counted, there are {}", counted_, counted);
   if (stopped) return;
   MUSTER_CHECK(deps_.calls.Count(OpenCall::Kind::kTransition) == state_.calling);
   MUSTER_CHECK(state_.calling <= deps_.config.execute_concurrency);

@@ -6,11 +6,19 @@
 //   Delete, Repair     Delete
 //   Recreate           Create
 //
+// Operations that are ready wait in lanes, one for each cluster they are for, which are served in turns; those of
+// Preempt come before all others. What fails is told to the holds (holds.h), which bar the next attempt. A provider
+// that is away (UNAVAILABLE, a deadline) is called no more for a while, then by one call at a time until one is
+// answered; nothing is held for it.
+//
 // Invariants:
-//   1. A machine has at most one operation, and rests after one that failed.
+//   1. A machine has at most one operation.
 //   2. A machine is where its operation starts, when the operation begins and again when the provider is called.
 //   3. At most Config::execute_concurrency calls are open, each with its own fence token of an epoch that is durable.
-//   4. The provider's "fenced" stops the shard.
+//   4. A machine for which a call was fenced is set aside; the second one halts the shard.
+//   5. Nothing begins on a machine that is set aside.
+//   6. A cluster has at most as many operations open as places of the queue are free when its last one began, Preempts
+//      left out.
 #pragma once
 
 #include <cstdint>
@@ -41,12 +49,21 @@
 
 namespace muster::shard {
 
-// A machine whose operation failed waits before the next one.
-struct Retry {
-  int32_t failures = 0;
-  MonoTime until;
+// A transition that the provider acknowledged and that has not come to its end.
+struct Acknowledged {
+  contract::ActionView action;
+  uint64_t line = 0;  // in the action log
+  MonoTime decided;
 
-  MUSTER_FIELDS(Retry, failures, until)
+  MUSTER_FIELDS(Acknowledged, action, line, decided)
+};
+
+// The provider is away.
+struct Outage {
+  int32_t attempts = 0;  // that failed, one after the other; 0: it is there
+  MonoTime until;        // no call before
+
+  MUSTER_FIELDS(Outage, attempts, until)
 };
 
 // An instruction that the cluster has not acknowledged.
@@ -62,15 +79,19 @@ class Executor {
   using Operations = std::map<std::string, Operation, std::less<>>;  // by machine
   struct State {
     Operations operations;
-    std::map<std::string, Retry, std::less<>> retries;
-    std::map<std::string, Unanswered> unanswered;  // by instruction id
-    std::deque<std::string> queue;                 // machines whose operation is kQueued
-    int32_t calling = 0;                           // transition calls that are open
-    int64_t sequence = 0;                          // of the last fence token
+    std::map<std::string, Acknowledged, std::less<>> acknowledged;  // by machine
+    std::map<std::string, Unanswered> unanswered;                   // by instruction id
+    std::deque<std::string> preempts;                               // machines whose operation is kQueued
+    std::map<std::string, std::deque<std::string>> lanes;           // the same, by the cluster they are for
+    std::string last_lane;                                          // whose turn it was
+    Outage outage;
+    int32_t calling = 0;   // transition calls that are open
+    int64_t sequence = 0;  // of the last fence token
     uint64_t tokens = 0;
     std::map<std::string, std::string> machine_of_token;  // blob requests
 
-    MUSTER_FIELDS(State, operations, retries, unanswered, queue, calling, sequence, tokens, machine_of_token)
+    MUSTER_FIELDS(State, operations, acknowledged, unanswered, preempts, lanes, last_lane, outage, calling, sequence,
+                  tokens, machine_of_token)
   };
   // The parts it works with; all outlive it.
   struct Deps {
@@ -88,14 +109,14 @@ class Executor {
   explicit Executor(const Deps& deps, State state);
 
   // --- starting
-  // Whether the action's machine is where the action starts, has no operation, does not rest and is not in doubt.
+  // Whether the action's machine is where the action starts, has no operation, is not in doubt and no hold bars it.
   bool CanStart(const engine::Action& action, MonoTime now) const;
   void Start(const engine::fast::NamedAction& action, StepContext& ctx);
   void StartOperation(const std::string& id, Operation operation, StepContext& ctx);
   // For repairs: the machine if it is tracked, has no operation and is not in doubt.
   const model::Machine* FreeMachine(const std::string& id) const;
-  MonoTime RestsUntil(const std::string& id) const;
-  bool MayRepair() const { return deps_.rails.MayRepair() && deps_.lifecycle.epoch() > 0; }
+  MonoTime RestsUntil(const std::string& id) const { return deps_.rails.holds().RestsUntil(id); }
+  size_t tracked() const { return deps_.machines.tracked().size(); }
 
   // --- going on
   void OnBlob(const std::string& cluster, const contract::BootstrapResponse& response, StepContext& ctx);
@@ -109,17 +130,23 @@ class Executor {
   std::optional<contract::MachineRecord> OnTransitionDone(const CallDone& done, const OpenCall& call, StepContext& ctx);
 
   // --- ending
-  // The machine's state or cluster is another: an operation that has not reached the provider is void.
-  void OnMachineMoved(const model::Machine& machine, StepContext& ctx);
+  // The machine's state or cluster is another: an operation that has not reached the provider is void, and a transition
+  // has come to its end.
+  void OnMachineMoved(const model::Machine& before, const model::Machine& machine, StepContext& ctx);
   // Instructions about the machine are void: it is no longer its cluster's.
   void VoidInstructions(const std::string& id);
-  // The machine is about to be removed.
+  // The machine is about to be removed, or is missing.
   void OnMachineDropped(const std::string& id, const std::string& detail, StepContext& ctx);
+  // An operator resumes the shard: fenced machines are taken up again.
+  void OnResumed();
 
   const Operations& operations() const { return state_.operations; }
+  // How full the queue is, as Rails::Admit reads it.
+  QueueLoad LoadFor(const std::string& cluster) const;
   int32_t calling() const { return state_.calling; }
-  // When the next deadline is; MonoTime::max() if there is none.
-  MonoTime NextWake() const { return deadlines_.empty() ? MonoTime::max() : deadlines_.begin()->first; }
+  const Outage& outage() const { return state_.outage; }
+  // When the next deadline is, or a provider that was away is called again; MonoTime::max() if there is neither.
+  MonoTime NextWake() const;
   // What each operation makes of its machine.
   std::map<std::string, InProgress, std::less<>> AllInProgress() const;
 
@@ -130,19 +157,34 @@ class Executor {
   void AskBlob(const std::string& id, Operation& operation, StepContext& ctx);
   void Instruct(const std::string& id, Operation& operation, StepContext& ctx);
   void Enqueue(const std::string& id, Operation& operation);
+  // The machine whose operation is called next; none if no operation is ready.
+  std::optional<std::string> TakeNext();
+  bool HasQueued() const { return !state_.preempts.empty() || !state_.lanes.empty(); }
+  // Whether the provider may be called now.
+  bool MayCall(MonoTime now) const;
+  void OnTransitionFailed(const std::string& id, const Operation& operation, const Status& status, StepContext& ctx);
+  void OnOutage(const Status& status, StepContext& ctx);
   void SetDeadline(const std::string& id, Operation& operation, std::optional<MonoTime> deadline);
   void OnDeadline(const std::string& id, StepContext& ctx);
   // Why an operation that is ready must not be carried out after all, in words too; none if it may.
-  std::optional<std::pair<Outcome, std::string>> Obstacle(const Operation& operation, const Tracked& tracked) const;
+  std::optional<std::pair<Outcome, std::string>> Obstacle(const Operation& operation, const Tracked& tracked,
+                                                          MonoTime now) const;
   PartnerRequest RequestOf(const std::string& id, const Operation& operation);
   void EndOperation(const std::string& id, Outcome outcome, std::string error, StepContext& ctx);
-  void BackOff(const std::string& id, bool for_long, MonoTime now);
+  void OnFenced(const std::string& id, const Status& status, StepContext& ctx);
+  // The transition of the machine has ended in `machine`.
+  void OnTransitionEnded(const model::Machine& before, const model::Machine& machine, StepContext& ctx);
+  void TellFailed(const model::Machine& before, const model::Machine& machine, StepContext& ctx);
+  void Count(const Operation& operation, int64_t by);
   InProgress InProgressOf(const Operation& operation) const;
   std::string NewToken();
 
   const Deps deps_;
   State state_;
-  std::set<std::pair<MonoTime, std::string>> deadlines_;  // derived from operations
+  // Derived from operations.
+  std::set<std::pair<MonoTime, std::string>> deadlines_;
+  std::map<std::string, size_t> open_for_;  // by the cluster they are for, Preempts left out
+  size_t counted_ = 0;                      // all of these
 };
 
 }  // namespace muster::shard

@@ -1,5 +1,6 @@
 // Gets: machines whose state is in doubt, and the calls that ask the provider for them by name. A machine is in doubt
-// when it is not known how a transition ended, or when a sweep did not show it. No action starts on such a machine.
+// when it is not known how a transition ended, when a list that is too old to be believed showed something else of it,
+// or when a sweep did not show it. No action starts on such a machine.
 #pragma once
 
 #include <functional>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "core/shard/narrow.h"
@@ -28,7 +29,9 @@ contract::NeedView ViewOf(const engine::NeedVerdict& verdict) {
                                      .configured = verdict.supply.configured,
                                      .speculative = verdict.supply.speculative},
                           .victims = Narrow(verdict.victims),
-                          .has_session = verdict.has_session};
+                          .has_session = verdict.has_session,
+                          .pending = verdict.pending,
+                          .on_hold = verdict.supply.on_hold};
   for (const engine::DomainScore& domain : verdict.domains) {
     view.same_satisfiable = view.same_satisfiable || domain.satisfiable;
     view.same_candidates.push_back({.domain = domain.domain,
@@ -56,10 +59,32 @@ void ExplainVerdict(const engine::NeedVerdict& verdict, std::vector<std::string>
     lines.emplace_back("  it is covered");
     return;
   }
-  lines.push_back(fmt::format("  short of {} for {} cycles: {}", verdict.residual.ToString(), verdict.age,
-                              model::ReasonSentence(verdict.reason)));
+  if (verdict.pending) {
+    lines.push_back(
+        fmt::format("  waits for {}: {}", verdict.residual.ToString(), model::ReasonSentence(verdict.reason)));
+  } else {
+    lines.push_back(fmt::format("  short of {} for {} cycles: {}", verdict.residual.ToString(), verdict.age,
+                                model::ReasonSentence(verdict.reason)));
+  }
   lines.push_back(fmt::format("  machines that match: {} idle, {} that could be bought, {} in use", verdict.supply.idle,
                               verdict.supply.speculative, verdict.supply.configured));
+  if (verdict.supply.on_hold > 0) {
+    lines.push_back(fmt::format("  {} of them are on hold after calls that failed", verdict.supply.on_hold));
+  }
+}
+
+// "its Create failed 2 times in a row"
+std::string SentenceOf(const Holds::Shown& hold) {
+  switch (hold.key.kind) {
+    case HoldKind::kMachine: return fmt::format("Create failed {} times in a row", hold.times);
+    case HoldKind::kClass:
+      return fmt::format("{} {} in {} is out of stock", model::CapacityTypeName(hold.key.stock.capacity_type),
+                         hold.key.stock.instance_type, hold.key.stock.zone);
+    case HoldKind::kPair: return fmt::format("Configure for {} failed {} times in a row", hold.key.cluster, hold.times);
+    case HoldKind::kCluster:
+    case HoldKind::kRest: break;
+  }
+  return "an operation failed";
 }
 
 }  // namespace
@@ -88,11 +113,12 @@ void Inspection::AnswerWaiting(const engine::Decision& decision, StepContext& ct
 Result<contract::ShardReply> Inspection::Reply(const contract::ShardRequest& request, const engine::Decision* decision,
                                                StepContext& ctx) const {
   if (const auto* needs = std::get_if<contract::InspectNeeds>(&request)) return InspectNeeds(*needs, decision, ctx);
-  if (const auto* machines = std::get_if<contract::ListMachines>(&request)) return ListMachines(*machines, decision);
+  if (const auto* machines = std::get_if<contract::ListMachines>(&request))
+    return ListMachines(*machines, decision, ctx.now);
   const auto* why = std::get_if<contract::Explain>(&request);
   if (why == nullptr) return Error(Code::kInternal, "not a question about a decision");
   if (decision == nullptr) return Error(Code::kUnavailable, "the shard has not decided anything yet");
-  return Explain(*why, *decision, ctx.cycle.number());
+  return Explain(*why, *decision, ctx);
 }
 
 contract::NeedsInspected Inspection::InspectNeeds(const contract::InspectNeeds& query, const engine::Decision* decision,
@@ -124,8 +150,8 @@ contract::NeedsInspected Inspection::InspectNeeds(const contract::InspectNeeds& 
   return needs;
 }
 
-contract::MachinesListed Inspection::ListMachines(const contract::ListMachines& query,
-                                                  const engine::Decision* decision) const {
+contract::MachinesListed Inspection::ListMachines(const contract::ListMachines& query, const engine::Decision* decision,
+                                                  Now now) const {
   contract::MachinesListed listed;
   size_t at = 0;
   for (const auto& [id, tracked] : deps_.machines.tracked()) {
@@ -133,6 +159,10 @@ contract::MachinesListed Inspection::ListMachines(const contract::ListMachines& 
     if (!query.states.empty() && std::ranges::find(query.states, machine.state) == query.states.end()) continue;
     if (!query.cluster_id.empty() && machine.cluster != query.cluster_id) continue;
     contract::MachineView view{.machine = tracked.record};
+    if (const std::vector<Holds::Shown> holds = deps_.rails.holds().Of(machine, now.mono); !holds.empty()) {
+      view.hold = SentenceOf(holds.front());
+      view.hold_until = now.wall + (holds.front().until - now.mono);
+    }
     if (decision != nullptr) {
       while (at < decision->machines.size() && decision->machines[at].machine < id) ++at;
       if (at < decision->machines.size() && decision->machines[at].machine == id) {
@@ -144,15 +174,33 @@ contract::MachinesListed Inspection::ListMachines(const contract::ListMachines& 
         }
       }
     }
+    view.reason = OwnReason(id).value_or(view.reason);
+    view.missing = deps_.machines.AsideOf(id) == SetAside::kMissing;
+    view.fenced = deps_.machines.AsideOf(id) == SetAside::kFenced;
     listed.machines.push_back(std::move(view));
   }
   return listed;
 }
 
-contract::ClustersListed Inspection::ListClusters() const {
+std::optional<model::Reason> Inspection::OwnReason(const std::string& id) const {
+  switch (deps_.machines.AsideOf(id)) {
+    case SetAside::kMissing: return model::Reason::kMissing;
+    case SetAside::kFenced: return model::Reason::kFenced;
+    case SetAside::kNo: break;
+  }
+  if (deps_.repairs.IsGivenUp(id)) return model::Reason::kRepairRefused;
+  return std::nullopt;
+}
+
+contract::ClustersListed Inspection::ListClusters(Now now) const {
   contract::ClustersListed listed;
+  std::map<std::string, int32_t> missing;
+  for (const auto& [id, why] : deps_.machines.set_aside()) {
+    if (why == SetAside::kMissing) ++missing[deps_.machines.Find(id)->record->cluster];
+  }
   for (const std::string& name : deps_.clusters.names()) {
     const ClusterDemand& demand = deps_.demand.Of(name);
+    const std::optional<MonoTime> held = deps_.rails.holds().ClusterHeldUntil(name, now.mono);
     listed.clusters.push_back({.cluster_id = name,
                                .session = deps_.sessions.Has(name),
                                .gate_open = demand.gate_open,
@@ -161,15 +209,32 @@ contract::ClustersListed Inspection::ListClusters() const {
                                .configured = Narrow(deps_.machines.BoundTo(name).configured),
                                .held_rollups = deps_.rails.quarantine().held(name),
                                .last_refusal = demand.last_refusal,
-                               .reclaims_in_window = Narrow(deps_.rails.reclaims().SpentBy(name))});
+                               .reclaims_in_window = Narrow(deps_.rails.reclaims().SpentBy(name)),
+                               .hold_until = held ? std::optional(now.wall + (*held - now.mono)) : std::nullopt,
+                               .last_order = deps_.orders.LastOf(name),
+                               .missing = missing[name],
+                               .decommissioned = deps_.clusters.IsDecommissioned(name)});
+  }
+  listed.shard_mode = deps_.rails.modes().shard();
+  listed.last_order = deps_.orders.LastOf("");
+  return listed;
+}
+
+contract::ForgottenListed Inspection::ListForgotten() const {
+  contract::ForgottenListed listed;
+  for (const std::string& id : deps_.reconcile.state().forgotten) {
+    contract::OrderView order = deps_.orders.ForgottenBy(id);  // none: an earlier build took the order
+    order.kind = "forget";
+    order.machine_id = id;
+    listed.orders.push_back(std::move(order));
   }
   return listed;
 }
 
 Result<contract::ShardReply> Inspection::Explain(const contract::Explain& query, const engine::Decision& decision,
-                                                 int64_t cycle) const {
-  contract::Explained explained{.cycle = cycle, .lines = {}};
+                                                 StepContext& ctx) const {
   if (const auto* ref = std::get_if<contract::NeedRef>(&query.subject)) {
+    contract::Explained explained{.cycle = ctx.cycle.number(), .lines = {}};
     for (const engine::NeedVerdict& verdict : decision.needs) {
       const bool same = verdict.need.cluster == ref->cluster_id && verdict.need.group == ref->group &&
                         verdict.need.profile.fingerprint() == ref->fingerprint;
@@ -181,7 +246,12 @@ Result<contract::ShardReply> Inspection::Explain(const contract::Explain& query,
     }
     return explained;
   }
-  const auto& id = std::get<std::string>(query.subject);
+  return ExplainMachine(std::get<std::string>(query.subject), decision, ctx);
+}
+
+Result<contract::ShardReply> Inspection::ExplainMachine(const std::string& id, const engine::Decision& decision,
+                                                        StepContext& ctx) const {
+  contract::Explained explained{.cycle = ctx.cycle.number(), .lines = {}};
   const Tracked* tracked = deps_.machines.Find(id);
   if (tracked == nullptr) {
     return Error(Code::kNotFound, fmt::format("this shard has no machine {}", model::Quoted(id)));
@@ -190,10 +260,15 @@ Result<contract::ShardReply> Inspection::Explain(const contract::Explain& query,
   explained.lines.push_back(fmt::format("machine {} is {}{}", id, model::StateName(machine.state),
                                         machine.cluster.empty() ? "" : " for cluster " + machine.cluster));
   if (!machine.last_error.empty()) explained.lines.push_back("  " + machine.last_error);
+  if (const auto own = OwnReason(id)) explained.lines.push_back(fmt::format("  {}", model::ReasonSentence(*own)));
   const Executor::Operations& operations = deps_.executor.operations();
   if (const auto operation = operations.find(id); operation != operations.end()) {
     explained.lines.push_back(fmt::format("  {} is under way: {}", OperationKindName(operation->second.kind),
                                           model::ReasonSentence(operation->second.reason)));
+  }
+  for (const Holds::Shown& hold : deps_.rails.holds().Of(machine, ctx.now.mono)) {
+    explained.lines.push_back(
+        fmt::format("  on hold for {} s more: {}", (hold.until - ctx.now.mono) / 1s, SentenceOf(hold)));
   }
   const auto verdict = std::ranges::find(decision.machines, id, &engine::MachineVerdict::machine);
   if (verdict != decision.machines.end()) {

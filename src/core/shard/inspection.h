@@ -3,6 +3,8 @@
 // Questions about a decision wait for the next cycle, which then explains itself.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,7 +19,10 @@
 #include "core/shard/ledger.h"
 #include "core/shard/lifecycle.h"
 #include "core/shard/machines.h"
+#include "core/shard/order_log.h"
 #include "core/shard/rails.h"
+#include "core/shard/reconcile.h"
+#include "core/shard/repairs.h"
 #include "core/shard/sessions.h"
 #include "core/shard/step_context.h"
 #include "engine/types.h"
@@ -42,13 +47,17 @@ class Inspection {
     const Demand& demand;
     const Ledger& ledger;
     const Executor& executor;
+    const Repairs& repairs;
+    const Reconcile& reconcile;
+    const OrderLog& orders;
   };
 
   explicit Inspection(const Deps& deps, State state) : deps_(deps), state_(std::move(state)) {}
 
   // A question about a decision: answered now if nothing was decided yet, else after the next cycle.
   void Ask(const Asked& asked, StepContext& ctx);
-  contract::ClustersListed ListClusters() const;
+  contract::ClustersListed ListClusters(Now now) const;
+  contract::ForgottenListed ListForgotten() const;
   // Whether the next cycle must explain itself.
   bool waits() const { return !state_.waiting.empty(); }
   // After a cycle that explained itself.
@@ -62,9 +71,14 @@ class Inspection {
                                      StepContext& ctx) const;
   contract::NeedsInspected InspectNeeds(const contract::InspectNeeds& query, const engine::Decision* decision,
                                         StepContext& ctx) const;
-  contract::MachinesListed ListMachines(const contract::ListMachines& query, const engine::Decision* decision) const;
+  contract::MachinesListed ListMachines(const contract::ListMachines& query, const engine::Decision* decision,
+                                        Now now) const;
+  // What the shard knows of the machine that the engine does not.
+  std::optional<model::Reason> OwnReason(const std::string& id) const;
   Result<contract::ShardReply> Explain(const contract::Explain& query, const engine::Decision& decision,
-                                       int64_t cycle) const;
+                                       StepContext& ctx) const;
+  Result<contract::ShardReply> ExplainMachine(const std::string& id, const engine::Decision& decision,
+                                              StepContext& ctx) const;
 
   const Deps deps_;
   State state_;

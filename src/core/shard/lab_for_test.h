@@ -21,9 +21,11 @@
 #include "core/shard/demand.h"
 #include "core/shard/executor.h"
 #include "core/shard/lifecycle.h"
+#include "core/shard/losses.h"
 #include "core/shard/machines.h"
 #include "core/shard/rails.h"
 #include "core/shard/reconcile.h"
+#include "core/shard/repairs.h"
 #include "core/shard/sessions.h"
 #include "core/shard/shard.h"
 
@@ -45,9 +47,14 @@ class Lab {
   }
 
   // --- what the test may set
-  std::map<std::string, model::Machine>& machines;  // the provider's
-  bool silent = false;                              // calls are not answered
-  Status refusal;                                   // of transitions, if not OK
+  std::map<std::string, model::Machine>& machines;                  // the provider's
+  bool silent = false;                                              // calls are not answered
+  Status refusal;                                                   // of transitions, if not OK
+  std::function<Status(const contract::ProviderRequest&)> refuses;  // the same, by request
+  std::function<bool(const PartnerRequest&)> holds;                 // calls that wait until Release()
+  bool head_revisions = false;  // lists keep to their cap, and their revision is the newest nevertheless
+  std::function<bool(const model::Machine&)> breaks;  // transitions of these end in Failed
+  std::set<std::string> mute;                         // clusters that answer nothing
   bool answers_blobs = true;
   bool acknowledges = true;
   std::chrono::seconds ttl{};
@@ -59,6 +66,7 @@ class Lab {
   std::vector<contract::ProviderRequest> transitions;
   std::vector<std::pair<std::string, contract::ShardMessage>> sent;  // by cluster
   std::vector<Audit> audits;
+  std::vector<AuditOrder> orders;
   std::vector<Notice> notices;
   std::vector<contract::ShardReport> reports;
   std::vector<Stop> stops;
@@ -104,11 +112,22 @@ class Lab {
     Put(std::move(machine));
   }
 
+  // The provider loses the machine.
+  void Lose(const std::string& id) {
+    machines.erase(id);
+    provider_->changed.erase(id);
+  }
+
   // Cores under way at the provider come to their end.
   void Finish() {
     using enum model::MachineState;
     for (const auto& [id, was] : std::map(machines)) {
       model::Machine machine = was;
+      const bool moves = !model::IsStable(was.state) && was.state != kFailed;
+      if (moves && breaks && breaks(was)) {
+        SetState(id, kFailed);
+        continue;
+      }
       switch (was.state) {
         case kCreating:
           machine.state = kIdle;
@@ -141,6 +160,7 @@ class Lab {
   void Restart() {
     core_.reset();
     waiting_.clear();
+    held_.clear();
     sessions_.clear();
     Start();
   }
@@ -153,7 +173,11 @@ class Lab {
       if (!waiting_.empty() && !silent) {
         const Core::Call call = std::move(waiting_.front());
         waiting_.pop_front();
-        Reply(call);
+        if (holds && holds(call.request)) {
+          held_.push_back(call);
+        } else {
+          Reply(call);
+        }
         continue;
       }
       if (!inbox_.empty()) {
@@ -168,6 +192,11 @@ class Lab {
       Step(contract::Wake{});
     }
     MoveTo(end);
+  }
+  // Calls that were held are answered as things are now, but for those that `except` holds further.
+  void Release(std::function<bool(const PartnerRequest&)> except = nullptr) {
+    holds = std::move(except);
+    for (const Core::Call& call : std::exchange(held_, {})) waiting_.push_back(call);
   }
   void Step(const Core::Event& event) {
     std::vector<Core::Effect> effects;
@@ -281,6 +310,8 @@ class Lab {
       notices.push_back(*notice);
     } else if (const auto* stop = std::get_if<Stop>(&effect)) {
       stops.push_back(*stop);
+    } else if (const auto* order = std::get_if<AuditOrder>(&effect)) {
+      orders.push_back(*order);
     } else if (const auto* took = std::get_if<Lasted>(&effect)) {
       lasted.push_back(*took);
     } else {
@@ -290,6 +321,7 @@ class Lab {
 
   void OnMessage(const std::string& cluster, contract::SessionId session, const contract::ShardMessage& message) {
     sent.emplace_back(cluster, message);
+    if (mute.contains(cluster)) return;
     if (const auto* request = std::get_if<contract::BootstrapRequest>(&message); request != nullptr && answers_blobs) {
       inbox_.push_back(Received{
           session,
@@ -312,6 +344,8 @@ class Lab {
       contract::ListReply reply{.revision = fmt::format("{}", provider_->revision), .rejected = rejected};
       const uint64_t since = list->since_revision.empty() ? 0 : std::stoull(list->since_revision);
       for (const auto& [id, machine] : machines) {
+        const auto most = static_cast<size_t>(list->max_results);
+        if (head_revisions && most > 0 && reply.machines.size() >= most) break;
         if (provider_->changed[id] > since) reply.machines.emplace_back(machine);
       }
       done.reply = std::move(reply);
@@ -341,6 +375,7 @@ class Lab {
             transitions.emplace_back(request);
             auto& mark = provider_->marks[{request.fence.shard_id, request.machine_id}];
             const std::pair token{request.fence.epoch, request.fence.sequence};
+            if (refuses && done.status.ok()) done.status = refuses(transitions.back());
             if (token <= mark) done.status = Status(Code::kFailedPrecondition, "fenced");
             if (!done.status.ok()) return;
             mark = token;
@@ -369,6 +404,7 @@ class Lab {
   Config config_;
   std::optional<Core> core_;
   std::deque<Core::Call> waiting_;
+  std::deque<Core::Call> held_;
   std::deque<Core::Event> inbox_;
   const std::shared_ptr<LabProvider> provider_;
   std::map<std::string, contract::SessionId> sessions_;

@@ -36,16 +36,17 @@ void Ledger::Start(Now now) {
   engine_.engine().Restore(state_.restored);
 }
 
-void Ledger::RestoreAges(const std::string& cluster, int64_t cycle) {
+void Ledger::RestoreAges(const std::string& cluster, const CycleTimer& cycle) {
   engine::Memory memory;
-  const auto cycles_since = [&](int64_t first) { return static_cast<int32_t>(std::max<int64_t>(cycle - first, 0)); };
+  const auto cycles_since = [](int64_t first, int64_t now) {
+    return first == 0 ? 0 : static_cast<int32_t>(std::max<int64_t>(now - first, 0)) + 1;
+  };
   for (auto it = state_.earlier_short.lower_bound({.cluster = cluster});
        it != state_.earlier_short.end() && it->first.cluster == cluster; ++it) {
     const ShortCycles& cycles = it->second.cycles;
-    memory.needs.emplace(it->first,
-                         engine::NeedMemory{.age_unmet = cycles_since(cycles.first) + 1,
-                                            .hopeless = cycles.hopeless == 0 ? 0 : cycles_since(cycles.hopeless) + 1,
-                                            .supply_seen = cycles.supply_seen});
+    memory.needs.emplace(it->first, engine::NeedMemory{.age_unmet = cycles_since(cycles.first, cycle.counted()),
+                                                       .hopeless = cycles_since(cycles.hopeless, cycle.number()),
+                                                       .supply_seen = cycles.supply_seen});
   }
   if (!memory.needs.empty()) engine_.engine().Restore(memory);
 }
@@ -54,9 +55,11 @@ void Ledger::Keep(const Machines& machines, const Demand& demand, StepContext& c
   KeepMachines(machines, ctx);
   KeepDrains(ctx);
   KeepShort(demand, ctx);
-  // Ages are stored as numbers of cycles, so the number must not fall far behind them.
+  // Ages are stored as numbers of cycles, so the numbers must not fall far behind them.
   const int64_t cycle = ctx.cycle.number();
-  if (!ctx.writes.empty() || cycle % kCyclesBetweenRows == 0) ctx.Write(kCycleRow.Put(cycle));
+  if (ctx.writes.empty() && cycle % kCyclesBetweenRows != 0) return;
+  ctx.Write(kCycleRow.Put(cycle));
+  ctx.Write(kCountedRow.Put(ctx.cycle.counted()));
 }
 
 void Ledger::KeepMachines(const Machines& machines, StepContext& ctx) {
@@ -95,7 +98,7 @@ void Ledger::KeepDrains(StepContext& ctx) {
 }
 
 void Ledger::KeepShort(const Demand& demand, StepContext& ctx) {
-  ShortChanges changes = engine_.TakeShortChanges(ctx.cycle.number());
+  ShortChanges changes = engine_.TakeShortChanges(ctx.cycle.number(), ctx.cycle.counted());
   short_counts_ = std::move(changes.counts);
   for (const ShortChanges::Changed& changed : changes.changed) PutShort(changed, ctx);
   for (const engine::NeedKey& key : changes.ended) {
@@ -134,18 +137,21 @@ const ShortNeed* Ledger::Find(const engine::NeedKey& key) const {
   return found == state_.short_needs.end() ? nullptr : &found->second;
 }
 
-void Ledger::Rebuild(int64_t cycle) {
-  for (const auto& [key, need] : state_.short_needs) short_counts_.Add(cycle - need.cycles.first + 1, need.priority);
+void Ledger::Rebuild(const CycleTimer& cycle) {
+  for (const auto& [key, need] : state_.short_needs) {
+    if (need.cycles.first > 0) short_counts_.Add(cycle.counted() - need.cycles.first + 1, need.priority);
+  }
 }
 
 void Ledger::CheckInvariants() const {
   uint64_t by_age = 0;
   uint64_t by_priority = 0;
+  const auto known =
+      std::ranges::count_if(state_.short_needs, [](const auto& row) { return row.second.cycles.first > 0; });
   for (const uint64_t count : short_counts_.by_age) by_age += count;
   for (const auto& [priority, count] : short_counts_.by_priority) by_priority += count;
-  MUSTER_CHECK(by_age == state_.short_needs.size() && by_priority == by_age,
-               "{} needs are counted as short by age, {} by priority; {} are", by_age, by_priority,
-               state_.short_needs.size());
+  MUSTER_CHECK(by_age == static_cast<uint64_t>(known) && by_priority == by_age && short_counts_.all == by_age,
+               "{} needs are counted as short by age, {} by priority; {} are", by_age, by_priority, known);
 }
 
 }  // namespace muster::shard

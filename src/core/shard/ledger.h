@@ -1,5 +1,6 @@
 // Ledger: what a restart must not lose of the engine's memory, as rows that are written when they change: what is
-// remembered of machines, how long drains take, and which needs are short and since when.
+// remembered of machines, how long drains take, and which needs are short and since when. A need that is pending, which
+// lacks only what is on its way to it, is not short.
 //
 // Times on disk are wall times (contract/tables.h). The rows of an earlier life are kept as they were read until the
 // machine or the need they are about is there again.
@@ -14,6 +15,7 @@
 #include "base/fields.h"
 #include "base/time.h"
 #include "contract/tables.h"
+#include "core/shard/cycle_timer.h"
 #include "core/shard/engine_view.h"
 #include "core/shard/machines.h"
 #include "core/shard/step_context.h"
@@ -24,7 +26,7 @@ namespace muster::shard {
 
 class Demand;
 
-// A need that is short.
+// A need that is short, or a gang without hope that is pending.
 struct ShortNeed {
   MonoTime since;
   ShortCycles cycles;
@@ -75,7 +77,7 @@ class Ledger {
   // Tells the engine what an earlier life remembered of machines and drains.
   void Start(Now now);
   // Tells the engine what an earlier life remembered of the cluster's needs, now that the cluster lists them again.
-  void RestoreAges(const std::string& cluster, int64_t cycle);
+  void RestoreAges(const std::string& cluster, const CycleTimer& cycle);
 
   // After a decision: writes what changed. Settles the short needs of an earlier life whose cluster has accepted
   // demand.
@@ -85,7 +87,6 @@ class Ledger {
 
   // Since when the need is short; null if it is not.
   const ShortNeed* Find(const engine::NeedKey& key) const;
-  size_t short_needs() const { return state_.short_needs.size(); }
   const ShortCounts& short_counts() const { return short_counts_; }
   // What the engine was told to remember and has not read yet.
   const engine::Memory& restored() const { return state_.restored; }
@@ -93,7 +94,7 @@ class Ledger {
   void ForgetRestored() { state_.restored = {}; }
 
   // After a load.
-  void Rebuild(int64_t cycle);
+  void Rebuild(const CycleTimer& cycle);
   const State& state() const { return state_; }
   void CheckInvariants() const;
 

@@ -60,23 +60,27 @@ TEST_F(LedgerTest, AShortNeedIsAsOldAsItsCyclesSay) {
   Store(rows, kShortRows.Put(key, {.since = step_.ctx.now.wall - 1min, .cycles = {.first = 41}}));
   Recover(rows);
   engine_.engine().SetCluster("a", {});
-  ledger_.RestoreAges("a", 100);
+  CycleTimer cycle(config_, {.number = 500, .counted = 100});
+  ledger_.RestoreAges("a", cycle);
   const std::vector<model::Need> needs{need};
   const std::vector<uint64_t> digests{model::RowDigest(need)};
   engine_.engine().ReplaceNeeds("a", {.rows = needs, .digests = digests}, std::nullopt);
   engine_.engine().Decide(step_.ctx.now.mono);
-  const ShortChanges changes = engine_.TakeShortChanges(101);
+  const ShortChanges changes = engine_.TakeShortChanges(501, 101);
   ASSERT_EQ(changes.changed.size(), 1u);
   EXPECT_EQ(changes.changed[0].key, key);
   EXPECT_EQ(changes.changed[0].priority, 7);
   EXPECT_EQ(changes.changed[0].cycles.first, 41);
   EXPECT_EQ(changes.counts.by_age, (std::array<uint64_t, 4>{0, 0, 1, 0}));
   engine_.engine().Decide(step_.ctx.now.mono + 1s);
-  const ShortChanges steady = engine_.TakeShortChanges(102);
+  const ShortChanges steady = engine_.TakeShortChanges(502, 102);
   EXPECT_TRUE(steady.changed.empty() && steady.ended.empty()) << "it stays as it is";
+  engine_.engine().Decide(step_.ctx.now.mono + 1s, false, false);
+  const ShortChanges uncounted = engine_.TakeShortChanges(503, 102);
+  EXPECT_TRUE(uncounted.changed.empty() && uncounted.ended.empty()) << "a cycle that does not count makes it no older";
   engine_.engine().ReplaceNeeds("a", {}, std::nullopt);
   engine_.engine().Decide(step_.ctx.now.mono + 2s);
-  EXPECT_EQ(engine_.TakeShortChanges(103).ended, std::vector<engine::NeedKey>{key});
+  EXPECT_EQ(engine_.TakeShortChanges(504, 103).ended, std::vector<engine::NeedKey>{key});
 }
 
 }  // namespace

@@ -11,36 +11,64 @@
 namespace muster::shard {
 
 void Lifecycle::TakeKnownEpoch(StepContext& ctx) {
-  if (state_.epoch_before > 0 || config_.epoch_at_least > 0) TakeEpoch(ctx);
+  if (state_.epoch_before > 0 || config_.epoch_at_least > 0) TakeEpoch(0, ctx);
 }
 
-void Lifecycle::TakeEpoch(StepContext& ctx) {
-  const int64_t next = state_.epoch_before + (MUTANT("shard.epoch_used_twice") ? 0 : 1);
+void Lifecycle::TakeEpoch(int64_t found, StepContext& ctx) {
+  const int64_t before = std::max(state_.epoch_before, found);
+  if ((before >= kHighestEpoch || config_.epoch_at_least > kHighestEpoch) && !MUTANT("shard.epoch_wraps")) {
+    PROBE("shard.epochs_used_up");
+    return Stop(Status(Code::kFailedPrecondition,
+                       fmt::format("epoch {} is beyond {}, the highest that is taken, and was damaged or given by "
+                                   "mistake; restore the data directory, or start with another --id",
+                                   std::max(before, config_.epoch_at_least), kHighestEpoch)),
+                ctx);
+  }
+  const int64_t next = before + (MUTANT("shard.epoch_used_twice") ? 0 : 1);
   state_.epoch = std::max<int64_t>({next, config_.epoch_at_least, 1});
   ctx.Write(contract::kFormatRow.Put(kFormat));
   ctx.Write(kEpochRow.Put(state_.epoch));
 }
 
-void Lifecycle::OnFirstSweep(const Machines& machines, StepContext& ctx) {
-  if (state_.epoch == 0) {
-    int64_t highest = 0;
-    std::string bound;
-    for (const auto& [id, tracked] : machines.tracked()) {
-      const auto epoch = BoundBy(*tracked.record, config_.id);
-      if (!epoch || *epoch < highest) continue;
-      highest = *epoch;
-      bound = id;
-    }
-    if (!bound.empty()) {
-      PROBE("shard.state_lost");
-      return Stop(Status(Code::kFailedPrecondition,
-                         fmt::format("machine {} was bound by this shard in epoch {}, but its state is not there; "
-                                     "restore the data directory, or start with --epoch-at-least {}",
-                                     bound, highest, highest + 1000)),
-                  ctx);
-    }
-    TakeEpoch(ctx);
+void Lifecycle::FindEpoch(const Machines& machines, StepContext& ctx) {
+  Binder own;
+  Binder other;
+  std::string own_machine;
+  std::string other_machine;
+  for (const auto& [id, tracked] : machines.tracked()) {
+    const std::optional<Binder> binder = BoundBy(*tracked.record);
+    if (!binder) continue;
+    const bool is_own = binder->shard == config_.id;
+    if (binder->epoch < (is_own ? own : other).epoch) continue;
+    (is_own ? own : other) = *binder;
+    (is_own ? own_machine : other_machine) = id;
   }
+  if (!own_machine.empty()) {
+    PROBE("shard.state_lost");
+    const std::string advice =
+        own.epoch < kHighestEpoch - 1000 ? fmt::format("--epoch-at-least {}", own.epoch + 1000) : "another --id";
+    return Stop(Status(Code::kFailedPrecondition,
+                       fmt::format("machine {} was bound by this shard in epoch {}, but its state is not there; "
+                                   "restore the data directory, or start with {}",
+                                   own_machine, own.epoch, advice)),
+                ctx);
+  }
+  TakeEpoch(other.epoch, ctx);
+  if (other_machine.empty() || !state_.stopped.ok()) return;
+  const std::string detail = fmt::format("epoch {}: machine {} was bound by {} in epoch {}", state_.epoch,
+                                         other_machine, other.shard, other.epoch);
+  ctx.Note(model::Reason::kEpochFound, config_.id, detail);
+  ctx.Emit(Audit{.action = {.decided = ctx.now.wall,
+                            .kind = "Takeover",
+                            .machine_id = other_machine,
+                            .reason = model::Reason::kEpochFound,
+                            .outcome = "success",
+                            .error = detail}});
+}
+
+void Lifecycle::OnFirstSweep(const Machines& machines, StepContext& ctx) {
+  if (state_.epoch == 0) FindEpoch(machines, ctx);
+  if (!state_.stopped.ok()) return;
   state_.ready = true;
   state_.warm_until = ctx.now.mono + config_.restart_grace;
   ctx.cycle.Request();

@@ -3,10 +3,12 @@
 //
 // Invariants:
 //   1. An epoch is above every epoch that an earlier life stored, and is durable before any call carries it.
-//   2. Once stopped, the shard does nothing more.
+//   2. No epoch is above kHighestEpoch; the shard stops instead.
+//   3. Once stopped, the shard does nothing more.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "base/fields.h"
@@ -21,6 +23,9 @@ namespace muster::shard {
 
 inline constexpr contract::Single<int64_t> kEpochRow{"epoch"};
 inline constexpr uint64_t kFormat = 1;  // of all rows
+// Half of what an epoch can be. No shard lives so often: one that is above it was damaged or given by mistake, and the
+// rest of the range leaves room to get above it.
+inline constexpr int64_t kHighestEpoch = std::numeric_limits<int64_t>::max() / 2;
 
 class Lifecycle {
  public:
@@ -47,7 +52,8 @@ class Lifecycle {
   // Takes the next epoch, if an earlier life stored one or an operator gave one. Without either, the first sweep must
   // show first that no machine was bound in an epoch that is lost.
   void TakeKnownEpoch(StepContext& ctx);
-  // The first sweep is done: the shard is ready, or stops because its machines show that its state is lost.
+  // The first sweep is done: the shard is ready, or stops because its machines show that its state is lost. A shard
+  // without an epoch that takes over machines of others begins above the highest epoch they show.
   void OnFirstSweep(const Machines& machines, StepContext& ctx);
   void SetDecided() { state_.decided = true; }
   void SetCoordinatorTerm(int64_t term) { state_.coordinator_term = term; }
@@ -68,7 +74,9 @@ class Lifecycle {
   const State& state() const { return state_; }
 
  private:
-  void TakeEpoch(StepContext& ctx);
+  // Above `found` too.
+  void TakeEpoch(int64_t found, StepContext& ctx);
+  void FindEpoch(const Machines& machines, StepContext& ctx);
 
   const Config& config_;
   State state_;

@@ -9,7 +9,10 @@ using model::MachineState;
 void MachineChanges::OnAdopted(const model::Machine& machine, StepContext& ctx) { OnState({}, machine, ctx); }
 
 void MachineChanges::OnMoved(const model::Machine& before, const model::Machine& machine, StepContext& ctx) {
-  deps_.executor.OnMachineMoved(machine, ctx);
+  deps_.executor.OnMachineMoved(before, machine, ctx);
+  if (machine.state == MachineState::kFailed && before.state != MachineState::kFailed) {
+    deps_.losses.OnFailed(machine.id, machine.cluster.empty() ? before.cluster : machine.cluster, ctx);
+  }
   OnState(before, machine, ctx);
 }
 
@@ -21,7 +24,16 @@ void MachineChanges::OnState(const model::Machine& before, const model::Machine&
   if (machine.state != MachineState::kConfigured && machine.state != MachineState::kDraining) {
     deps_.executor.VoidInstructions(machine.id);
   }
+  if (before.state == MachineState::kConfiguring && machine.state == MachineState::kConfigured) {
+    deps_.demand.OnConfigured(machine, ctx);
+  }
   deps_.repairs.OnState(machine, ctx);
+}
+
+void MachineChanges::OnMissing(const std::string& id, StepContext& ctx) {
+  deps_.executor.OnMachineDropped(id, "the provider no longer shows it", ctx);
+  deps_.machines.Put(id, SetAside::kMissing);
+  ctx.cycle.Request();
 }
 
 void MachineChanges::Drop(const std::string& id, const std::string& detail, StepContext& ctx) {

@@ -4,8 +4,10 @@
 
 #include <string>
 
+#include "core/shard/demand.h"
 #include "core/shard/executor.h"
 #include "core/shard/ledger.h"
+#include "core/shard/losses.h"
 #include "core/shard/machines.h"
 #include "core/shard/repairs.h"
 #include "core/shard/sessions.h"
@@ -23,6 +25,8 @@ class MachineChanges {
     Sessions& sessions;
     Repairs& repairs;
     Ledger& ledger;
+    Losses& losses;
+    Demand& demand;
   };
 
   explicit MachineChanges(const Deps& deps) : deps_(deps) {}
@@ -31,6 +35,8 @@ class MachineChanges {
   void OnAdopted(const model::Machine& machine, StepContext& ctx);
   // Its state or cluster is another than before.
   void OnMoved(const model::Machine& before, const model::Machine& machine, StepContext& ctx);
+  // The provider no longer shows it, and it is not given up yet.
+  void OnMissing(const std::string& id, StepContext& ctx);
   // Removes the machine.
   void Drop(const std::string& id, const std::string& detail, StepContext& ctx);
 

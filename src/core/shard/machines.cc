@@ -15,6 +15,17 @@ MachineKind KindOf(const model::Machine& machine) {
   return {machine.state, machine.capacity_type, interruption};
 }
 
+// How the engine is shown a machine that is set aside. Bound and Configuring: credited, and nobody's victim. Creating:
+// counted for the need it is pledged to, and for no other. Deleting: not to be had.
+MachineState WhileSetAside(MachineState state) {
+  switch (state) {
+    case MachineState::kConfigured: return MachineState::kConfiguring;
+    case MachineState::kIdle: return MachineState::kCreating;
+    case MachineState::kSpeculative: return MachineState::kDeleting;
+    default: return state;
+  }
+}
+
 }  // namespace
 
 Machines::Machines(EngineView& engine, Clusters& clusters, State state)
@@ -55,7 +66,26 @@ void Machines::Remove(const std::string& id) {
   const auto found = state_.tracked.find(id);
   Count(id, found->second, -1);
   state_.tracked.erase(found);
+  state_.set_aside.erase(id);
   engine_.engine().Remove(id);
+}
+
+void Machines::Put(const std::string& id, SetAside why) {
+  const Tracked& tracked = state_.tracked.find(id)->second;
+  Count(id, tracked, -1);
+  if (why == SetAside::kNo) {
+    state_.set_aside.erase(id);
+  } else {
+    state_.set_aside.insert_or_assign(id, why);
+  }
+  Count(id, tracked, 1);
+  PublishToEngine(id, tracked);
+}
+
+SetAside Machines::AsideOf(const std::string& id) const {
+  if (state_.set_aside.empty()) return SetAside::kNo;
+  const auto found = state_.set_aside.find(id);
+  return found == state_.set_aside.end() ? SetAside::kNo : found->second;
 }
 
 void Machines::SetInProgress(const std::string& id, InProgress in_progress) {
@@ -81,19 +111,24 @@ bool Machines::IsCalling(const std::string& id) const {
   return found != in_progress_.end() && found->second.calling;
 }
 
-MachineState Machines::StateForEngine(const std::string& id, const Tracked& tracked) const {
+const InProgress* Machines::UnderWay(const std::string& id, const Tracked& tracked) const {
   const auto found = in_progress_.find(id);
-  if (found == in_progress_.end() || tracked.record->state != found->second.from) return tracked.record->state;
-  return found->second.to;
+  return found == in_progress_.end() || tracked.record->state != found->second.from ? nullptr : &found->second;
+}
+
+MachineState Machines::StateForEngine(const std::string& id, const Tracked& tracked) const {
+  if (const InProgress* under_way = UnderWay(id, tracked)) return under_way->to;
+  const MachineState state = tracked.record->state;
+  return AsideOf(id) == SetAside::kNo ? state : WhileSetAside(state);
 }
 
 model::Machine Machines::MachineForEngine(const std::string& id, const Tracked& tracked) const {
   model::Machine machine = *tracked.record;
   machine.state = StateForEngine(id, tracked);
-  if (machine.state == MachineState::kConfiguring && tracked.record->state != machine.state) {
-    const InProgress& in_progress = in_progress_.find(id)->second;
-    machine.cluster = in_progress.cluster;
-    machine.shard_metadata = in_progress.metadata;
+  const InProgress* under_way = UnderWay(id, tracked);
+  if (under_way != nullptr && under_way->to == MachineState::kConfiguring) {
+    machine.cluster = under_way->cluster;
+    machine.shard_metadata = under_way->metadata;
   }
   return machine;
 }
@@ -109,6 +144,15 @@ const Machines::Bound& Machines::BoundTo(const std::string& cluster) const {
   static const Bound none;
   const auto found = bound_.find(cluster);
   return found == bound_.end() ? none : found->second;
+}
+
+int64_t Machines::Costly() const {
+  int64_t costly = 0;
+  for (const auto& [kind, count] : counts_) {
+    const bool free = kind.state == MachineState::kSpeculative || kind.state == MachineState::kDeleting;
+    costly += free ? 0 : static_cast<int64_t>(count);
+  }
+  return costly;
 }
 
 void Machines::Count(const std::string& id, const Tracked& tracked, int64_t by) {
@@ -146,6 +190,7 @@ void Machines::CheckInvariants() const {
     MUSTER_CHECK(known.configured == configured[name], "cluster {} has {} Configured machines, not {}", name,
                  configured[name], known.configured);
   }
+  for (const auto& [id, why] : state_.set_aside) MUSTER_CHECK(state_.tracked.contains(id), "{} is not tracked", id);
   for (const auto& [id, in_progress] : in_progress_) {
     MUSTER_CHECK(state_.tracked.contains(id), "an operation on {}, which is not tracked", id);
   }

@@ -1,7 +1,8 @@
 // Machines: the machines of the owned set as the provider showed them last, and what the engine is shown of them.
 //
 // While an operation is under way the engine is shown what the machine will be, so that it decides as if that were so
-// already (InProgress).
+// already (InProgress). A machine that is set aside is shown as one between two states: it counts for whom it is bound
+// or pledged to, and nothing can be decided about it.
 //
 // Invariants:
 //   1. A machine is in `bound` of its record's cluster and of no other.
@@ -41,6 +42,13 @@ struct Tracked {
   MUSTER_FIELDS(Tracked, record, not_before, listed, sweep, moving_since, missed)
 };
 
+// Why nothing may be done with a machine, whatever its record says. Stored in journals: numbers stay.
+enum class SetAside : uint8_t {
+  kNo = 0,
+  kMissing = 1,  // the provider no longer shows it
+  kFenced = 2,   // the provider fenced a call for it
+};
+
 // What an operation makes of its machine.
 struct InProgress {
   model::MachineState from = model::MachineState::kUnspecified;
@@ -56,8 +64,9 @@ class Machines {
   struct State {
     Table tracked;
     Moment moment = 0;
+    std::map<std::string, SetAside, std::less<>> set_aside;  // tracked machines
 
-    MUSTER_FIELDS(State, tracked, moment)
+    MUSTER_FIELDS(State, tracked, moment, set_aside)
   };
   // Of one cluster.
   struct Bound {
@@ -80,6 +89,11 @@ class Machines {
   void SetRecord(const std::string& id, Tracked& tracked, contract::MachineRecord record);
   void Remove(const std::string& id);
 
+  // kNo: the machine is as its record says again.
+  void Put(const std::string& id, SetAside why);
+  SetAside AsideOf(const std::string& id) const;
+  const std::map<std::string, SetAside, std::less<>>& set_aside() const { return state_.set_aside; }
+
   void SetInProgress(const std::string& id, InProgress in_progress);
   void SetCalling(const std::string& id);
   void ClearInProgress(const std::string& id);
@@ -94,6 +108,8 @@ class Machines {
   // Machines bound to the cluster; empty if there are none.
   const Bound& BoundTo(const std::string& cluster) const;
   const std::map<MachineKind, uint64_t>& counts() const { return counts_; }
+  // Machines that cost money: all but those that could be bought and those being given back.
+  int64_t Costly() const;
   const std::map<std::string, int64_t>& by_instance_type() const { return by_instance_type_; }
   const std::map<std::string, int64_t>& by_zone() const { return by_zone_; }
 
@@ -102,6 +118,8 @@ class Machines {
 
  private:
   void Count(const std::string& id, const Tracked& tracked, int64_t by);
+  // What is under way on the machine; null if nothing is, or its record no longer fits that.
+  const InProgress* UnderWay(const std::string& id, const Tracked& tracked) const;
 
   EngineView& engine_;
   Clusters& clusters_;

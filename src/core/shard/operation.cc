@@ -56,6 +56,8 @@ std::string_view OutcomeName(Outcome outcome) {
     case Outcome::kFenced: return "fenced";
     case Outcome::kUnimplemented: return "unimplemented";
     case Outcome::kProviderError: return "provider_error";
+    case Outcome::kOnHold: return "on_hold";
+    case Outcome::kFailed: return "failed";
   }
   return "?";
 }
@@ -99,15 +101,23 @@ std::map<std::string, std::string> StampOf(const Operation& operation, const std
   return stamp;
 }
 
-std::optional<int64_t> BoundBy(const model::Machine& machine, const std::string& shard) {
+std::optional<Binder> BoundBy(const model::Machine& machine) {
   const auto by = machine.shard_metadata.find(std::string(kBoundBy));
   if (by == machine.shard_metadata.end()) return std::nullopt;
   const std::string& text = by->second;
-  int64_t epoch = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), epoch);
+  Binder binder;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), binder.epoch);
   const auto used = static_cast<size_t>(end - text.data());
-  if (error != std::errc() || text.substr(used) != "/" + shard) return std::nullopt;
-  return epoch;
+  if (error != std::errc() || used >= text.size() || text[used] != '/') return std::nullopt;
+  binder.shard = text.substr(used + 1);
+  return binder;
+}
+
+const std::string& BeneficiaryOf(const Operation& operation) {
+  return operation.need ? operation.need->cluster : operation.cluster;
+}
+const std::string& BeneficiaryOf(const engine::Action& action) {
+  return action.need ? action.need->cluster : action.cluster;
 }
 
 contract::ActionView ViewOf(const std::string& machine, const Operation& operation) {

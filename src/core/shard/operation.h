@@ -51,6 +51,8 @@ enum class Outcome : uint8_t {
   kFenced,         // a newer epoch of this shard is at work
   kUnimplemented,  // the provider does not know the transition
   kProviderError,  // the provider refused or did not answer
+  kOnHold,         // calls like it failed meanwhile: it is left for later
+  kFailed,         // after kSuccess: the transition ended in Failed
 };
 std::string_view OutcomeName(Outcome outcome);  // "pending", "success", "stale_state", ...
 
@@ -89,11 +91,18 @@ model::MachineState DuringOf(OperationKind kind);
 
 // The metadata a machine is bound with: the need it serves, and the shard and epoch that bound it.
 std::map<std::string, std::string> StampOf(const Operation& operation, const std::string& shard, int64_t epoch);
-// The epoch in which this shard bound the machine; none if another shard did, or none.
-std::optional<int64_t> BoundBy(const model::Machine& machine, const std::string& shard);
+// The shard that bound the machine, and in which of its epochs; none if its metadata does not say.
+struct Binder {
+  std::string shard;
+  int64_t epoch = 0;
+};
+std::optional<Binder> BoundBy(const model::Machine& machine);
 
 // The operation as a line of the action log, pending.
 contract::ActionView ViewOf(const std::string& machine, const Operation& operation);
+// Whom the operation is for: the cluster of its need, or the one it takes the machine from; empty for repairs.
+const std::string& BeneficiaryOf(const Operation& operation);
+const std::string& BeneficiaryOf(const engine::Action& action);
 // A decided action as a line of the action log.
 contract::ActionView ViewOf(const engine::Action& action, int64_t cycle, WallTime decided, Outcome outcome);
 

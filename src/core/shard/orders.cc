@@ -1,8 +1,10 @@
-// What operators ask and order. Questions go to the parts that know; an order is checked here and given to its part.
+// What operators ask and order. Questions go to the parts that know; an order is checked here, given to its part, and
+// logged with who gave it and why, also when it is refused.
 #include <fmt/format.h>
 
 #include <utility>
 
+#include "core/shard/narrow.h"
 #include "core/shard/parts.h"
 #include "core/shard/shard.h"
 #include "core/shard/step_context.h"
@@ -18,6 +20,12 @@ struct Overloaded : Handlers... {
   using Handlers::operator()...;
 };
 
+template <class Request>
+concept IsOrder = requires(const Request& request) {
+  request.who;
+  request.reason;
+};
+
 // Whether the machine is Failed and has no operation; `what` is what can be done with such a machine.
 Status CheckFailed(const Parts& parts, const std::string& id, std::string_view what) {
   const Tracked* tracked = parts.machines.Find(id);
@@ -31,64 +39,145 @@ Status CheckFailed(const Parts& parts, const std::string& id, std::string_view w
   return {};
 }
 
+// An order for a cluster that does not exist is a mistyped name.
+Status CheckKnown(const Parts& parts, const std::string& cluster) {
+  if (parts.clusters.names().contains(cluster)) return {};
+  return {Code::kNotFound, fmt::format("this shard does not know a cluster {}; `muster fleet clusters` lists those it "
+                                       "knows",
+                                       model::Quoted(cluster))};
+}
+
 bool NeedsMachines(const contract::ShardRequest& request) {
   return !std::holds_alternative<contract::SetActuation>(request) &&
          !std::holds_alternative<contract::ListClusters>(request) &&
-         !std::holds_alternative<contract::ListActions>(request);
+         !std::holds_alternative<contract::ListActions>(request) &&
+         !std::holds_alternative<contract::ListForgotten>(request);
+}
+
+std::string KindOf(const contract::SetActuation& order) {
+  switch (order.mode) {
+    case ActuationMode::kPaused: return "pause";
+    case ActuationMode::kDryRun: return "dry-run";
+    default: return "resume";
+  }
+}
+std::string KindOf(const contract::RepairMachine&) { return "repair"; }
+std::string KindOf(const contract::ForgetMachine&) { return "forget"; }
+std::string KindOf(const contract::RecallMachine&) { return "recall"; }
+std::string KindOf(const contract::AcceptLosses&) { return "accept"; }
+std::string KindOf(const contract::DecommissionCluster&) { return "decommission"; }
+
+// As it is logged. Before the order is carried out, which may drop the machine.
+template <IsOrder Order>
+contract::OrderView ViewOf(const Order& order, const Parts& parts) {
+  contract::OrderView view{.kind = KindOf(order), .who = order.who, .reason = order.reason};
+  if constexpr (requires { order.cluster_id; }) {
+    view.cluster_id = order.cluster_id;
+  } else {
+    view.machine_id = order.machine_id;
+    const Tracked* tracked = parts.machines.Find(order.machine_id);
+    if (tracked != nullptr) view.cluster_id = tracked->record->cluster;
+  }
+  return view;
 }
 
 }  // namespace
 
 void Core::OnAsked(const Asked& asked, StepContext& ctx) {
   Parts& p = *parts_;
-  const auto reply = [&](contract::ShardReply body) {
-    ctx.Emit(Answer{.request = asked.request, .status = {}, .reply = std::move(body)});
+  const auto answer = [&](Result<contract::ShardReply> reply) {
+    Answer given{.request = asked.request, .status = reply ? Status() : reply.error(), .reply = std::nullopt};
+    if (reply) given.reply = *std::move(reply);
+    ctx.Emit(std::move(given));
   };
-  const auto refuse = [&](Status status) {
-    ctx.Emit(Answer{.request = asked.request, .status = std::move(status), .reply = std::nullopt});
-  };
-  const auto done = [&](Status status) { status.ok() ? reply(contract::OrderTaken{}) : refuse(std::move(status)); };
   if (!p.lifecycle.ready() && NeedsMachines(asked.body)) {
-    return refuse(Status(Code::kUnavailable, "the shard has not seen its machines yet; is the provider up?"));
+    return answer(Error(Code::kUnavailable, "the shard has not seen its machines yet; is the provider up?"));
   }
   std::visit(Overloaded{
-                 [&](const contract::ListActions& query) { reply(p.log.List(query)); },
-                 [&](const contract::ListClusters&) { reply(p.inspection.ListClusters()); },
-                 [&](const contract::SetActuation& order) {
-                   if (order.mode == ActuationMode::kUnspecified || order.mode > ActuationMode::kPaused) {
-                     return refuse(Status(Code::kInvalidArgument, "mode: give active, dry-run or paused"));
-                   }
-                   reply(Apply(order, ctx));
+                 [&](const contract::ListActions& query) { answer(p.log.List(query)); },
+                 [&](const contract::ListClusters&) { answer(p.inspection.ListClusters(ctx.now)); },
+                 [&](const contract::ListForgotten&) { answer(p.inspection.ListForgotten()); },
+                 [&](const IsOrder auto& order) {
+                   contract::OrderView view = ViewOf(order, p);
+                   Result<contract::ShardReply> reply = Apply(order, ctx);
+                   p.orders.Add(std::move(view), reply ? Status() : reply.error(), ctx);
+                   p.orders.KeepForgotten(p.reconcile.state().forgotten, ctx);
+                   answer(std::move(reply));
                  },
-                 [&](const contract::RepairMachine& order) { done(Apply(order, ctx)); },
-                 [&](const contract::ForgetMachine& order) { done(Apply(order, ctx)); },
                  [&](const auto&) { p.inspection.Ask(asked, ctx); },
              },
              asked.body);
 }
 
-contract::ActuationSet Core::Apply(const contract::SetActuation& order, StepContext& ctx) {
+Result<contract::ShardReply> Core::Apply(const contract::SetActuation& order, StepContext& ctx) {
   Parts& p = *parts_;
+  if (order.mode == ActuationMode::kUnspecified || order.mode > ActuationMode::kPaused) {
+    return Error(Code::kInvalidArgument, "mode: give active, dry-run or paused");
+  }
+  if (Status known = order.cluster_id.empty() ? Status() : CheckKnown(p, order.cluster_id); !known.ok()) {
+    return std::unexpected(std::move(known));
+  }
   const ActuationMode before = p.rails.modes().Get(order.cluster_id);
   p.rails.SetMode(order.cluster_id, order.mode, ctx);
+  if (order.cluster_id.empty() && order.mode == ActuationMode::kActive) p.executor.OnResumed();
+  if (!order.cluster_id.empty() && order.mode == ActuationMode::kActive) p.clusters.Reinstate(order.cluster_id, ctx);
+  p.trial.Request();
   ctx.Note(model::Reason::kModeSet, order.cluster_id.empty() ? p.config.id : order.cluster_id,
-           fmt::format("{}: {}", contract::ActuationModeName(order.mode), order.reason));
+           fmt::format("{} by {}: {}", contract::ActuationModeName(order.mode), order.who, order.reason));
   p.cycle.Request();
-  return {.previous = before};
+  return contract::ActuationSet{.previous = before};
 }
 
-Status Core::Apply(const contract::RepairMachine& order, StepContext& ctx) {
+Result<contract::ShardReply> Core::Apply(const contract::RepairMachine& order, StepContext& ctx) {
   Parts& p = *parts_;
-  MUSTER_RETURN_IF_ERROR(CheckFailed(p, order.machine_id, "repaired"));
+  if (Status check = CheckFailed(p, order.machine_id, "repaired"); !check.ok())
+    return std::unexpected(std::move(check));
   p.repairs.Begin(*p.machines.Find(order.machine_id)->record, model::Reason::kRepairByHand, p.executor, ctx);
-  return {};
+  return contract::OrderTaken{};
 }
 
-Status Core::Apply(const contract::ForgetMachine& order, StepContext& ctx) {
+Result<contract::ShardReply> Core::Apply(const contract::ForgetMachine& order, StepContext& ctx) {
   Parts& p = *parts_;
-  MUSTER_RETURN_IF_ERROR(CheckFailed(p, order.machine_id, "forgotten"));
+  if (Status check = CheckFailed(p, order.machine_id, "forgotten"); !check.ok())
+    return std::unexpected(std::move(check));
   p.reconcile.Forget(order.machine_id, ctx);
-  return {};
+  return contract::OrderTaken{};
+}
+
+Result<contract::ShardReply> Core::Apply(const contract::RecallMachine& order, StepContext& ctx) {
+  Parts& p = *parts_;
+  if (!p.reconcile.state().forgotten.contains(order.machine_id)) {
+    return Error(Code::kNotFound, fmt::format("machine {} is not forgotten; `muster fleet machines --forgotten` lists "
+                                              "those that are",
+                                              model::Quoted(order.machine_id)));
+  }
+  p.reconcile.Recall(order.machine_id, ctx);
+  return contract::OrderTaken{};
+}
+
+Result<contract::ShardReply> Core::Apply(const contract::AcceptLosses& order, StepContext& ctx) {
+  Parts& p = *parts_;
+  if (Status known = order.cluster_id.empty() ? Status() : CheckKnown(p, order.cluster_id); !known.ok()) {
+    return std::unexpected(std::move(known));
+  }
+  const size_t missing = p.reconcile.AcceptLosses(order.cluster_id, ctx);
+  const size_t failed = p.repairs.AllowNow(order.cluster_id, p.machines, ctx);
+  p.cycle.Request();
+  return contract::LossesAccepted{.missing = Narrow(static_cast<int64_t>(missing)),
+                                  .failed = Narrow(static_cast<int64_t>(failed))};
+}
+
+Result<contract::ShardReply> Core::Apply(const contract::DecommissionCluster& order, StepContext& ctx) {
+  Parts& p = *parts_;
+  if (Status check = CheckKnown(p, order.cluster_id); !check.ok()) return std::unexpected(std::move(check));
+  if (p.sessions.Has(order.cluster_id)) {
+    return Error(Code::kAborted, fmt::format("cluster {} has a session; a cluster that is connected is not gone: stop "
+                                             "its operator first",
+                                             model::Quoted(order.cluster_id)));
+  }
+  p.demand.End(order.cluster_id, ctx);
+  p.clusters.Decommission(order.cluster_id, ctx);
+  return contract::OrderTaken{};
 }
 
 }  // namespace muster::shard

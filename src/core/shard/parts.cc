@@ -12,8 +12,10 @@ Parts::Parts(SavedState state, Parallel* workers)
       clusters(std::move(state.clusters)),
       calls(std::move(state.calls)),
       log(std::move(state.log)),
+      orders(clusters, std::move(state.orders)),
       owned(config, std::move(state.owned)),
       machines(engine, clusters, std::move(state.machines)),
+      losses(config, clusters, machines, std::move(state.losses)),
       lifecycle(config, std::move(state.lifecycle)),
       gets(config, calls, machines, std::move(state.gets)),
       sessions(lifecycle, clusters, std::move(state.sessions)),
@@ -37,7 +39,22 @@ Parts::Parts(SavedState state, Parallel* workers)
               .rails = rails,
               .ledger = ledger},
              std::move(state.demand)),
-      changes({.machines = machines, .executor = executor, .sessions = sessions, .repairs = repairs, .ledger = ledger}),
+      changes({.machines = machines,
+               .executor = executor,
+               .sessions = sessions,
+               .repairs = repairs,
+               .ledger = ledger,
+               .losses = losses,
+               .demand = demand}),
+      trial({.config = config,
+             .parallel = parallel,
+             .engine = engine,
+             .clusters = clusters,
+             .machines = machines,
+             .demand = demand,
+             .ledger = ledger,
+             .rails = rails},
+            state.trial),
       reconcile({.config = config,
                  .parallel = parallel,
                  .lifecycle = lifecycle,
@@ -46,6 +63,7 @@ Parts::Parts(SavedState state, Parallel* workers)
                  .owned = owned,
                  .machines = machines,
                  .gets = gets,
+                 .losses = losses,
                  .changes = changes},
                 std::move(state.reconcile)),
       hints({.config = config, .engine = engine, .clusters = clusters, .sessions = sessions}, std::move(state.hints)),
@@ -65,18 +83,25 @@ Parts::Parts(SavedState state, Parallel* workers)
                   .rails = rails,
                   .demand = demand,
                   .ledger = ledger,
-                  .executor = executor},
+                  .executor = executor,
+                  .repairs = repairs,
+                  .reconcile = reconcile,
+                  .orders = orders},
                  std::move(state.inspection)),
       check({.config = config,
              .engine = engine,
              .clusters = clusters,
              .machines = machines,
              .demand = demand,
-             .ledger = ledger}) {}
+             .ledger = ledger,
+             .rails = rails}) {}
 
 void Parts::RegisterRows(contract::RowReader& reader) {
   lifecycle.RegisterRows(reader);
   cycle.RegisterRows(reader);
+  clusters.RegisterRows(reader);
+  losses.RegisterRows(reader);
+  orders.RegisterRows(reader);
   owned.RegisterRows(reader);
   rails.RegisterRows(reader);
   repairs.RegisterRows(reader);
@@ -88,8 +113,8 @@ void Parts::RegisterRows(contract::RowReader& reader) {
 std::string Parts::Save() const {
   return SaveBytes(engine.engine().ExportMemory(), config, cycle.state(), clusters.state(), calls.state(), log.state(),
                    owned.state(), machines.state(), lifecycle.state(), gets.state(), sessions.state(), rails.state(),
-                   repairs.state(), executor.state(), ledger.state(), demand.state(), reconcile.state(), hints.state(),
-                   reports.state(), inspection.state());
+                   repairs.state(), executor.state(), ledger.state(), demand.state(), trial.state(), reconcile.state(),
+                   hints.state(), reports.state(), inspection.state(), orders.state(), losses.state());
 }
 
 void Parts::Rebuild(const engine::Memory& memory) {
@@ -97,11 +122,13 @@ void Parts::Rebuild(const engine::Memory& memory) {
   engine.engine().Restore(memory);
   demand.Rebuild();
   machines.Rebuild(executor.AllInProgress());
-  ledger.Rebuild(cycle.number());
+  ledger.Rebuild(cycle);
 }
 
 void Parts::CheckInvariants() const {
   machines.CheckInvariants();
+  losses.CheckInvariants();
+  rails.holds().CheckInvariants();
   sessions.CheckInvariants();
   repairs.CheckInvariants();
   executor.CheckInvariants();

@@ -18,8 +18,10 @@
 #include "core/shard/inspection.h"
 #include "core/shard/ledger.h"
 #include "core/shard/lifecycle.h"
+#include "core/shard/losses.h"
 #include "core/shard/machine_changes.h"
 #include "core/shard/machines.h"
+#include "core/shard/order_log.h"
 #include "core/shard/owned_set.h"
 #include "core/shard/rails.h"
 #include "core/shard/reconcile.h"
@@ -27,6 +29,7 @@
 #include "core/shard/reports.h"
 #include "core/shard/saved_state.h"
 #include "core/shard/sessions.h"
+#include "core/shard/trial.h"
 
 namespace muster::shard {
 
@@ -50,8 +53,10 @@ struct Parts {
   Clusters clusters;
   Calls calls;
   ActionLog log;
+  OrderLog orders;
   OwnedSet owned;
   Machines machines;
+  Losses losses;
   Lifecycle lifecycle;
   Gets gets;
   Sessions sessions;
@@ -61,6 +66,7 @@ struct Parts {
   Ledger ledger;
   Demand demand;
   MachineChanges changes;
+  Trial trial;
   Reconcile reconcile;
   Hints hints;
   Reports reports;

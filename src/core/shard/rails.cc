@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <string_view>
 
 #include "base/probe.h"
 #include "model/quantity.h"
@@ -12,13 +14,25 @@ namespace {
 
 using contract::ActuationMode;
 
-constexpr uint64_t kGuardedRows = 10;  // a smaller demand may lose rows without suspicion
-constexpr int64_t kSuspicious = 10;    // less than one part in so many of what was accepted
-constexpr int32_t kConfirmed = 3;      // so many in a row are no accident
+constexpr uint64_t kGuardedRows = 10;      // a smaller demand may lose rows without suspicion
+constexpr int64_t kSuspicious = 10;        // less than one part in so many of what was accepted
+constexpr int32_t kConfirmed = 3;          // so many in a row are no accident
+constexpr Duration kConfirmedAfter = 30s;  // and none of them waits for less
+constexpr Duration kRemembered = 10min;    // how long a demand that was in force is compared with
+
+constexpr std::string_view kWhenAccepted = "the third such roll-up in a row, 30 s after the first, is accepted";
 
 // The share of so many machines, never below one.
 int64_t ShareOf(model::Probability share, int64_t machines) {
   return std::max<int64_t>(1, machines * share.millionths / 1'000'000);
+}
+
+// Whether every measure of `size` is at most that of `other`.
+bool IsWithin(const Baseline& size, const Baseline& other) {
+  return size.rows <= other.rows && std::ranges::all_of(size.totals, [&](const auto& total) {
+           const auto found = other.totals.find(total.first);
+           return found != other.totals.end() && total.second <= found->second;
+         });
 }
 
 }  // namespace
@@ -26,13 +40,14 @@ int64_t ShareOf(model::Probability share, int64_t machines) {
 // --- pause and dry run
 
 ActuationMode ActuationModes::Get(const std::string& cluster) const {
-  if (cluster.empty()) return state_.shard;
+  if (cluster.empty()) return shard();
   const auto known = state_.clusters.find(cluster);
   return known == state_.clusters.end() ? ActuationMode::kActive : known->second;
 }
 
 void ActuationModes::Set(const std::string& cluster, ActuationMode mode, StepContext& ctx) {
   Restore(cluster, mode);
+  if (cluster.empty()) state_.halted = false;
   if (MUTANT("shard.pause_forgotten")) return;
   ctx.Write(mode == ActuationMode::kActive ? kModeRows.Erase(cluster) : kModeRows.Put(cluster, mode));
 }
@@ -41,8 +56,12 @@ void ActuationModes::Restore(const std::string& cluster, ActuationMode mode) {
   (cluster.empty() ? state_.shard : state_.clusters[cluster]) = mode;
 }
 
+bool ActuationModes::AnyKeptBack() const {
+  return std::ranges::any_of(state_.clusters, [](const auto& set) { return set.second != ActuationMode::kActive; });
+}
+
 ActuationMode ActuationModes::For(const std::string& cluster, const std::optional<engine::NeedKey>& need) const {
-  ActuationMode mode = state_.shard;
+  ActuationMode mode = shard();
   const auto add = [&](const std::string& name) {
     const auto known = state_.clusters.find(name);
     if (known == state_.clusters.end() || MUTANT("shard.cluster_pause_ignored")) return;
@@ -94,19 +113,53 @@ int64_t ReclaimBudget::SpentBy(const std::string& cluster) const {
 
 // --- the quarantine of roll-ups
 
-std::string RollupQuarantine::Hold(const std::string& cluster, const Baseline& size) {
+std::string RollupQuarantine::Hold(const std::string& cluster, const Baseline& size, MonoTime now) {
   Watched& watched = state_[cluster];
+  std::erase_if(watched.earlier, [&](const PastDemand& past) { return now - past.until >= kRemembered; });
   std::string suspicion = Suspicion(watched, size);
-  if (!suspicion.empty() && ++watched.held < kConfirmed) return suspicion;
-  return "";
+  if (suspicion.empty()) return "";
+  if (watched.held++ == 0) watched.held_since = now;
+  const bool late_enough = now - watched.held_since >= kConfirmedAfter || MUTANT("shard.held_for_a_moment");
+  if (watched.held >= kConfirmed && late_enough) {
+    watched.earlier.clear();  // the cluster means it
+    watched.baseline.reset();
+    return "";
+  }
+  watched.held = std::min(watched.held, 1'000'000);
+  return suspicion;
 }
 
 void RollupQuarantine::Accept(const std::string& cluster, Baseline size, StepContext& ctx) {
   Watched& watched = state_[cluster];
   watched.held = 0;
   if (watched.baseline == size) return;
-  ctx.Write(kBaselineRows.Put(cluster, size));
+  if (watched.baseline && !MUTANT("shard.shrinks_in_steps")) {
+    watched.earlier.push_back({.size = *std::move(watched.baseline), .until = ctx.now.mono});
+    // One that is no larger than a later one tells nothing; so the list stays short.
+    const Baseline& last = watched.earlier.back().size;
+    std::erase_if(watched.earlier,
+                  [&](const PastDemand& past) { return &past.size != &last && IsWithin(past.size, last); });
+  }
   watched.baseline = std::move(size);
+  ctx.Write(kBaselineRows.Put(cluster, *Largest(watched)));
+}
+
+void RollupQuarantine::Forget(const std::string& cluster, StepContext& ctx) {
+  state_.erase(cluster);
+  ctx.Write(kBaselineRows.Erase(cluster));
+}
+
+std::optional<Baseline> RollupQuarantine::Largest(const Watched& watched) {
+  std::optional<Baseline> largest = watched.baseline;
+  if (!largest) return std::nullopt;
+  for (const PastDemand& past : watched.earlier) {
+    largest->rows = std::max(largest->rows, past.size.rows);
+    for (const auto& [name, total] : past.size.totals) {
+      int64_t& most = largest->totals[name];
+      most = std::max(most, total);
+    }
+  }
+  return largest;
 }
 
 int32_t RollupQuarantine::held(const std::string& cluster) const {
@@ -116,17 +169,18 @@ int32_t RollupQuarantine::held(const std::string& cluster) const {
 
 // Why the roll-up may be a mistake; empty if it looks normal.
 std::string RollupQuarantine::Suspicion(const Watched& watched, const Baseline& size) const {
-  if (!config_.empty_rollup_guard || !watched.baseline || MUTANT("shard.no_quarantine")) return "";
-  const Baseline& accepted = *watched.baseline;
+  const std::optional<Baseline> largest = Largest(watched);
+  if (!config_.empty_rollup_guard || !largest || MUTANT("shard.no_quarantine")) return "";
+  const Baseline& accepted = *largest;
   if (accepted.rows >= kGuardedRows && size.rows * kSuspicious < accepted.rows) {
-    return fmt::format("held: {} rows after {}; the third such roll-up in a row is accepted", size.rows, accepted.rows);
+    return fmt::format("held: {} rows after {}; {}", size.rows, accepted.rows, kWhenAccepted);
   }
   for (const auto& [name, total] : accepted.totals) {
     const auto now = size.totals.find(name);
     const int64_t amount = now == size.totals.end() ? 0 : now->second;
     if (amount >= total / kSuspicious + (total % kSuspicious != 0 ? 1 : 0)) continue;
-    return fmt::format("held: {} of {} after {}; the third such roll-up in a row is accepted",
-                       model::FormatQuantityFor(name, amount), name, model::FormatQuantityFor(name, total));
+    return fmt::format("held: {} of {} after {}; {}", model::FormatQuantityFor(name, amount), name,
+                       model::FormatQuantityFor(name, total), kWhenAccepted);
   }
   return "";
 }
@@ -140,13 +194,17 @@ Rails::Rails(const Config& config, Clusters& clusters, ActionLog& log, State sta
       modes_(std::move(state.modes)),
       reclaims_(config, std::move(state.reclaims)),
       quarantine_(config, std::move(state.quarantine)),
-      suppressed_(std::move(state.suppressed)) {}
+      holds_(config, std::move(state.holds)),
+      suppressed_(std::move(state.suppressed)),
+      tried_(std::move(state.tried)) {}
 
 Rails::State Rails::state() const {
   return {.modes = modes_.state(),
           .reclaims = reclaims_.state(),
           .quarantine = quarantine_.state(),
-          .suppressed = suppressed_};
+          .suppressed = suppressed_,
+          .tried = tried_,
+          .holds = holds_.state()};
 }
 
 void Rails::RegisterRows(contract::RowReader& reader) {
@@ -162,10 +220,12 @@ void Rails::RegisterRows(contract::RowReader& reader) {
     clusters_.Add(cluster);
     quarantine_.Restore(cluster, std::move(baseline));
   });
+  holds_.RegisterRows(reader);
 }
 
 void Rails::Start(StepContext& ctx) {
   reclaims_.Start(ctx.now.mono);
+  holds_.Start(ctx);
   if (config_.mode != ActuationMode::kUnspecified) SetMode("", config_.mode, ctx);
 }
 
@@ -176,9 +236,14 @@ void Rails::SetMode(const std::string& cluster, ActuationMode mode, StepContext&
 
 engine::ClusterState Rails::ClusterInput(const std::string& cluster, bool session, bool gate_open, int64_t configured,
                                          StepContext& ctx) {
-  return {.session = session || MUTANT("shard.session_not_needed"),
-          .gate_open = gate_open || MUTANT("shard.gate_always_open"),
-          .reclaims_allowed = reclaims_.Allowed(cluster, configured, ctx)};
+  const bool carried_out = modes_.shard() == ActuationMode::kActive;
+  const int64_t allowed = reclaims_.Allowed(cluster, configured, ctx);
+  const bool limited = carried_out || MUTANT("shard.budget_binds_trials");
+  return {.session = session || clusters_.IsDecommissioned(cluster) || MUTANT("shard.session_not_needed"),
+          .gate_open = gate_open || clusters_.IsDecommissioned(cluster) || MUTANT("shard.gate_always_open"),
+          .reclaims_allowed = limited ? allowed : std::numeric_limits<int64_t>::max(),
+          .paused = modes_.IsKeptBack(cluster) && !MUTANT("shard.cluster_pause_ignored"),
+          .on_hold = holds_.IsClusterHeld(cluster, ctx.now.mono)};
 }
 
 bool Rails::HeldOpensGate(bool accepted) { return accepted || MUTANT("shard.held_rollup_opens_gate"); }
@@ -188,8 +253,12 @@ void Rails::BeginCycle() {
   started_ = 0;
 }
 
-bool Rails::Admit(const engine::Action& action, bool can_start, size_t operations, StepContext& ctx) {
-  if (IsSuppressed(action, ctx)) return false;
+bool Rails::Admit(const engine::Action& action, bool can_start, const QueueLoad& load, StepContext& ctx) {
+  const ActuationMode mode = modes_.For(action.cluster, action.need);
+  if (mode != ActuationMode::kActive) {
+    Suppress(action, mode, suppressed_before_, suppressed_, ctx);
+    if (!MUTANT("shard.pause_ignored")) return false;
+  }
   if (!can_start) {
     ++ctx.counters.deduped;
     return false;
@@ -201,39 +270,67 @@ bool Rails::Admit(const engine::Action& action, bool can_start, size_t operation
     ctx.cycle.Request();
     return false;
   }
-  if (operations >= static_cast<size_t>(config_.execute_queue)) {
+  if (limited && IsQueueFull(action, load)) {
     PROBE("shard.queue_full");
     ++ctx.counters.dropped;
     ctx.cycle.RequestWhenQueueIsEmpty();
     return false;
   }
   started_ += limited ? 1 : 0;
-  if (action.kind == engine::ActionKind::kReclaim) reclaims_.Spend(action.cluster, ctx);
+  // What goes instead of a machine that serves somebody is beyond the budget, and outside it.
+  const bool counts = action.reason != model::Reason::kReclaimInstead;
+  if (action.kind == engine::ActionKind::kReclaim && counts) reclaims_.Spend(action.cluster, ctx);
   return true;
 }
 
-bool Rails::IsSuppressed(const engine::Action& action, StepContext& ctx) {
-  const ActuationMode mode = modes_.For(action.cluster, action.need);
-  if (mode == ActuationMode::kActive) return false;
+bool Rails::MayRepair(const std::string& cluster) const {
+  return modes_.For(cluster, std::nullopt) == ActuationMode::kActive || MUTANT("shard.pause_ignored");
+}
+
+bool Rails::AdmitRepair(size_t operations) {
+  if (config_.max_actions_per_cycle > 0 && started_ >= config_.max_actions_per_cycle) return false;
+  if (operations >= static_cast<size_t>(config_.execute_queue)) return false;
+  ++started_;
+  return true;
+}
+
+// A cluster may have as many operations as places are free: one that never answers leaves half of the queue to the
+// others, and n of them leave one part in n + 1.
+bool Rails::IsQueueFull(const engine::Action& action, const QueueLoad& load) const {
+  const auto places = static_cast<size_t>(config_.execute_queue);
+  if (load.all >= places) return true;
+  return !BeneficiaryOf(action).empty() && load.of_cluster >= places - load.all && !MUTANT("shard.no_share");
+}
+
+void Rails::LogTrial(const std::vector<engine::Action>& actions, StepContext& ctx) {
+  const Suppressed before = std::exchange(tried_, {});
+  for (const engine::Action& action : actions) {
+    const bool touches = modes_.IsKeptBack(action.cluster) || (action.need && modes_.IsKeptBack(action.need->cluster));
+    if (touches) Suppress(action, modes_.For(action.cluster, action.need), before, tried_, ctx);
+  }
+}
+
+void Rails::Suppress(const engine::Action& action, ActuationMode mode, const Suppressed& before, Suppressed& now,
+                     StepContext& ctx) {
   const bool paused = mode == ActuationMode::kPaused;
   const std::pair which(action.machine, action.kind);
   ++(paused ? ctx.counters.suppressed : ctx.counters.dry_run)[std::string(engine::ActionKindName(action.kind))];
-  if (!suppressed_before_.contains(which)) {
+  if (!before.contains(which)) {
     PROBE("shard.suppressed");
     log_.Add(ViewOf(action, ctx.cycle.number(), ctx.now.wall, paused ? Outcome::kSuppressed : Outcome::kDryRun), ctx);
   }
-  suppressed_.insert(which);
-  return !MUTANT("shard.pause_ignored");
+  now.insert(which);
 }
 
 std::optional<Outcome> Rails::Obstacle(const Operation& operation, bool session) const {
+  if (modes_.halted()) return Outcome::kSuppressed;
+  // Dry run leaves alone what has begun.
   const ActuationMode mode = modes_.For(operation.cluster, operation.need);
   const bool by_hand = operation.reason == model::Reason::kRepairByHand;
-  if (mode != ActuationMode::kActive && !by_hand && !MUTANT("shard.pause_ignored")) {
-    return mode == ActuationMode::kPaused ? Outcome::kSuppressed : Outcome::kDryRun;
-  }
+  if (mode == ActuationMode::kPaused && !by_hand && !MUTANT("shard.pause_ignored")) return Outcome::kSuppressed;
   const bool needs_session = operation.kind == OperationKind::kBootstrap || IsWithdrawal(operation.kind);
-  if (needs_session && !session && !MUTANT("shard.session_not_needed")) return Outcome::kNoSession;
+  const bool gone = clusters_.IsDecommissioned(operation.cluster) && IsWithdrawal(operation.kind);
+  if (needs_session && !session && !gone && !MUTANT("shard.session_not_needed")) return Outcome::kNoSession;
   return std::nullopt;
 }
 

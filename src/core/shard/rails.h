@@ -1,15 +1,22 @@
 // Rails: everything that limits what the engine's decisions may do, and which roll-ups count. A rail changes how fast a
 // decision is carried out, or whether it is carried out at all; it never changes what the engine wants.
 //
-//   pause, dry run       decisions are made and logged, not carried out; per shard or per cluster, durable
-//   reclaim cap, budget  how many machines a cluster may lose to Reclaim in a cycle and within a window; durable
+//   pause, dry run       of the shard: decisions are made and logged, not carried out. Of a cluster: it takes no part
+//   in
+//                        decisions, and what it would have done is decided apart (trial.h) and logged. Durable
+//   reclaim cap, budget  how many machines a cluster may lose to Reclaim in a cycle and within a window; durable. They
+//                        do not bind what is only logged: a trial shows all that going live would do
+//   holds                what failed is left alone for a while (holds.h); durable
 //   session, gate        a cluster without a session gains and loses nothing; one whose demand is not known loses
 //                        nothing to surplus
-//   volume               how many actions start in a cycle, how many operations are open
+//   volume               how many actions start in a cycle, how many operations are open, and of one cluster
 //   quarantine           a roll-up far below the accepted demand is held until it was repeated; baseline durable
-//   repairs              none while the shard is paused or in dry run
+//   repairs              none while the shard is paused or in dry run; they count among the actions of a cycle
+//   halt                 nothing is carried out after calls for two machines were fenced, until an order or a restart
 //
 // Preempt is how priority is kept: neither budget nor volume limits it.
+//
+// Invariant: a Preempt that can start is admitted unless the shard is paused or in dry run.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +27,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/fields.h"
 #include "base/time.h"
@@ -28,6 +36,7 @@
 #include "core/shard/action_log.h"
 #include "core/shard/clusters.h"
 #include "core/shard/config.h"
+#include "core/shard/holds.h"
 #include "core/shard/operation.h"
 #include "core/shard/step_context.h"
 #include "engine/types.h"
@@ -53,17 +62,27 @@ class ActuationModes {
   struct State {
     contract::ActuationMode shard = contract::ActuationMode::kActive;
     std::map<std::string, contract::ActuationMode, std::less<>> clusters;
+    bool halted = false;  // as good as a pause of the shard; not durable
 
-    MUSTER_FIELDS(State, shard, clusters)
+    MUSTER_FIELDS(State, shard, clusters, halted)
   };
 
   explicit ActuationModes(State state) : state_(std::move(state)) {}
 
-  contract::ActuationMode shard() const { return state_.shard; }
+  contract::ActuationMode shard() const { return state_.halted ? contract::ActuationMode::kPaused : state_.shard; }
+  // Until the shard's mode is set.
+  void Halt() { state_.halted = true; }
+  bool halted() const { return state_.halted; }
   // What is set for the cluster alone, or for the shard if the name is empty.
   contract::ActuationMode Get(const std::string& cluster) const;
   void Set(const std::string& cluster, contract::ActuationMode mode, StepContext& ctx);
   void Restore(const std::string& cluster, contract::ActuationMode mode);
+  // Whether the cluster itself is paused or in dry run.
+  bool IsKeptBack(const std::string& cluster) const {
+    return !cluster.empty() && Get(cluster) != contract::ActuationMode::kActive;
+  }
+  // Whether any cluster is.
+  bool AnyKeptBack() const;
   // The strictest of what is set for the shard and for the clusters an action touches: the one that gains or loses the
   // machine, and the one of the need it is for.
   contract::ActuationMode For(const std::string& cluster, const std::optional<engine::NeedKey>& need) const;
@@ -103,45 +122,69 @@ class ReclaimBudget {
   State state_;
 };
 
-// Roll-ups that look like a mistake are held.
+// A demand that was in force.
+struct PastDemand {
+  Baseline size;
+  MonoTime until;
+
+  MUSTER_FIELDS(PastDemand, size, until)
+};
+
+// Roll-ups that look like a mistake are held: those far below the largest demand that was in force of late, so that one
+// that shrinks in steps is seen too. The third in a row is accepted, if the first came long enough ago.
 class RollupQuarantine {
  public:
   struct Watched {
     std::optional<Baseline> baseline;  // of the accepted demand
     int32_t held = 0;                  // roll-ups in a row
+    MonoTime held_since;               // the first of them
+    std::vector<PastDemand> earlier;   // the oldest first
 
-    MUSTER_FIELDS(Watched, baseline, held)
+    MUSTER_FIELDS(Watched, baseline, held, held_since, earlier)
   };
   using State = std::map<std::string, Watched, std::less<>>;
 
   explicit RollupQuarantine(const Config& config, State state) : config_(config), state_(std::move(state)) {}
 
   void Restore(const std::string& cluster, Baseline baseline) { state_[cluster].baseline = std::move(baseline); }
-  // Why the roll-up is held; empty if it may be accepted. The third suspicious one in a row is accepted.
-  std::string Hold(const std::string& cluster, const Baseline& size);
+  // Why the roll-up is held; empty if it may be accepted.
+  std::string Hold(const std::string& cluster, const Baseline& size, MonoTime now);
   // The cluster repeated the demand in force.
   void Clear(const std::string& cluster) { state_[cluster].held = 0; }
   void Accept(const std::string& cluster, Baseline size, StepContext& ctx);
+  // The cluster is gone by order: nothing is compared with its demand any more.
+  void Forget(const std::string& cluster, StepContext& ctx);
   int32_t held(const std::string& cluster) const;
 
   const State& state() const { return state_; }
 
  private:
+  // What roll-ups are compared with: the largest of each measure.
+  static std::optional<Baseline> Largest(const Watched& watched);
   std::string Suspicion(const Watched& watched, const Baseline& size) const;
 
   const Config& config_;
   State state_;
 };
 
+// Operations that are open, Preempts left out.
+struct QueueLoad {
+  size_t all = 0;
+  size_t of_cluster = 0;  // of the cluster that an action is for
+};
+
 class Rails {
  public:
+  using Suppressed = std::set<std::pair<std::string, engine::ActionKind>>;
   struct State {
     ActuationModes::State modes;
     ReclaimBudget::State reclaims;
     RollupQuarantine::State quarantine;
-    std::set<std::pair<std::string, engine::ActionKind>> suppressed;  // in the last cycle
+    Suppressed suppressed;  // in the last cycle
+    Suppressed tried;       // in the last trial
+    Holds::State holds;
 
-    MUSTER_FIELDS(State, modes, reclaims, quarantine, suppressed)
+    MUSTER_FIELDS(State, modes, reclaims, quarantine, suppressed, tried, holds)
   };
 
   // What is referred to outlives this.
@@ -156,6 +199,8 @@ class Rails {
   const ReclaimBudget& reclaims() const { return reclaims_; }
   RollupQuarantine& quarantine() { return quarantine_; }
   const RollupQuarantine& quarantine() const { return quarantine_; }
+  Holds& holds() { return holds_; }
+  const Holds& holds() const { return holds_; }
 
   // Before a decision: what the engine is told of the cluster.
   engine::ClusterState ClusterInput(const std::string& cluster, bool session, bool gate_open, int64_t configured,
@@ -166,19 +211,27 @@ class Rails {
 
   // After a decision: BeginCycle, then Admit for each action in the order of decision.
   void BeginCycle();
-  // Whether the action starts. `can_start`: the executor can take it; `operations`: how many are open.
-  bool Admit(const engine::Action& action, bool can_start, size_t operations, StepContext& ctx);
+  // Whether the action starts. `can_start`: the executor can take it.
+  bool Admit(const engine::Action& action, bool can_start, const QueueLoad& load, StepContext& ctx);
+  // What a trial decided: actions that touch a cluster which takes no part are logged.
+  void LogTrial(const std::vector<engine::Action>& actions, StepContext& ctx);
   // Why an operation that is ready must not be carried out after all; none if it may.
   std::optional<Outcome> Obstacle(const Operation& operation, bool session) const;
-  // Whether repairs that are due may begin.
-  bool MayRepair() const { return modes_.shard() == contract::ActuationMode::kActive; }
+  // Whether machines of the cluster may be repaired, and whether one more repair may begin in this cycle; counts it if
+  // so.
+  bool MayRepair(const std::string& cluster) const;
+  bool AdmitRepair(size_t operations);
+  // A call for a second machine was fenced.
+  void Halt() { modes_.Halt(); }
 
   State state() const;
 
  private:
-  // Whether a mode keeps the action back. Says so in the audit log once for as long as it lasts: the same action is
-  // decided again in every cycle.
-  bool IsSuppressed(const engine::Action& action, StepContext& ctx);
+  // Counts an action that a mode keeps back. Says so in the audit log once for as long as it lasts: the same action is
+  // decided again in every cycle. `before` are those of the decision before.
+  void Suppress(const engine::Action& action, contract::ActuationMode mode, const Suppressed& before, Suppressed& now,
+                StepContext& ctx);
+  bool IsQueueFull(const engine::Action& action, const QueueLoad& load) const;
 
   const Config& config_;
   Clusters& clusters_;
@@ -186,9 +239,11 @@ class Rails {
   ActuationModes modes_;
   ReclaimBudget reclaims_;
   RollupQuarantine quarantine_;
-  std::set<std::pair<std::string, engine::ActionKind>> suppressed_;         // in this cycle
-  std::set<std::pair<std::string, engine::ActionKind>> suppressed_before_;  // in the cycle before
-  int64_t started_ = 0;                                                     // in this cycle, of those that are limited
+  Holds holds_;
+  Suppressed suppressed_;         // in this cycle
+  Suppressed suppressed_before_;  // in the cycle before
+  Suppressed tried_;              // in the last trial
+  int64_t started_ = 0;           // in this cycle, of those that are limited
 };
 
 }  // namespace muster::shard

@@ -63,26 +63,41 @@ TEST(ReclaimBudget, WhatAnEarlierLifeSpentCountsFromTheStart) {
   EXPECT_EQ(budget.Allowed("a", 28, last.ctx), 2);
 }
 
-TEST(RollupQuarantine, HoldsTwoAndLetsTheThirdPass) {
+TEST(RollupQuarantine, HoldsTwoAndLetsTheThirdPassAfterAWhile) {
   const Config config;
   StepForTest step(config);
+  const MonoTime now = step.ctx.now.mono;
   RollupQuarantine quarantine(config, {});
-  EXPECT_EQ(quarantine.Hold("a", {}), "") << "nothing was accepted yet";
+  EXPECT_EQ(quarantine.Hold("a", {}, now), "") << "nothing was accepted yet";
   quarantine.Accept("a", {.rows = 20, .totals = {{"cpu", 100'000}}}, step.ctx);
   const Baseline tenth{.rows = 2, .totals = {{"cpu", 10'000}}};
-  EXPECT_EQ(quarantine.Hold("a", tenth), "") << "a tenth is not less than a tenth";
+  EXPECT_EQ(quarantine.Hold("a", tenth, now), "") << "a tenth is not less than a tenth";
   const Baseline small{.rows = 20, .totals = {{"cpu", 9'000}}};
-  EXPECT_EQ(quarantine.Hold("a", small), "held: 9 of cpu after 100; the third such roll-up in a row is accepted");
+  EXPECT_EQ(quarantine.Hold("a", small, now),
+            "held: 9 of cpu after 100; the third such roll-up in a row, 30 s after the first, is accepted");
   EXPECT_EQ(quarantine.held("a"), 1);
   quarantine.Clear("a");
   EXPECT_EQ(quarantine.held("a"), 0) << "the demand in force was repeated";
-  EXPECT_NE(quarantine.Hold("a", {.rows = 1}), "");
-  EXPECT_NE(quarantine.Hold("a", small), "");
-  EXPECT_EQ(quarantine.Hold("a", small), "");
+  EXPECT_NE(quarantine.Hold("a", {.rows = 1}, now), "");
+  EXPECT_NE(quarantine.Hold("a", small, now + 30s), "");
+  EXPECT_EQ(quarantine.Hold("a", small, now + 30s), "");
   quarantine.Accept("a", small, step.ctx);
   EXPECT_EQ(quarantine.held("a"), 0);
   quarantine.Accept("a", small, step.ctx);
   EXPECT_EQ(step.Writes(), (Texts{"put baseline/a", "put baseline/a"})) << "written when it changes";
+  EXPECT_EQ(quarantine.Hold("a", {.rows = 20, .totals = {{"cpu", 900}}}, now + 31s), "") << "the cluster meant it";
+}
+
+TEST(RollupQuarantine, ComparesWithTheLargestOfTheLastTenMinutes) {
+  const Config config;
+  RollupQuarantine quarantine(config, {});
+  StepForTest first(config);
+  quarantine.Accept("a", {.rows = 100, .totals = {{"cpu", 10}}}, first.ctx);
+  StepForTest second(config, 1min);
+  quarantine.Accept("a", {.rows = 20, .totals = {{"cpu", 100}}}, second.ctx);
+  const MonoTime replaced = second.ctx.now.mono;
+  EXPECT_NE(quarantine.Hold("a", {.rows = 9, .totals = {{"cpu", 100}}}, replaced + 9min), "");
+  EXPECT_EQ(quarantine.Hold("a", {.rows = 9, .totals = {{"cpu", 100}}}, replaced + 10min), "");
 }
 
 class RailsTest : public ::testing::Test {
@@ -101,21 +116,33 @@ class RailsTest : public ::testing::Test {
 
 TEST_F(RailsTest, VolumeLimitsEverythingButPreempt) {
   rails_.BeginCycle();
-  EXPECT_FALSE(rails_.Admit(Act(ActionKind::kBootstrap), false, 0, step_.ctx)) << "its machine is busy";
-  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kPreempt), true, 0, step_.ctx));
-  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kBootstrap), true, 1, step_.ctx));
-  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kReclaim), true, 2, step_.ctx));
-  EXPECT_FALSE(rails_.Admit(Act(ActionKind::kProvision), true, 3, step_.ctx));
-  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kPreempt), true, 3, step_.ctx));
-  EXPECT_FALSE(rails_.Admit(Act(ActionKind::kPreempt), true, 10, step_.ctx)) << "the queue is full";
+  EXPECT_FALSE(rails_.Admit(Act(ActionKind::kBootstrap), false, {}, step_.ctx)) << "its machine is busy";
+  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kPreempt), true, {}, step_.ctx));
+  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kBootstrap), true, {.all = 1}, step_.ctx));
+  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kReclaim), true, {.all = 2}, step_.ctx));
+  EXPECT_FALSE(rails_.Admit(Act(ActionKind::kProvision), true, {.all = 3}, step_.ctx));
+  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kPreempt), true, {.all = 3}, step_.ctx));
+  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kPreempt), true, {.all = 10}, step_.ctx)) << "the queue is full of others";
   EXPECT_EQ(step_.counters.deduped, 1u);
   EXPECT_EQ(step_.counters.deferred, 1u);
-  EXPECT_EQ(step_.counters.dropped, 1u);
   EXPECT_TRUE(step_.cycle.state().due) << "for what was deferred";
-  EXPECT_TRUE(step_.cycle.state().starved);
   EXPECT_EQ(rails_.reclaims().SpentBy("a"), 1);
   rails_.BeginCycle();
-  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kProvision), true, 0, step_.ctx));
+  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kProvision), true, {}, step_.ctx));
+}
+
+TEST_F(RailsTest, AClusterHasAsManyPlacesAsAreFree) {
+  const auto admits = [&](ActionKind kind, const std::string& cluster, QueueLoad load) {
+    rails_.BeginCycle();
+    return rails_.Admit(Act(kind, cluster), true, load, step_.ctx);
+  };
+  EXPECT_TRUE(admits(ActionKind::kBootstrap, "a", {.all = 4, .of_cluster = 4}));
+  EXPECT_FALSE(admits(ActionKind::kBootstrap, "a", {.all = 5, .of_cluster = 5})) << "half of ten";
+  EXPECT_TRUE(admits(ActionKind::kBootstrap, "b", {.all = 9, .of_cluster = 0})) << "the others still have places";
+  EXPECT_FALSE(admits(ActionKind::kBootstrap, "b", {.all = 10, .of_cluster = 0}));
+  EXPECT_TRUE(admits(ActionKind::kDelete, "", {.all = 9, .of_cluster = 9})) << "what is for no cluster has no share";
+  EXPECT_EQ(step_.counters.dropped, 2u);
+  EXPECT_TRUE(step_.cycle.state().starved);
 }
 
 TEST_F(RailsTest, WhatAModeKeepsBackIsLoggedOnceForAsLongAsItLasts) {
@@ -124,7 +151,7 @@ TEST_F(RailsTest, WhatAModeKeepsBackIsLoggedOnceForAsLongAsItLasts) {
   const engine::Action action = Act(ActionKind::kReclaim);
   for (int cycle = 0; cycle < 3; ++cycle) {
     rails_.BeginCycle();
-    EXPECT_FALSE(rails_.Admit(action, true, 0, step_.ctx));
+    EXPECT_FALSE(rails_.Admit(action, true, {}, step_.ctx));
   }
   ASSERT_EQ(step_.Emitted<Audit>().size(), 1u);
   EXPECT_EQ(step_.Emitted<Audit>()[0].action.outcome, "suppressed");
@@ -132,7 +159,7 @@ TEST_F(RailsTest, WhatAModeKeepsBackIsLoggedOnceForAsLongAsItLasts) {
   EXPECT_EQ(rails_.reclaims().SpentBy("a"), 0) << "no budget is spent on it";
   rails_.BeginCycle();
   rails_.BeginCycle();
-  EXPECT_FALSE(rails_.Admit(action, true, 0, step_.ctx));
+  EXPECT_FALSE(rails_.Admit(action, true, {}, step_.ctx));
   EXPECT_EQ(step_.Emitted<Audit>().size(), 2u) << "it was not decided in the cycle between";
 }
 
@@ -143,11 +170,12 @@ TEST_F(RailsTest, ObstaclesOfAnOperationThatIsReady) {
   EXPECT_EQ(rails_.Obstacle(drain, false), Outcome::kNoSession);
   EXPECT_EQ(rails_.Obstacle(create, false), std::nullopt) << "Create asks the cluster for nothing";
   rails_.SetMode("a", ActuationMode::kDryRun, step_.ctx);
-  EXPECT_EQ(rails_.Obstacle(create, true), Outcome::kDryRun);
-  EXPECT_TRUE(rails_.MayRepair());
+  EXPECT_EQ(rails_.Obstacle(create, true), std::nullopt) << "dry run leaves alone what has begun";
+  EXPECT_FALSE(rails_.MayRepair("a"));
+  EXPECT_TRUE(rails_.MayRepair("b"));
   rails_.SetMode("", ActuationMode::kPaused, step_.ctx);
   EXPECT_EQ(rails_.Obstacle(create, true), Outcome::kSuppressed);
-  EXPECT_FALSE(rails_.MayRepair());
+  EXPECT_FALSE(rails_.MayRepair("b"));
   const Operation by_hand{.kind = OperationKind::kRepair, .reason = model::Reason::kRepairByHand};
   EXPECT_EQ(rails_.Obstacle(by_hand, false), std::nullopt) << "an operator may repair while the shard is paused";
 }

@@ -35,6 +35,21 @@ std::string FieldOf(const std::string& problem) {
 
 void Reconcile::RegisterRows(contract::RowReader& reader) {
   reader.On(kForgottenRows, [this](std::string id) { state_.forgotten.insert(std::move(id)); });
+  reader.On(kMissingRows, [this](const std::string& id, model::Machine machine) {
+    if (machine.id != id) return false;
+    state_.earlier_missing.emplace(id, std::move(machine));
+    return true;
+  });
+}
+
+void Reconcile::Start(MonoTime now) {
+  state_.next_list = state_.next_sweep = now;
+  for (auto& [id, machine] : std::exchange(state_.earlier_missing, {})) {
+    if (!deps_.owned.Owns(machine)) continue;
+    deps_.machines.Add({.record = contract::MachineRecord(std::move(machine))});
+    deps_.machines.Put(id, SetAside::kMissing);
+    deps_.losses.RestoreMissing(id);
+  }
 }
 
 // --- lists and sweeps
@@ -45,6 +60,7 @@ void Reconcile::BeginSweep() {
   state_.swept = 0;
   state_.last_page = {};
   state_.stale_page = false;
+  state_.several = false;
   state_.sweep_cursor.clear();
 }
 
@@ -54,12 +70,13 @@ void Reconcile::AskList(StepContext& ctx) {
       ctx.now.mono >= state_.next_sweep || !deps_.config.incremental_reconcile || !deps_.lifecycle.ready();
   if (!state_.sweeping && sweep_due) BeginSweep();
   state_.list_open = true;
+  const bool uncapped = state_.checking || state_.pages == Pages::kDoNotGoOn;
   const contract::CallId id = deps_.calls.Open({.kind = OpenCall::Kind::kList, .begun = deps_.machines.NextMoment()});
   ctx.Emit(
       Call{.id = id,
            .to = std::string(kProvider),
            .request = contract::ListRequest{.states = {},
-                                            .max_results = deps_.config.list_page,
+                                            .max_results = uncapped ? 0 : deps_.config.list_page,
                                             .since_revision = state_.sweeping ? state_.sweep_cursor : state_.cursor},
            .timeout = state_.sweeping ? deps_.config.list_timeout : deps_.config.call_timeout});
 }
@@ -78,37 +95,72 @@ void Reconcile::OnListDone(const CallDone& done, const OpenCall& call, StepConte
   state_.list_failures = 0;
   std::erase_if(state_.gone, [&](const auto& gone) { return gone.second < call.begun; });  // lists do not overlap
   const auto& list = std::get<contract::ListReply>(*done.reply);
-  const auto most = static_cast<size_t>(deps_.config.list_page);
-  const bool full = most > 0 && list.machines.size() + list.rejected.size() >= most;
-  bool seen_before = false;
-  if (state_.sweeping && full) {
-    auto ends = EndsOf(list);
-    seen_before = state_.stale_page || ends == state_.last_page;
-    state_.last_page = std::move(ends);
-  }
+  const bool full = IsFull(list);
   state_.next_list = full ? ctx.now.mono : ctx.now.mono + deps_.config.cycle_interval;
-  if (state_.sweeping && full && !seen_before) {
+  if (!state_.sweeping) {
+    ApplyList(list, call.begun, ctx);
+    state_.cursor = list.revision;
+    // What follows a full list of changes may be skipped: only a sweep shows it for certain.
+    if (full && state_.pages != Pages::kGoOn) state_.next_sweep = ctx.now.mono;
+    return;
+  }
+  if (full && !IsRepeated(list)) {
+    state_.several = true;
     state_.sweep_cursor = list.revision;
     state_.page = Page{.list = list, .begun = call.begun};
     return;
   }
+  const uint64_t swept = state_.swept;
   ApplyList(list, call.begun, ctx);
   state_.cursor = list.revision;
-  if (!state_.sweeping) return;
-  state_.sweeping = false;
-  state_.next_sweep = ctx.now.mono + deps_.config.sweep_interval;
-  if (!full) return EndSweep(ctx);
-  // Nothing new, or the same page again: this provider does not go on where a page ended. Machines that were not shown
-  // may well be there.
+  if (state_.checking) OnPagesChecked(state_.swept - std::min(swept, state_.swept), ctx);
+  if (full) SetUncapped("one shows what the sweep has shown before", ctx);
+  const bool in_doubt = full || (state_.several && state_.pages == Pages::kUnknown);
+  if (in_doubt && !MUTANT("shard.pages_believed")) {
+    PROBE("shard.pages_checked");
+    state_.checking = true;
+    state_.sweep_cursor.clear();
+    state_.next_list = ctx.now.mono;
+    return;
+  }
+  EndSweep(ctx);
+}
+
+bool Reconcile::IsFull(const contract::ListReply& list) const {
+  if (state_.checking || state_.pages == Pages::kDoNotGoOn) return false;
+  const auto most = static_cast<size_t>(deps_.config.list_page);
+  return most > 0 && list.machines.size() + list.rejected.size() >= most;
+}
+
+// Whether the sweep shows the same page again, or nothing new: then the pages do not go on.
+bool Reconcile::IsRepeated(const contract::ListReply& list) {
+  auto ends = EndsOf(list);
+  const bool repeated = state_.stale_page || ends == state_.last_page;
+  state_.last_page = std::move(ends);
+  return repeated;
+}
+
+void Reconcile::OnPagesChecked(uint64_t more, StepContext& ctx) {
+  state_.checking = false;
+  state_.several = false;
+  if (state_.pages != Pages::kUnknown) return;
+  state_.pages = Pages::kGoOn;
+  if (more > 0) SetUncapped(fmt::format("a list without a cap shows {} more machines", more), ctx);
+}
+
+void Reconcile::SetUncapped(const std::string& why, StepContext& ctx) {
   PROBE("shard.sweep_without_end");
-  state_.next_list = ctx.now.mono + deps_.config.cycle_interval;
-  ctx.Note(Reason::kProviderSilent, "provider", "its pages do not go on where the last one ended; list without pages");
+  state_.pages = Pages::kDoNotGoOn;
+  ctx.Note(Reason::kProviderSilent, "provider",
+           fmt::format("its pages do not go on where the last one ended: {}; lists have no cap from now on", why));
 }
 
 void Reconcile::EndSweep(StepContext& ctx) {
+  state_.sweeping = false;
+  state_.next_sweep = ctx.now.mono + deps_.config.sweep_interval;
   for (const auto& [id, tracked] : deps_.machines.tracked()) {
     if (state_.swept == deps_.machines.tracked().size()) break;
-    if (tracked.sweep == state_.sweep) continue;
+    if (tracked.sweep == state_.sweep || deps_.machines.AsideOf(id) == SetAside::kMissing) continue;
     PROBE("shard.missing_from_sweep");
     if (!MUTANT("shard.removals_unseen")) deps_.gets.ScheduleGet(id);
   }
@@ -152,10 +204,10 @@ void Reconcile::MarkSwept(Tracked& tracked) {
 void Reconcile::OnGetDone(const CallDone& done, const OpenCall& call, StepContext& ctx) {
   deps_.gets.OnDone(call.machine);
   Tracked* tracked = deps_.machines.Find(call.machine);
-  if (tracked == nullptr) return;
-  const bool stale = call.begun < tracked->not_before;
+  const bool stale = tracked != nullptr && call.begun < tracked->not_before;
   if (done.status.code() == Code::kNotFound && !stale) {
-    return Drop(call.machine, Reason::kVanished, "the provider no longer has it", ctx);
+    if (tracked != nullptr) Vanish(call.machine, ctx);
+    return;
   }
   if (!done.status.ok() || stale) {
     PROBE("shard.look_again");
@@ -210,7 +262,7 @@ void Reconcile::ApplyRecord(const contract::MachineRecord& record, Tracked* trac
       return Adopt(record, begun, ctx);
     }
     PROBE("shard.stale_read");
-    return;
+    return AskInstead(id);
   }
   if (deps_.machines.IsCalling(id)) {
     PROBE("shard.shown_while_calling");
@@ -219,9 +271,11 @@ void Reconcile::ApplyRecord(const contract::MachineRecord& record, Tracked* trac
   }
   if (begun < tracked->not_before && !MUTANT("shard.stale_reads_believed")) {
     PROBE("shard.stale_read");
+    if (!(tracked->record == record)) AskInstead(id);
     return;
   }
   deps_.gets.Cancel(id);
+  EndMissing(id, ctx);
   if (tracked->record == record) return;
   Update(id, *tracked, record, ctx);
 }
@@ -263,7 +317,51 @@ void Reconcile::MeasureLeg(Tracked& tracked, MachineState before, StepContext& c
   if (before == MachineState::kDraining && now == MachineState::kIdle) ended(Leg::kDrain);
 }
 
+// Its record may be old or new; no later list of changes shows it again.
+void Reconcile::AskInstead(const std::string& id) {
+  if (!MUTANT("shard.updates_lost")) deps_.gets.ScheduleGet(id);
+}
+
+// --- the end of a machine
+
+void Reconcile::Vanish(const std::string& id, StepContext& ctx) {
+  const Tracked& tracked = *deps_.machines.Find(id);
+  if (deps_.losses.OnVanished(*tracked.record, ctx)) {
+    return Drop(id, Reason::kVanished, "the provider no longer has it", ctx);
+  }
+  if (deps_.machines.AsideOf(id) == SetAside::kMissing) return;
+  deps_.changes.OnMissing(id, ctx);
+  ctx.Write(kMissingRows.Put(id, *tracked.record));
+  ctx.Note(Reason::kMissing, id, std::string(model::StateName(tracked.record->state)));
+}
+
+void Reconcile::EndMissing(const std::string& id, StepContext& ctx) {
+  if (deps_.machines.AsideOf(id) != SetAside::kMissing) return;
+  PROBE("shard.missing_returned");
+  deps_.losses.OnReturned(id, ctx);
+  deps_.machines.Put(id, SetAside::kNo);
+  ctx.Write(kMissingRows.Erase(id));
+  ctx.Note(Reason::kReturned, id, "");
+  ctx.cycle.Request();
+}
+
+void Reconcile::GiveUpMissing(StepContext& ctx) {
+  for (const std::string& id : deps_.losses.TakeReplaced(ctx)) {
+    Drop(id, Reason::kVanished, "it was missing, and is given up", ctx);
+  }
+}
+
+size_t Reconcile::AcceptLosses(const std::string& cluster, StepContext& ctx) {
+  const std::vector<std::string> given_up = deps_.losses.Accept(cluster, ctx);
+  for (const std::string& id : given_up) Drop(id, Reason::kVanished, "an operator accepted the loss", ctx);
+  return given_up.size();
+}
+
 void Reconcile::Drop(const std::string& id, Reason reason, std::string detail, StepContext& ctx) {
+  if (deps_.machines.AsideOf(id) == SetAside::kMissing) {
+    deps_.losses.OnReturned(id, ctx);
+    ctx.Write(kMissingRows.Erase(id));
+  }
   const bool swept = deps_.machines.Find(id)->sweep == state_.sweep;
   deps_.changes.Drop(id, detail, ctx);
   state_.swept -= swept ? 1 : 0;
@@ -276,6 +374,12 @@ void Reconcile::Forget(const std::string& id, StepContext& ctx) {
   state_.forgotten.insert(id);
   ctx.Write(kForgottenRows.Put(id));
   Drop(id, Reason::kForgotten, "by an operator, until the provider reports another state", ctx);
+}
+
+void Reconcile::Recall(const std::string& id, StepContext& ctx) {
+  state_.forgotten.erase(id);
+  ctx.Write(kForgottenRows.Erase(id));
+  state_.next_sweep = ctx.now.mono;
 }
 
 void Reconcile::OnOwnedSetChanged(StepContext& ctx) {

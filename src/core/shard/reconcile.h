@@ -2,13 +2,19 @@
 //
 // One list at a time: what changed since the last one, and now and then a sweep: all machines, page by page, to see
 // which are gone. What a list shows of a machine counts unless a transition of that machine began or ended since the
-// list was asked for. Machines whose state is in doubt, and those a sweep did not show, are asked for by name
-// (gets.h) before they are believed to be gone.
+// list was asked for; then the machine is asked for by name (gets.h), because the next list will not show it again.
+// Machines whose state is in doubt, and those a sweep did not show, are asked for by name too before they are believed
+// to be gone. One that is gone is dropped, or missing if too many go at once (losses.h).
+//
+// A full page says that there is more. Whether a provider's next page goes on where the last ended is not known: many
+// answer a capped page with their newest revision, after which nothing more comes. So a sweep of several pages is
+// checked once, by a list without a cap; if that shows more, lists have no cap from then on.
 //
 // Invariants:
 //   1. Only machines of the owned set are tracked.
 //   2. A record is applied whole or rejected with a reason; the last valid record is kept.
 //   3. swept is the number of tracked machines that the newest sweep has shown.
+//   4. No sweep of several pages counts before the provider's pages were seen to go on.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +35,7 @@
 #include "core/shard/engine_view.h"
 #include "core/shard/gets.h"
 #include "core/shard/lifecycle.h"
+#include "core/shard/losses.h"
 #include "core/shard/machine_changes.h"
 #include "core/shard/machines.h"
 #include "core/shard/owned_set.h"
@@ -46,6 +53,15 @@ struct Page {
 };
 
 inline constexpr contract::KeySet<std::string> kForgottenRows{.prefix = "forgotten/", .value = ""};  // machine
+inline constexpr contract::Table<std::string, model::Machine> kMissingRows{
+    "missing/"};  // machine: as it was last shown
+
+// What is known of the provider's pages. Stored in journals: numbers stay.
+enum class Pages : uint8_t {
+  kUnknown = 0,
+  kGoOn = 1,       // the next one begins where the last ended
+  kDoNotGoOn = 2,  // lists are asked for without a cap
+};
 
 class Reconcile {
  public:
@@ -64,9 +80,13 @@ class Reconcile {
     MonoTime next_list;
     MonoTime next_sweep;
     std::set<std::string, std::less<>> forgotten;  // durable: Failed machines that an operator dropped
+    Pages pages = Pages::kUnknown;
+    bool several = false;   // the sweep has had a full page
+    bool checking = false;  // the open list has no cap: it checks the pages of the sweep
+    std::map<std::string, model::Machine, std::less<>> earlier_missing;  // of an earlier life, until the start
 
     MUSTER_FIELDS(State, cursor, sweep_cursor, sweep, swept, last_page, stale_page, page, gone, sweeping, list_open,
-                  list_failures, next_list, next_sweep, forgotten)
+                  list_failures, next_list, next_sweep, forgotten, pages, several, checking, earlier_missing)
   };
   // The parts it works with; all outlive it, and `parallel` may be null.
   struct Deps {
@@ -78,12 +98,14 @@ class Reconcile {
     OwnedSet& owned;
     Machines& machines;
     Gets& gets;
+    Losses& losses;
     MachineChanges& changes;
   };
 
   explicit Reconcile(const Deps& deps, State state) : deps_(deps), state_(std::move(state)) {}
   void RegisterRows(contract::RowReader& reader);
-  void Start(MonoTime now) { state_.next_list = state_.next_sweep = now; }
+  // Missing machines of an earlier life are tracked again.
+  void Start(MonoTime now);
 
   // Asks for the next list if one is due.
   void AskList(StepContext& ctx);
@@ -97,6 +119,12 @@ class Reconcile {
 
   // Drops the machine until the provider shows a state other than Failed.
   void Forget(const std::string& id, StepContext& ctx);
+  // Takes a forgotten machine back: a sweep that begins at once shows it again.
+  void Recall(const std::string& id, StepContext& ctx);
+  // In a cycle: drops the missing machines whose turn it is.
+  void GiveUpMissing(StepContext& ctx);
+  // An operator says that the losses of the cluster, or all of them, are real: drops its missing machines. How many.
+  size_t AcceptLosses(const std::string& cluster, StepContext& ctx);
   // Domains came or went: machines of others are dropped, and a sweep looks for new ones.
   void OnOwnedSetChanged(StepContext& ctx);
   // When AskList has something to do; MonoTime::max() while a list is open.
@@ -108,6 +136,8 @@ class Reconcile {
  private:
   void BeginSweep();
   void EndSweep(StepContext& ctx);
+  bool IsFull(const contract::ListReply& list) const;
+  bool IsRepeated(const contract::ListReply& list);
   void ApplyList(const contract::ListReply& list, Moment begun, StepContext& ctx);
   // Whether the record is sound; counts and notes it if not. The same for lists, gets and acknowledgements.
   bool Validate(const model::Machine& machine, StepContext& ctx) const;
@@ -117,7 +147,14 @@ class Reconcile {
   void Adopt(const contract::MachineRecord& record, Moment begun, StepContext& ctx);
   void Update(const std::string& id, Tracked& tracked, const contract::MachineRecord& record, StepContext& ctx);
   void Drop(const std::string& id, model::Reason reason, std::string detail, StepContext& ctx);
+  void AskInstead(const std::string& id);
+  void Vanish(const std::string& id, StepContext& ctx);
+  // The machine is no longer missing: it is shown again, or about to be dropped.
+  void EndMissing(const std::string& id, StepContext& ctx);
   void MarkSwept(Tracked& tracked);
+  // The list without a cap is there, and showed that many machines that the pages had not.
+  void OnPagesChecked(uint64_t more, StepContext& ctx);
+  void SetUncapped(const std::string& why, StepContext& ctx);
   // Times the machine's transition.
   static void MeasureLeg(Tracked& tracked, model::MachineState before, StepContext& ctx);
 

@@ -164,6 +164,48 @@ TEST(ShardReconcile, AListAskedForBeforeATransitionSaysNothingAboutIt) {
   EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 1);
 }
 
+template <class Request>
+bool Is(const PartnerRequest& request) {
+  return std::holds_alternative<Request>(request);
+}
+
+TEST(ShardReconcile, WhatAnOldListShowsIsAskedForByName) {
+  Lab lab;
+  lab.Add("m", 1, kIdle);
+  lab.Start();
+  lab.Connect("a");
+  lab.holds = Is<contract::ListRequest>;
+  lab.Run(1s);
+  lab.Rollup("a", 1);
+  lab.Run(500ms);
+  ASSERT_EQ(lab.InState(kConfiguring, "a"), 1);
+  lab.Finish();
+  lab.Release();  // begun before the Configure, the list shows the machine Configured; the next one will not show it
+  lab.Run(100ms);
+  EXPECT_EQ(lab.core().machines().tracked().at("m-000").record->state, kConfigured);
+}
+
+TEST(ShardReconcile, AMachineThatCameBackWhileAListWasMadeIsAdopted) {
+  Lab lab;
+  lab.Add("m", 2, kSpeculative);
+  lab.Start();
+  const model::Machine lost = lab.machines.at("m-001");
+  lab.Run(50s);
+  lab.Lose("m-001");
+  lab.holds = Is<contract::GetRequest>;
+  lab.Run(10s + 500ms);  // the sweep does not show it, and it is asked for by name
+  lab.silent = true;
+  lab.Run(1s);  // a list is asked for
+  lab.silent = false;
+  lab.Release(Is<contract::ListRequest>);
+  lab.Run(10ms);
+  ASSERT_FALSE(lab.core().machines().tracked().contains("m-001"));
+  lab.Put(lost);
+  lab.Release();
+  lab.Run(100ms);
+  EXPECT_TRUE(lab.core().machines().tracked().contains("m-001"));
+}
+
 TEST(ShardReconcile, AskByNameWhenItIsNotKnownHowATransitionEnded) {
   Lab lab;
   lab.Add("m", 1, kIdle);
@@ -258,11 +300,11 @@ TEST(ShardFailed, IsKeptIfThePolicySaysSo) {
   lab.Start();
   lab.Run(10min);
   EXPECT_TRUE(lab.transitions.empty());
-  EXPECT_TRUE(lab.Ask(contract::RepairMachine{"m"}).status.ok());
+  EXPECT_TRUE(lab.Ask(contract::RepairMachine{.machine_id = "m"}).status.ok());
   lab.Run(1s);
   EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 1) << "by hand, at once";
-  EXPECT_EQ(lab.Ask(contract::RepairMachine{"m"}).status.code(), Code::kAborted);
-  EXPECT_EQ(lab.Ask(contract::RepairMachine{"n"}).status.code(), Code::kNotFound);
+  EXPECT_EQ(lab.Ask(contract::RepairMachine{.machine_id = "m"}).status.code(), Code::kAborted);
+  EXPECT_EQ(lab.Ask(contract::RepairMachine{.machine_id = "n"}).status.code(), Code::kNotFound);
 }
 
 TEST(ShardFailed, IsForgottenUntilTheProviderReportsAnotherState) {
@@ -270,8 +312,8 @@ TEST(ShardFailed, IsForgottenUntilTheProviderReportsAnotherState) {
   lab.Add("i", 1, kIdle);
   lab.Put(Lab::MakeMachine("m", kFailed));
   lab.Start();
-  EXPECT_EQ(lab.Ask(contract::ForgetMachine{"i-000"}).status.code(), Code::kAborted);
-  EXPECT_TRUE(lab.Ask(contract::ForgetMachine{"m"}).status.ok());
+  EXPECT_EQ(lab.Ask(contract::ForgetMachine{.machine_id = "i-000"}).status.code(), Code::kAborted);
+  EXPECT_TRUE(lab.Ask(contract::ForgetMachine{.machine_id = "m"}).status.ok());
   lab.Run(2min);
   lab.Restart();
   lab.Run(2min);
@@ -297,15 +339,37 @@ TEST(ShardSweep, GoesOnPageByPageAndOneIsReadWhileTheNextIsMade) {
   lab.lists_as = [&](const contract::ListRequest& request) {
     waited += lab.core().reconcile().page_waits() ? 1 : 0;
     const size_t first = request.since_revision.empty() ? 0 : std::stoul(request.since_revision);
-    contract::ListReply reply = PageFrom(lab, first, std::min<size_t>(3, 8 - first));
+    const size_t most = request.max_results > 0 ? 3 : 8;
+    contract::ListReply reply = PageFrom(lab, first, std::min<size_t>(most, 8 - first));
     reply.revision = std::to_string(first + reply.machines.size());
     return reply;
   };
   lab.Start();
   EXPECT_EQ(lab.core().machines().tracked().size(), 8u);
-  EXPECT_EQ(lab.lists, 3);
+  EXPECT_EQ(lab.lists, 4) << "three pages, and one list that checks them";
   EXPECT_EQ(waited, 2) << "the next page was asked for first";
+  lab.Run(61s);
+  EXPECT_EQ(lab.core().reconcile().state().pages, Pages::kGoOn) << "they are not checked again";
   EXPECT_EQ(lab.Noted(model::Reason::kProviderSilent), 0);
+}
+
+// Some providers answer a capped page with their newest revision: what follows it is nothing.
+TEST(ShardSweep, SeesAllMachinesOfAProviderThatAnswersPagesWithItsNewestRevision) {
+  Lab lab;
+  lab.head_revisions = true;
+  lab.Add("m", 12'000, kSpeculative);
+  lab.Start();
+  EXPECT_EQ(lab.core().machines().tracked().size(), 12'000u);
+  EXPECT_EQ(lab.core().reconcile().state().pages, Pages::kDoNotGoOn);
+  EXPECT_EQ(lab.Noted(model::Reason::kProviderSilent), 1);
+  for (auto& [id, machine] : std::map(lab.machines)) {
+    machine.price_per_hour = {2'000'000};
+    lab.Put(machine);
+  }
+  lab.Run(2s);
+  for (const auto& [id, tracked] : lab.core().machines().tracked()) {
+    ASSERT_EQ(tracked.record->price_per_hour.micros, 2'000'000) << id;
+  }
 }
 
 // Providers without cursors: one gives the same page again and again, another goes round and round. Either way the

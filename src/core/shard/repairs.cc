@@ -1,10 +1,13 @@
 #include "core/shard/repairs.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/check.h"
 #include "base/probe.h"
 #include "core/shard/executor.h"
+#include "core/shard/losses.h"
+#include "core/shard/rails.h"
 
 namespace muster::shard {
 namespace {
@@ -19,61 +22,87 @@ bool IsOwnedHardware(const model::Machine& machine) {
 }  // namespace
 
 Repairs::Repairs(const Config& config, State state) : config_(config), state_(std::move(state)) {
-  for (const auto& [id, repair] : state_) {
+  for (const auto& [id, repair] : state_.repairs) {
     if (repair.due) due_.emplace(*repair.due, id);
   }
 }
 
 void Repairs::RegisterRows(contract::RowReader& reader) {
   reader.On(kRepairRows, [this](std::string id, const RepairRow& row) {
-    state_.emplace(std::move(id), Repair{.attempts = row.attempts, .recreate = row.recreate});
+    state_.repairs.emplace(std::move(id), Repair{.attempts = row.attempts, .recreate = row.recreate});
   });
+  reader.On(kRefusedRows, [this](std::string id) { state_.given_up.insert(std::move(id)); });
 }
 
 void Repairs::OnState(const model::Machine& machine, StepContext& ctx) {
   const std::string& id = machine.id;
-  const auto known = state_.find(id);
+  const auto known = state_.repairs.find(id);
   if (machine.state == MachineState::kFailed) {
     PROBE("shard.machine_failed");
     ctx.Note(Reason::kFailed, id, machine.last_error);
+    state_.under_way.erase(id);
     if (config_.failed_policy == FailedPolicy::kKeep || MUTANT("shard.failed_stay_failed")) return;
-    Repair& repair = state_[id];
+    if (state_.given_up.contains(id)) return;
+    Repair& repair = state_.repairs[id];
     SetDue(id, repair, ctx.now.mono + PauseBefore(repair));
     repair.recreate = false;
-    Keep(id, ctx);
-  } else if (known != state_.end() && machine.state == MachineState::kSpeculative && known->second.recreate) {
-    SetDue(id, known->second, ctx.now.mono);
-  } else if (known != state_.end() && machine.state == MachineState::kConfigured) {
-    Forget(id, ctx);
+    return Keep(id, ctx);
   }
+  state_.refusals.erase(id);
+  if (state_.given_up.erase(id) > 0) ctx.Write(kRefusedRows.Erase(id));
+  if (known == state_.repairs.end()) return;
+  const bool goes_on = machine.state == MachineState::kSpeculative && known->second.recreate;
+  if (goes_on || machine.state == MachineState::kDeleting) {
+    state_.under_way.insert(id);
+  } else if (machine.state != MachineState::kCreating) {
+    state_.under_way.erase(id);
+  }
+  if (goes_on) SetDue(id, known->second, ctx.now.mono);
+  if (machine.state == MachineState::kConfigured) Forget(id, ctx);
 }
 
 void Repairs::OnEnded(const std::string& id, OperationKind kind, Outcome outcome, StepContext& ctx) {
-  const auto found = state_.find(id);
-  if (found == state_.end()) return;
+  const auto found = state_.repairs.find(id);
+  if (found == state_.repairs.end()) return;
   Repair& repair = found->second;
   if (outcome == Outcome::kSuccess) {
     if (kind == OperationKind::kRecreate) repair.recreate = false;
-    Keep(id, ctx);
-  } else if (outcome != Outcome::kUnimplemented) {
-    SetDue(id, repair, ctx.now.mono + PauseBefore(repair));
+    return Keep(id, ctx);
   }
+  state_.under_way.erase(id);
+  if (outcome == Outcome::kUnimplemented) return GiveUp(id, ctx);
+  const auto refused = state_.refusals.find(id);
+  const bool too_often = refused != state_.refusals.end() && refused->second >= config_.losses.refusals;
+  if ((too_often || IsGivenUp(id)) && !MUTANT("shard.refused_for_ever")) return GiveUp(id, ctx);
+  SetDue(id, repair, ctx.now.mono + PauseBefore(repair));
+}
+
+void Repairs::GiveUp(const std::string& id, StepContext& ctx) {
+  PROBE("shard.repair_given_up");
+  if (!state_.given_up.insert(id).second) return;
+  ctx.Write(kRefusedRows.Put(id));
+  ctx.Note(Reason::kRepairRefused, id, "not tried again until its state changes or an operator orders it");
 }
 
 void Repairs::Forget(const std::string& id, StepContext& ctx) {
-  const auto found = state_.find(id);
-  if (found == state_.end()) return;
+  state_.under_way.erase(id);
+  state_.refusals.erase(id);
+  if (state_.given_up.erase(id) > 0) ctx.Write(kRefusedRows.Erase(id));
+  const auto found = state_.repairs.find(id);
+  if (found == state_.repairs.end()) return;
   SetDue(id, found->second, std::nullopt);
-  state_.erase(found);
+  state_.repairs.erase(found);
   Keep(id, ctx);
 }
 
-void Repairs::RunDue(Executor& executor, StepContext& ctx) {
+void Repairs::RunDue(const Losses& losses, Rails& rails, Executor& executor, StepContext& ctx) {
+  const auto tracked = static_cast<int64_t>(executor.tracked());
+  const int64_t most = std::max<int64_t>(1, tracked * config_.losses.repaired.millionths / 1'000'000);
   while (!due_.empty() && due_.begin()->first <= ctx.now.mono) {
     const std::string id = due_.begin()->second;
-    Repair& repair = state_.find(id)->second;
+    Repair& repair = state_.repairs.find(id)->second;
     const model::Machine* machine = executor.FreeMachine(id);
-    if (machine == nullptr || !executor.MayRepair()) {
+    if (machine == nullptr || !losses.MayRepair(machine->cluster) || !rails.MayRepair(machine->cluster)) {
       SetDue(id, repair, ctx.now.mono + config_.repair_first);
       continue;
     }
@@ -81,13 +110,19 @@ void Repairs::RunDue(Executor& executor, StepContext& ctx) {
       SetDue(id, repair, rest);  // its last transition has just failed
       continue;
     }
+    const bool begun = state_.under_way.contains(id);
+    if (!begun && std::ssize(state_.under_way) >= most && !MUTANT("shard.repairs_unlimited")) {
+      PROBE("shard.repair_waits");
+      return;  // those that are under way end first
+    }
+    if (!rails.AdmitRepair(executor.operations().size())) return;
     Begin(*machine, Reason::kRepair, executor, ctx);
   }
 }
 
 void Repairs::Begin(const model::Machine& machine, Reason reason, Executor& executor, StepContext& ctx) {
   const std::string id = machine.id;
-  Repair& repair = state_[id];
+  Repair& repair = state_.repairs[id];
   SetDue(id, repair, std::nullopt);
   const bool recreate = machine.state == MachineState::kSpeculative && repair.recreate;
   if (machine.state != MachineState::kFailed && !recreate) return;
@@ -96,12 +131,26 @@ void Repairs::Begin(const model::Machine& machine, Reason reason, Executor& exec
     repair.recreate = IsOwnedHardware(machine);
   }
   Keep(id, ctx);
+  state_.under_way.insert(id);
   executor.StartOperation(id,
                           {.kind = recreate ? OperationKind::kRecreate : OperationKind::kRepair,
+                           .cluster = machine.cluster,
                            .reason = reason,
                            .cycle = ctx.cycle.number(),
                            .decided = ctx.now},
                           ctx);
+}
+
+size_t Repairs::AllowNow(const std::string& cluster, const Machines& machines, StepContext& ctx) {
+  size_t allowed = 0;
+  for (auto& [id, repair] : state_.repairs) {
+    const Tracked* tracked = machines.Find(id);
+    if (!repair.due || tracked == nullptr || tracked->record->state != MachineState::kFailed) continue;
+    if (!cluster.empty() && tracked->record->cluster != cluster) continue;
+    SetDue(id, repair, ctx.now.mono);
+    ++allowed;
+  }
+  return allowed;
 }
 
 void Repairs::SetDue(const std::string& id, Repair& repair, std::optional<MonoTime> due) {
@@ -116,15 +165,16 @@ Duration Repairs::PauseBefore(const Repair& repair) const {
 }
 
 void Repairs::Keep(const std::string& id, StepContext& ctx) const {
-  const auto found = state_.find(id);
-  if (found == state_.end()) return ctx.Write(kRepairRows.Erase(id));
+  const auto found = state_.repairs.find(id);
+  if (found == state_.repairs.end()) return ctx.Write(kRepairRows.Erase(id));
   ctx.Write(kRepairRows.Put(id, {.attempts = found->second.attempts, .recreate = found->second.recreate}));
 }
 
 void Repairs::CheckInvariants() const {
   size_t due = 0;
-  for (const auto& [id, repair] : state_) due += repair.due && due_.contains({*repair.due, id}) ? 1 : 0;
+  for (const auto& [id, repair] : state_.repairs) due += repair.due && due_.contains({*repair.due, id}) ? 1 : 0;
   MUSTER_CHECK(due == due_.size());
+  for (const std::string& id : state_.under_way) MUSTER_CHECK(state_.repairs.contains(id), "{} is under repair", id);
 }
 
 }  // namespace muster::shard

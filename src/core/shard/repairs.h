@@ -2,9 +2,16 @@
 //
 // A repair is Delete, our one edge out of Failed. On-demand and spot machines are then Speculative again and are bought
 // when a need asks for them; owned hardware is created again at once. Each attempt waits twice as long as the one
-// before. Durable: the number of attempts, and whether the machine is to be created again.
+// before. Durable: the number of attempts, whether the machine is to be created again, and whether it is given up.
 //
-// Invariant: `due` holds every repair that has a time, and nothing else.
+// A repair costs a machine, and the Failed state is only what the provider says. So no more than a share of the fleet
+// is under repair at a time, none of a paused cluster, and none while machines fail in masses (losses.h); an order to
+// repair one is carried out all the same. A machine that the provider refuses to delete is given up after a few
+// attempts: it stays Failed until its state changes or an operator orders the repair.
+//
+// Invariants:
+//   1. `due` holds every repair that has a time, and nothing else.
+//   2. A machine is under way from the start of its repair until its end is seen.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +26,7 @@
 #include "base/time.h"
 #include "contract/tables.h"
 #include "core/shard/config.h"
+#include "core/shard/machines.h"
 #include "core/shard/operation.h"
 #include "core/shard/step_context.h"
 #include "model/machine.h"
@@ -26,6 +34,8 @@
 namespace muster::shard {
 
 class Executor;
+class Losses;
+class Rails;
 
 struct Repair {
   int32_t attempts = 0;
@@ -42,11 +52,20 @@ struct RepairRow {
   MUSTER_FIELDS(RepairRow, attempts, recreate)
 };
 
-inline constexpr contract::Table<std::string, RepairRow> kRepairRows{"repair/"};  // machine
+inline constexpr contract::Table<std::string, RepairRow> kRepairRows{"repair/"};                        // machine
+inline constexpr contract::KeySet<std::string> kRefusedRows{.prefix = "repair-refused/", .value = ""};  // machine
 
 class Repairs {
  public:
-  using State = std::map<std::string, Repair, std::less<>>;
+  using ByMachine = std::map<std::string, Repair, std::less<>>;
+  struct State {
+    ByMachine repairs;
+    std::set<std::string, std::less<>> under_way;
+    std::map<std::string, int32_t, std::less<>> refusals;  // by the provider, in a row
+    std::set<std::string, std::less<>> given_up;           // refused too often
+
+    MUSTER_FIELDS(State, repairs, under_way, refusals, given_up)
+  };
 
   explicit Repairs(const Config& config, State state);
 
@@ -54,17 +73,23 @@ class Repairs {
 
   // The machine has come to this state.
   void OnState(const model::Machine& machine, StepContext& ctx);
+  // The provider refused to delete the machine as it is.
+  void OnRefused(const std::string& id) { ++state_.refusals[id]; }
   // A repair's operation has ended.
   void OnEnded(const std::string& id, OperationKind kind, Outcome outcome, StepContext& ctx);
   // The machine is no longer tracked.
   void Forget(const std::string& id, StepContext& ctx);
 
-  // Starts what is due, as far as the executor can take it; the rest waits.
-  void RunDue(Executor& executor, StepContext& ctx);
+  // In a cycle: starts what is due, as far as the rails let it and the executor can take it; the rest waits.
+  void RunDue(const Losses& losses, Rails& rails, Executor& executor, StepContext& ctx);
   // Starts the repair of the machine, or does nothing if its state has nothing to repair.
   void Begin(const model::Machine& machine, model::Reason reason, Executor& executor, StepContext& ctx);
-  // When the next one is due; MonoTime::max() if none is.
-  MonoTime NextWake() const { return due_.empty() ? MonoTime::max() : due_.begin()->first; }
+  // An operator accepted the losses of the cluster, or all of them if the name is empty: what waits to be repaired is
+  // due now. How many.
+  size_t AllowNow(const std::string& cluster, const Machines& machines, StepContext& ctx);
+  // The provider refuses to delete the machine: it is not tried again.
+  bool IsGivenUp(const std::string& id) const { return state_.given_up.contains(id); }
+  size_t under_way() const { return state_.under_way.size(); }
 
   const State& state() const { return state_; }
   void CheckInvariants() const;
@@ -72,6 +97,7 @@ class Repairs {
  private:
   void SetDue(const std::string& id, Repair& repair, std::optional<MonoTime> due);
   Duration PauseBefore(const Repair& repair) const;
+  void GiveUp(const std::string& id, StepContext& ctx);
   void Keep(const std::string& id, StepContext& ctx) const;
 
   const Config& config_;

@@ -38,7 +38,8 @@ contract::ShardSummary Reports::Summary() const {
   contract::ShardSummary summary{.total_machines = Narrow(static_cast<int64_t>(deps_.machines.tracked().size())),
                                  .provider_address = deps_.config.provider_address};
   for (const auto& [kind, count] : deps_.machines.counts()) {
-    if (kind.state == model::MachineState::kIdle) summary.free_machines += Narrow(static_cast<int64_t>(count));
+    const bool free = kind.state == model::MachineState::kIdle || kind.state == model::MachineState::kSpeculative;
+    if (free) summary.free_machines += Narrow(static_cast<int64_t>(count));
   }
   for (const auto& [type, count] : deps_.machines.by_instance_type()) {
     summary.per_instance_type_counts[type] = Narrow(count);
@@ -51,7 +52,7 @@ contract::ShardSummary Reports::Summary() const {
 std::vector<contract::Shortfall> Reports::Shortfalls() const {
   std::map<std::string, contract::Shortfall> by_profile;
   for (const engine::fast::ShortNeed& need : deps_.engine.engine().ShortNeeds()) {
-    if (need.on_its_way) continue;
+    if (need.pending) continue;
     contract::Shortfall& shortfall = by_profile[need.key.fingerprint];
     shortfall.requirements = need.profile.requirements();
     shortfall.priority = need.profile.priority();

@@ -41,6 +41,17 @@ TEST(ShardHints, SayWhatIsFreeAndOnlyWhenItChanges) {
   EXPECT_EQ(lab.SentTo<contract::AvailableCapacity>("a").size(), 4u) << "a new session is told again";
 }
 
+TEST(ShardReport, FreeMachinesAreIdleOrCanBeBought) {
+  Lab lab({.coordinator = "c"});
+  lab.Add("i", 3, kIdle);
+  lab.Add("s", 4, kSpeculative);
+  lab.Add("c", 5, kConfigured, "a");
+  lab.Start();
+  lab.Run(11s);
+  ASSERT_GE(lab.reports.size(), 1u);
+  EXPECT_EQ(lab.reports.back().summary.free_machines, 7);
+}
+
 TEST(ShardReport, TopShortfallsSummaryAndAcknowledgements) {
   Lab lab({.coordinator = "c", .address = "here:7780", .provider_address = "there:9100"});
   lab.Add("m", 3, kIdle);
@@ -219,7 +230,36 @@ TEST(ShardLedger, MachinesAndDemandAreCountedByInterruptionPenalty) {
   EXPECT_EQ(machines(kConfigured, PenaltyBucket::kOneDollar), 3u);
   EXPECT_EQ(machines(kIdle, PenaltyBucket::kZero), 1u);
   EXPECT_EQ(machines(kIdle, PenaltyBucket::kOneDollar), 0u);
-  EXPECT_EQ(view->demand, (std::map<PenaltyBucket, uint64_t>{{PenaltyBucket::kOneDollar, 3}}));
+  EXPECT_EQ(view->demand, (std::map<PenaltyBucket, uint64_t>{{PenaltyBucket::kOneDollar, 1}})) << "rows";
+  EXPECT_EQ(view->claimed, (std::map<PenaltyBucket, uint64_t>{{PenaltyBucket::kOneDollar, 3}}));
+}
+
+TEST(ShardLedger, ProvisioningIsTimedFromTheDemandToTheNode) {
+  Lab lab;
+  lab.Add("m", 4, kIdle);
+  lab.Start();
+  lab.ConnectWith("a", 2);
+  lab.Run(7s);
+  lab.Finish();
+  lab.Run(2s);
+  const auto provisioned = [&] {
+    std::vector<Duration> took;
+    for (const Lasted& lasted : lab.lasted) {
+      if (lasted.leg == Leg::kProvision) took.push_back(lasted.took);
+    }
+    return took;
+  };
+  ASSERT_EQ(provisioned().size(), 1u) << "once for a profile";
+  EXPECT_GE(provisioned()[0], 7s);
+  EXPECT_LT(provisioned()[0], 9s);
+  lab.Rollup("a", 1);
+  lab.Run(1s);
+  lab.Rollup("a", 3);
+  lab.Run(3s);
+  lab.Finish();
+  lab.Run(2s);
+  ASSERT_EQ(provisioned().size(), 2u) << "less demand starts no clock, more does";
+  EXPECT_LT(provisioned()[1], 5s);
 }
 
 TEST(ShardLedger, AgesAreCountedInClasses) {

@@ -1,6 +1,10 @@
 // What a restart keeps: the epoch, what the engine remembers, what the rails have seen.
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <map>
+#include <string>
+
 #include "base/codec.h"
 #include "base/probe.h"
 #include "core/shard/lab_for_test.h"
@@ -151,7 +155,7 @@ TEST(ShardRestart, AZombieChangesNothing) {
   zombie.Run(1min);
   EXPECT_EQ(zombie.Count<contract::ConfigureRequest>(), 2) << "it wants the machine back, and is told why not";
   EXPECT_EQ(provider->machines, machines);
-  ASSERT_EQ(zombie.stops.size(), 1u);
+  EXPECT_EQ(zombie.Noted(model::Reason::kFenced), 1);
   zombie.ConnectWith("b", 1, 1'000'000);
   zombie.Run(10min);
   EXPECT_EQ(zombie.transitions.size(), 2u);
@@ -161,7 +165,7 @@ TEST(ShardRestart, AZombieChangesNothing) {
 // Half of the time with the right clock, half with one that was set back by an hour; and once more set forward.
 TEST(ShardRestart, TheWallClockSetBackChangesNoAge) {
   for (const Duration by : {Duration(-1h), Duration(1h)}) {
-    Lab lab;
+    Lab lab({.reclaim_window = 10min});
     lab.config().policy.surplus_hold = 60s;
     lab.Add("m", 10, kConfigured, "a");
     lab.Add("i", 1, kIdle);
@@ -224,6 +228,50 @@ TEST(ShardRestart, RefusesToBeginAnewOverMachinesItHasBound) {
   lab.Restart();
   EXPECT_EQ(lab.stops.size(), 1u);
   EXPECT_EQ(lab.core().lifecycle().epoch(), 1001);
+}
+
+TEST(ShardRestart, EpochsNearTheEndOfTheirRangeAreRefused) {
+  faults::ResetProbes();
+  {
+    const faults::ScopedMutant on("shard.epoch_wraps");
+    Lab lab({.epoch_at_least = kHighestEpoch + 1});
+    lab.Start();
+    EXPECT_TRUE(lab.stops.empty());
+  }
+  for (const int64_t epoch : {kHighestEpoch, std::numeric_limits<int64_t>::max()}) {
+    Lab lab;
+    lab.disk = {{"format", codec::ToBytes(uint64_t{1})}, {"epoch", codec::ToBytes(epoch)}};
+    const auto before = lab.disk;
+    lab.Start();
+    ASSERT_EQ(lab.stops.size(), 1u);
+    EXPECT_NE(lab.stops[0].why.message().find(fmt::format("epoch {} is beyond", epoch)), std::string::npos);
+    EXPECT_EQ(lab.disk, before);
+    EXPECT_EQ(lab.core().lifecycle().epoch(), 0);
+  }
+  Lab given({.epoch_at_least = std::numeric_limits<int64_t>::max()});
+  given.Start();
+  EXPECT_EQ(given.stops.size(), 1u);
+  EXPECT_EQ(faults::ProbeHits()["shard.epochs_used_up"], 3u);
+  Lab highest({.epoch_at_least = kHighestEpoch});
+  highest.Start();
+  EXPECT_EQ(highest.core().lifecycle().epoch(), kHighestEpoch);
+}
+
+TEST(ShardRestart, ATakeoverBeginsAboveTheEpochsThatMachinesShow) {
+  Lab lab;
+  lab.Add("m", 3, kConfigured, "a");
+  for (const auto& [id, by] : std::map<std::string, std::string>{{"m-000", "7/other"}, {"m-001", "41/other"}}) {
+    model::Machine machine = lab.machines.at(id);
+    machine.shard_metadata["muster.v1/bound-by"] = by;
+    lab.Put(machine);
+  }
+  lab.Start();
+  EXPECT_TRUE(lab.stops.empty());
+  EXPECT_EQ(lab.core().lifecycle().epoch(), 42);
+  EXPECT_EQ(lab.Noted(model::Reason::kEpochFound), 1);
+  ASSERT_EQ(lab.audits.size(), 1u);
+  EXPECT_EQ(lab.audits[0].action.kind, "Takeover");
+  EXPECT_EQ(lab.audits[0].action.error, "epoch 42: machine m-001 was bound by other in epoch 41");
 }
 
 TEST(ShardRestart, ALoadedCoreGoesOnAsTheSavedOne) {

@@ -26,6 +26,118 @@ bool DecodeAll(codec::Reader& reader, Fields&... fields) {
   return (codec::Decode(reader, fields) && ...);
 }
 
+// --- what layouts 0 and 1 held otherwise
+
+struct EarlierRetry {
+  int32_t failures = 0;
+  MonoTime until;
+
+  MUSTER_FIELDS(EarlierRetry, failures, until)
+};
+struct EarlierMachineMemory {
+  std::optional<model::Attribution> attribution;
+  std::optional<engine::NeedKey> pledge;
+  std::optional<MonoTime> unclaimed_since;
+  std::optional<MonoTime> idle_since;
+  std::optional<MonoTime> draining_since;
+
+  MUSTER_FIELDS(EarlierMachineMemory, attribution, pledge, unclaimed_since, idle_since, draining_since)
+};
+
+bool DecodeEarlier(codec::Reader& reader, engine::Memory& memory) {
+  std::map<std::string, EarlierMachineMemory> machines;
+  if (!DecodeAll(reader, machines, memory.needs, memory.drains)) return false;
+  for (auto& [id, m] : machines) {
+    memory.machines.emplace(id, engine::MachineMemory{.attribution = m.attribution,
+                                                      .pledge = m.pledge,
+                                                      .unclaimed_since = m.unclaimed_since,
+                                                      .idle_since = m.idle_since,
+                                                      .draining_since = m.draining_since});
+  }
+  return true;
+}
+
+bool DecodeEarlier(codec::Reader& reader, Config& c) {
+  engine::Policy& p = c.policy;
+  return DecodeAll(reader, c.id, p.surplus_hold, p.release_hold_on_demand, p.release_hold_spot, p.victim_weights,
+                   p.park_after, p.reprobe_every, c.own, c.epoch_at_least, c.cycle_interval, c.cycle_gap,
+                   c.restart_grace, c.incremental_reconcile, c.sweep_interval, c.list_page, c.list_timeout,
+                   c.call_timeout, c.max_actions_per_cycle, c.reclaim_cap, c.reclaim_budget, c.reclaim_window,
+                   c.empty_rollup_guard, c.mode, c.execute_concurrency, c.execute_queue, c.blob_timeout, c.ack_timeout,
+                   c.give_up, c.retry_first, c.retry_longest, c.failed_policy, c.repair_first, c.repair_longest,
+                   c.hints_interval, c.coordinator, c.report_interval, c.address, c.provider_address,
+                   c.verify_decisions);
+}
+
+struct EarlierWatched {
+  std::optional<Baseline> baseline;
+  int32_t held = 0;
+
+  MUSTER_FIELDS(EarlierWatched, baseline, held)
+};
+
+bool DecodeEarlier(codec::Reader& reader, Rails::State& r) {
+  std::map<std::string, EarlierWatched, std::less<>> quarantine;
+  if (!DecodeAll(reader, r.modes.shard, r.modes.clusters, r.reclaims, quarantine, r.suppressed)) return false;
+  for (auto& [name, watched] : quarantine) {
+    r.quarantine.emplace(name, RollupQuarantine::Watched{.baseline = watched.baseline, .held = watched.held});
+  }
+  return true;
+}
+
+bool DecodeEarlier(codec::Reader& reader, Reconcile::State& r) {
+  return DecodeAll(reader, r.cursor, r.sweep_cursor, r.sweep, r.swept, r.last_page, r.stale_page, r.page, r.gone,
+                   r.sweeping, r.list_open, r.list_failures, r.next_list, r.next_sweep, r.forgotten);
+}
+
+// Every cycle counted for ages.
+void SetCounted(CycleTimer::State& cycle) {
+  cycle.counted = cycle.number;
+  cycle.last_counted = cycle.last;
+}
+
+void PutQueued(const std::deque<std::string>& queue, Executor::State& executor) {
+  for (const std::string& id : queue) {
+    const auto operation = executor.operations.find(id);
+    if (operation == executor.operations.end() || operation->second.stage != Stage::kQueued) continue;
+    const bool preempts = operation->second.kind == OperationKind::kPreempt;
+    (preempts ? executor.preempts : executor.lanes[BeneficiaryOf(operation->second)]).push_back(id);
+  }
+}
+
+bool DecodeEarlier(codec::Reader& reader, Executor::State& e) {
+  std::map<std::string, EarlierRetry, std::less<>> retries;
+  std::deque<std::string> queue;
+  if (!DecodeAll(reader, e.operations, retries, e.unanswered, queue, e.calling, e.sequence, e.tokens,
+                 e.machine_of_token)) {
+    return false;
+  }
+  PutQueued(queue, e);
+  return true;
+}
+
+bool DecodeEarlier(codec::Reader& reader, Ledger::State& l) {
+  return DecodeAll(reader, l.short_needs, l.machine_digests, l.drains, l.earlier_machines, l.earlier_short) &&
+         DecodeEarlier(reader, l.restored);
+}
+
+std::optional<SavedState> LoadSecond(codec::Reader& reader) {
+  SavedState s;
+  const bool ok =
+      DecodeEarlier(reader, s.memory) && DecodeEarlier(reader, s.config) &&
+      DecodeAll(reader, s.cycle.number, s.cycle.due, s.cycle.starved, s.cycle.last, s.clusters.names, s.calls, s.log,
+                s.owned, s.machines.tracked, s.machines.moment, s.lifecycle, s.gets, s.sessions) &&
+      DecodeEarlier(reader, s.rails) && DecodeAll(reader, s.repairs.repairs) && DecodeEarlier(reader, s.executor) &&
+      DecodeEarlier(reader, s.ledger) &&
+      DecodeAll(reader, s.demand.clusters, s.demand.awaited, s.demand.latest_arrival) &&
+      DecodeEarlier(reader, s.reconcile) && DecodeAll(reader, s.hints, s.reports, s.inspection);
+  if (!ok || !reader.done()) return std::nullopt;
+  SetCounted(s.cycle);
+  return s;
+}
+
+// --- layout 0
+
 bool Decode(codec::Reader& reader, FlatCluster& c) {
   return DecodeAll(reader, c.session, c.demand.accepted, c.demand.gate_open, c.mode, c.watched.baseline, c.watched.held,
                    c.demand.last_refusal, c.demand.rows, c.demand.came, c.demand.digests, c.demand.arrivals,
@@ -46,23 +158,30 @@ std::optional<SavedState> LoadFlat(std::string_view bytes) {
   SavedState s;
   std::map<std::string, FlatCluster, std::less<>> clusters;
   std::map<std::string, engine::DrainMean> earlier_drains;
+  std::map<std::string, EarlierRetry, std::less<>> retries;
+  std::deque<std::string> queue;
   codec::Reader reader(bytes);
-  const bool ok = DecodeAll(
-      reader, s.config, s.lifecycle.epoch, s.cycle.number, s.rails.modes.shard, s.owned.managed, s.owned.domains,
-      s.reconcile.forgotten, s.repairs, s.lifecycle.epoch_before, s.ledger.earlier_machines, s.ledger.earlier_short,
-      earlier_drains, s.demand.awaited, s.machines.tracked, clusters, s.sessions.clusters, s.executor.operations,
-      s.executor.retries, s.executor.unanswered, s.demand.latest_arrival, s.machines.moment, s.reconcile.cursor,
-      s.reconcile.sweep_cursor, s.reconcile.sweep, s.reconcile.swept, s.reconcile.last_page, s.reconcile.stale_page,
-      s.reconcile.page, s.reconcile.gone, s.reconcile.sweeping, s.reconcile.list_open, s.reconcile.list_failures,
-      s.reconcile.next_list, s.reconcile.next_sweep, s.gets.next, s.gets.scheduled, s.gets.asked, s.executor.queue,
-      s.executor.calling, s.executor.sequence, s.executor.tokens, s.executor.machine_of_token, s.calls.open,
-      s.calls.last, s.lifecycle.started, s.lifecycle.ready, s.lifecycle.decided, s.cycle.due, s.cycle.starved,
-      s.cycle.last, s.lifecycle.warm_until, s.rails.suppressed, s.inspection.waiting, s.lifecycle.stopped, s.hints.next,
-      s.hints.last_cluster, s.reports.next, s.reports.open, s.lifecycle.coordinator_term, s.reports.acks, s.log.actions,
-      s.log.logged, s.ledger.short_needs, s.ledger.machine_digests, s.ledger.drains, s.ledger.restored, s.memory);
+  const bool ok =
+      DecodeEarlier(reader, s.config) &&
+      DecodeAll(reader, s.lifecycle.epoch, s.cycle.number, s.rails.modes.shard, s.owned.managed, s.owned.domains,
+                s.reconcile.forgotten, s.repairs.repairs, s.lifecycle.epoch_before, s.ledger.earlier_machines,
+                s.ledger.earlier_short, earlier_drains, s.demand.awaited, s.machines.tracked, clusters,
+                s.sessions.clusters, s.executor.operations, retries, s.executor.unanswered, s.demand.latest_arrival,
+                s.machines.moment, s.reconcile.cursor, s.reconcile.sweep_cursor, s.reconcile.sweep, s.reconcile.swept,
+                s.reconcile.last_page, s.reconcile.stale_page, s.reconcile.page, s.reconcile.gone, s.reconcile.sweeping,
+                s.reconcile.list_open, s.reconcile.list_failures, s.reconcile.next_list, s.reconcile.next_sweep,
+                s.gets.next, s.gets.scheduled, s.gets.asked, queue, s.executor.calling, s.executor.sequence,
+                s.executor.tokens, s.executor.machine_of_token, s.calls.open, s.calls.last, s.lifecycle.started,
+                s.lifecycle.ready, s.lifecycle.decided, s.cycle.due, s.cycle.starved, s.cycle.last,
+                s.lifecycle.warm_until, s.rails.suppressed, s.inspection.waiting, s.lifecycle.stopped, s.hints.next,
+                s.hints.last_cluster, s.reports.next, s.reports.open, s.lifecycle.coordinator_term, s.reports.acks,
+                s.log.actions, s.log.logged, s.ledger.short_needs, s.ledger.machine_digests, s.ledger.drains) &&
+      DecodeEarlier(reader, s.ledger.restored) && DecodeEarlier(reader, s.memory);
   if (!ok || !reader.done()) return std::nullopt;
   if (!s.lifecycle.started) s.ledger.drains = std::move(earlier_drains);
   for (auto& [name, cluster] : clusters) AddCluster(s, name, std::move(cluster));
+  PutQueued(queue, s.executor);
+  SetCounted(s.cycle);
   return s;
 }
 
@@ -72,8 +191,9 @@ std::optional<SavedState> LoadState(std::string_view bytes) {
   if (bytes.empty() || bytes.front() != '\0') return LoadFlat(bytes);
   codec::Reader reader(bytes.substr(1));
   uint64_t layout = 0;
+  if (!reader.Varint(layout) || layout == 0 || layout > kLayout) return std::nullopt;
+  if (layout == 1) return LoadSecond(reader);
   SavedState state;
-  if (!reader.Varint(layout) || layout != kLayout) return std::nullopt;
   if (!codec::Decode(reader, state) || !reader.done()) return std::nullopt;
   return state;
 }

@@ -4,7 +4,8 @@
 //
 // The bytes begin with a zero and the number of the layout; then the states of the parts follow, and the engine's
 // memory. Layout 0 had neither zero nor number and held all fields in one list: it begins with the length of the
-// shard's id, which is never empty. Both are read.
+// shard's id, which is never empty. Layout 1 had a back-off for each machine and one queue instead of holds and lanes,
+// and knew no losses and no machines that are set aside. All are read.
 #pragma once
 
 #include <cstdint>
@@ -26,18 +27,21 @@
 #include "core/shard/inspection.h"
 #include "core/shard/ledger.h"
 #include "core/shard/lifecycle.h"
+#include "core/shard/losses.h"
 #include "core/shard/machines.h"
+#include "core/shard/order_log.h"
 #include "core/shard/owned_set.h"
 #include "core/shard/rails.h"
 #include "core/shard/reconcile.h"
 #include "core/shard/repairs.h"
 #include "core/shard/reports.h"
 #include "core/shard/sessions.h"
+#include "core/shard/trial.h"
 #include "engine/types.h"
 
 namespace muster::shard {
 
-inline constexpr uint64_t kLayout = 1;
+inline constexpr uint64_t kLayout = 2;
 
 struct SavedState {
   engine::Memory memory;  // the engine's
@@ -56,13 +60,16 @@ struct SavedState {
   Executor::State executor;
   Ledger::State ledger;
   Demand::State demand;
+  Trial::State trial;
   Reconcile::State reconcile;
   Hints::State hints;
   Reports::State reports;
   Inspection::State inspection;
+  OrderLog::State orders;
+  Losses::State losses;
 
   MUSTER_FIELDS(SavedState, memory, config, cycle, clusters, calls, log, owned, machines, lifecycle, gets, sessions,
-                rails, repairs, executor, ledger, demand, reconcile, hints, reports, inspection)
+                rails, repairs, executor, ledger, demand, trial, reconcile, hints, reports, inspection, orders, losses)
 };
 
 // The bytes of a SavedState, from its fields in their order, so that nothing has to be copied.

@@ -5,18 +5,28 @@
 #include "base/check.h"
 #include "base/codec.h"
 #include "base/probe.h"
+#include "model/requirement.h"
 
 namespace muster::shard {
 namespace {
 
+// With the two labels that a record says in fields of their own: the operator makes a node of the labels alone.
+model::TextMap LabelsOf(const model::Machine& machine) {
+  model::TextMap labels = machine.labels;
+  if (!machine.instance_type.empty()) labels[std::string(model::kInstanceTypeKey)] = machine.instance_type;
+  if (!machine.zone.empty()) labels[std::string(model::kZoneKey)] = machine.zone;
+  return labels;
+}
+
+// The provider's id is the bare ref of the host: operators compare it with what the node says.
 contract::NodeStateUpdate UpdateOf(const std::string& cluster, const model::Machine& machine) {
   return {.supersedes_key = "node:" + machine.id,
           .machine_id = machine.id,
           .cluster_id = cluster,
           .state = machine.state,
-          .provider_id = machine.host.empty() ? "" : fmt::format("{}://{}", machine.host.provider, machine.host.ref),
+          .provider_id = machine.host.ref,
           .last_error = machine.last_error,
-          .labels = machine.labels,
+          .labels = LabelsOf(machine),
           .resources = machine.EffectiveAllocatable()};
 }
 

@@ -72,6 +72,7 @@ void Core::Start(StepContext& ctx) {
   p.reports.Start(now);
   p.cycle.Start(now);
   p.ledger.Start(ctx.now);
+  p.losses.Start(now);
   p.rails.Start(ctx);
   p.lifecycle.TakeKnownEpoch(ctx);
 }
@@ -80,7 +81,6 @@ void Core::RunDue(bool may_decide, StepContext& ctx) {
   Parts& p = *parts_;
   const MonoTime now = ctx.now.mono;
   p.executor.RunDeadlines(ctx);
-  p.repairs.RunDue(p.executor, ctx);
   const bool cycle_due = now >= p.cycle.Next(p.executor.operations().empty());
   if (may_decide && cycle_due && p.lifecycle.MayDecide(p.demand.AllHeard(), now)) RunCycle(ctx);
   p.executor.CallProvider(ctx);
@@ -96,11 +96,9 @@ void Core::RunDue(bool may_decide, StepContext& ctx) {
 void Core::RunCycle(StepContext& ctx) {
   Parts& p = *parts_;
   p.cycle.Begin(ctx.now.mono);
-  for (const std::string& name : p.clusters.names()) {
-    const int64_t configured = p.machines.BoundTo(name).configured;
-    p.engine.engine().SetCluster(
-        name, p.rails.ClusterInput(name, p.sessions.Has(name), p.demand.Of(name).gate_open, configured, ctx));
-  }
+  p.reconcile.GiveUpMissing(ctx);
+  TellEngine(ctx);
+  if (p.trial.Due(ctx.now.mono)) p.rails.LogTrial(p.trial.Run(ctx.now.mono, p.cycle.counts()), ctx);
   Decide(ctx);
   Laps laps(p.parallel);
   p.demand.CountMachines(ctx.now.mono);
@@ -112,18 +110,38 @@ void Core::RunCycle(StepContext& ctx) {
   ctx.Emit(CycleEnded{p.cycle.number()});
 }
 
+// What this decision depends on beside machines and needs.
+void Core::TellEngine(StepContext& ctx) {
+  Parts& p = *parts_;
+  if (const auto holds = p.rails.holds().TakeChanges(ctx)) p.engine.engine().SetHolds(*holds);
+  for (const std::string& name : p.clusters.names()) {
+    const int64_t configured = p.machines.BoundTo(name).configured;
+    p.engine.engine().SetCluster(
+        name, p.rails.ClusterInput(name, p.sessions.Has(name), p.demand.Of(name).gate_open, configured, ctx));
+  }
+}
+
 void Core::Decide(StepContext& ctx) {
   Parts& p = *parts_;
-  p.check.BeforeDecision();
-  p.engine.engine().Decide(ctx.now.mono, p.inspection.waits() || p.config.verify_decisions);
+  p.check.BeforeDecision(p.cycle.counts());
+  p.engine.engine().Decide(ctx.now.mono, p.inspection.waits() || p.config.verify_decisions, p.cycle.counts());
   p.check.AfterDecision();
-  const PlanCounts plans = p.engine.Plans();
-  ctx.counters.plans_kept += plans.kept;
-  ctx.counters.plans_conflicts += plans.conflicts;
-  ctx.counters.plans_displaced += plans.displaced;
+  CountPlans(PlanMode::kIncremental, "proposal.incremental", ctx);
+  CountPlans(PlanMode::kAllOrNothing, "proposal.all-or-nothing", ctx);
   ctx.counters.reclaims_capped += p.engine.ReclaimsCapped();
   p.lifecycle.SetDecided();
   p.ledger.ForgetRestored();
+}
+
+void Core::CountPlans(PlanMode mode, std::string_view lap, StepContext& ctx) {
+  Parts& p = *parts_;
+  const PlanCounts plans = p.engine.Plans(mode);
+  PlanTotals& totals = ctx.counters.plans[static_cast<size_t>(mode)];
+  totals.kept += plans.kept;
+  totals.conflicts += plans.conflicts;
+  totals.retries += plans.retries;
+  ctx.counters.plans_displaced += plans.displaced;
+  if (p.parallel != nullptr && plans.made() > 0) p.parallel->Took(lap, plans.nanos / plans.made());
 }
 
 void Core::StartActions(const std::vector<engine::fast::NamedAction>& actions, StepContext& ctx) {
@@ -132,8 +150,10 @@ void Core::StartActions(const std::vector<engine::fast::NamedAction>& actions, S
   for (const engine::fast::NamedAction& named : actions) {
     ++ctx.counters.actions[std::string(engine::ActionKindName(named.action.kind))];
     const bool can_start = p.executor.CanStart(named.action, ctx.now.mono);
-    if (p.rails.Admit(named.action, can_start, p.executor.operations().size(), ctx)) p.executor.Start(named, ctx);
+    const QueueLoad load = p.executor.LoadFor(BeneficiaryOf(named.action));
+    if (p.rails.Admit(named.action, can_start, load, ctx)) p.executor.Start(named, ctx);
   }
+  p.repairs.RunDue(p.losses, p.rails, p.executor, ctx);
 }
 
 // --- events that more than one part must hear of
@@ -196,7 +216,7 @@ std::optional<MonoTime> Core::NextWake() const {
   if (!p.lifecycle.started()) return MonoTime{};
   if (!p.lifecycle.stopped().ok()) return std::nullopt;
   if (p.reconcile.page_waits()) return MonoTime{};
-  MonoTime next = std::min({p.reconcile.NextWake(), p.executor.NextWake(), p.gets.NextWake(), p.repairs.NextWake()});
+  MonoTime next = std::min({p.reconcile.NextWake(), p.executor.NextWake(), p.gets.NextWake()});
   if (p.lifecycle.ready()) {
     const MonoTime cycle = p.cycle.Next(p.executor.operations().empty());
     next = std::min(next, p.demand.AllHeard() ? cycle : std::max(p.lifecycle.warm_until(), cycle));
@@ -214,14 +234,29 @@ std::shared_ptr<const Snapshot> Core::View() const {
   view->cycle = p.cycle.number();
   view->mode = p.rails.modes().shard();
   view->machines = p.machines.counts();
-  view->demand = p.demand.machines_by_penalty();
+  view->demand = p.demand.needs_by_penalty();
+  view->claimed = p.demand.machines_by_penalty();
+  for (const std::string& name : p.clusters.names()) {
+    const bool there = p.sessions.Has(name) || !p.demand.Of(name).rows.empty() ||
+                       !p.machines.BoundTo(name).machines.empty() ||
+                       p.rails.modes().Get(name) != contract::ActuationMode::kActive;
+    if (there) view->clusters.insert(name);
+  }
   view->sessions = p.sessions.size();
-  view->shortfalls = p.ledger.short_needs();
+  view->shortfalls = p.ledger.short_counts().all;
+  view->pending = p.ledger.short_counts().pending;
+  view->holds = p.rails.holds().Counts();
+  view->provider_away = p.executor.outage().attempts > 0;
   view->shortfalls_aged = p.ledger.short_counts().by_age;
   view->shortfalls_by_priority = p.ledger.short_counts().by_priority;
   for (const auto& [name, watched] : p.rails.quarantine().state()) {
     if (watched.held > 0) view->quarantined.emplace(name, watched.held);
   }
+  view->missing = p.losses.missing();
+  view->under_repair = p.repairs.under_way();
+  view->losses_failed = p.losses.failing();
+  view->losses_vanished = p.losses.vanishing();
+  view->halted = p.rails.modes().halted();
   view->operations = p.executor.operations().size();
   view->calls = static_cast<uint64_t>(p.executor.calling());
   view->counters = p.counters;
@@ -265,6 +300,8 @@ const Rails& Core::rails() const { return parts_->rails; }
 const Sessions& Core::sessions() const { return parts_->sessions; }
 const Reconcile& Core::reconcile() const { return parts_->reconcile; }
 const Lifecycle& Core::lifecycle() const { return parts_->lifecycle; }
+const Losses& Core::losses() const { return parts_->losses; }
+const Repairs& Core::repairs() const { return parts_->repairs; }
 const Status& Core::verdict() const { return parts_->check.verdict(); }
 
 }  // namespace muster::shard

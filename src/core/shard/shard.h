@@ -13,8 +13,9 @@
 //   4. Within a window, a cluster gives up to Reclaim no more than its budget, over restarts too; Preempt is not
 //      limited. [rails]
 //   5. A record or a roll-up is applied whole or refused with a reason; the last valid one is kept. [reconcile, demand]
-//   6. Once fenced, it does nothing more. [executor, lifecycle]
+//   6. Once calls for two machines were fenced, it calls the provider for no transition until an order. [executor]
 //   7. Ages, holds and budgets follow the monotonic clock; the wall clock is for people, the wire and the disk.
+//   8. Of machines that vanish or fail in masses, no more are given up or repaired than their share. [losses, repairs]
 // Thread-safety: none, as for every core.
 #pragma once
 
@@ -38,9 +39,11 @@ namespace muster::shard {
 class Demand;
 class Executor;
 class Lifecycle;
+class Losses;
 class Machines;
 class Rails;
 class Reconcile;
+class Repairs;
 class Sessions;
 struct Parts;
 struct StepContext;
@@ -76,6 +79,8 @@ class Core {
   const Sessions& sessions() const;
   const Reconcile& reconcile() const;
   const Lifecycle& lifecycle() const;
+  const Losses& losses() const;
+  const Repairs& repairs() const;
   // With Config::verify_decisions: the first decision that broke an invariant of the engine.
   const Status& verdict() const;
 
@@ -88,7 +93,10 @@ class Core {
   void RunDue(bool may_decide, StepContext& ctx);
   // The cycle.
   void RunCycle(StepContext& ctx);
+  void TellEngine(StepContext& ctx);
   void Decide(StepContext& ctx);
+  // Of the last decision; `lap` is what statistics call the time that one plan took on average.
+  void CountPlans(PlanMode mode, std::string_view lap, StepContext& ctx);
   void StartActions(const std::vector<engine::fast::NamedAction>& actions, StepContext& ctx);
   // Events that more than one part must hear of.
   void OnCallDone(const CallDone& done, StepContext& ctx);
@@ -97,9 +105,12 @@ class Core {
   void OnReceived(const Received& received, StepContext& ctx);
   // orders.cc: what operators ask and order.
   void OnAsked(const Asked& asked, StepContext& ctx);
-  contract::ActuationSet Apply(const contract::SetActuation& order, StepContext& ctx);
-  Status Apply(const contract::RepairMachine& order, StepContext& ctx);
-  Status Apply(const contract::ForgetMachine& order, StepContext& ctx);
+  Result<contract::ShardReply> Apply(const contract::SetActuation& order, StepContext& ctx);
+  Result<contract::ShardReply> Apply(const contract::RepairMachine& order, StepContext& ctx);
+  Result<contract::ShardReply> Apply(const contract::ForgetMachine& order, StepContext& ctx);
+  Result<contract::ShardReply> Apply(const contract::RecallMachine& order, StepContext& ctx);
+  Result<contract::ShardReply> Apply(const contract::AcceptLosses& order, StepContext& ctx);
+  Result<contract::ShardReply> Apply(const contract::DecommissionCluster& order, StepContext& ctx);
 
   std::unique_ptr<Parts> parts_;
 };

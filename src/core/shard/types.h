@@ -94,6 +94,15 @@ struct Audit {
   MUSTER_FIELDS(Audit, action, took)
 };
 
+// A line of the audit log: an order. Refused ones are logged too, with the reason.
+struct AuditOrder {
+  contract::OrderView order;
+  Status refusal;  // OK: it was taken
+  int64_t cycle = 0;
+
+  MUSTER_FIELDS(AuditOrder, order, refusal, cycle)
+};
+
 // Something an operator may want to know: what, of whom, and the details. The shell logs it.
 struct Notice {
   model::Reason reason = model::Reason::kNone;
@@ -109,6 +118,7 @@ enum class Leg : uint8_t {
   kCreate = 1,     // from the acknowledgement until the machine was seen Idle
   kConfigure = 2,  // Configured
   kDrain = 3,      // Idle
+  kProvision = 4,  // from the roll-up that asked for more of a need until a machine that was bound for it is Configured
 };
 struct Lasted {
   Leg leg = Leg::kBlob;
@@ -143,7 +153,7 @@ inline constexpr std::string_view kCoordinator = "coordinator";
 using Call = contract::Call<PartnerRequest>;
 using CallDone = contract::CallDone<PartnerReply>;
 using Event = std::variant<contract::Wake, SessionOpened, SessionClosed, Received, RollupUnreadable, Asked, CallDone>;
-using Effect =
-    std::variant<contract::Persist, Call, Send, CloseSession, Answer, Audit, Notice, CycleEnded, Stop, Lasted>;
+using Effect = std::variant<contract::Persist, Call, Send, CloseSession, Answer, Audit, Notice, CycleEnded, Stop,
+                            Lasted, AuditOrder>;
 
 }  // namespace muster::shard

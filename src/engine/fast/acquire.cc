@@ -1,6 +1,7 @@
 // What a need takes of free machines: those pledged to it, then the best cover of the Idle pool, then of the
 // Speculative.
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <tuple>
 
@@ -12,15 +13,8 @@ namespace {
 
 using model::MachineState;
 
-bool TiesInPool(const Inventory& inventory, GroupId a, GroupId b) {
-  const Catalogue& catalogue = inventory.catalogue();
-  const ClassId x = inventory.group(a).cls;
-  const ClassId y = inventory.group(b).cls;
-  return catalogue.cls(x).price == catalogue.cls(y).price && catalogue.shape_of(x).size == catalogue.shape_of(y).size;
-}
-
-Cost CostOf(const Class& c, MachineState state, model::PenaltyBucket bucket) {
-  if (state == MachineState::kIdle || c.probability == 0) return {.micros = c.price};
+Cost CostOf(const Class& c, model::PenaltyBucket bucket) {
+  if (c.probability == 0) return {.micros = c.price};
   const model::Penalty penalty = model::UpperBound(bucket);
   if (penalty.pinned) return {.pinned = true, .micros = c.price};
   return {.micros = c.price + static_cast<int64_t>(Wide{c.probability} * penalty.finite.micros / 1'000'000)};
@@ -42,15 +36,30 @@ bool Planner::IsPledgedTo(NeedId n, GroupId g) const {
   return view_.held_for(g) == kNoId || view_.held_for(g) == n;
 }
 
+Cost Planner::CostTo(NeedId n, ClassId c) const { return CostOf(catalogue().cls(c), BucketOf(n)); }
+
+model::PenaltyBucket Planner::BucketOf(NeedId n) const { return demand_.info(need(n).profile).profile.interruption(); }
+
+void Planner::TakePledged(NeedId n, DomainId domain, Amounts& shortage, Acquisition& plan) {
+  PledgedLane(n, domain, offerers_);
+  for (size_t i = 0; i < offerers_.size() && !IsZero(shortage, dims());) {
+    lane_.clear();
+    const Offerer& first = offerers_[i];
+    for (; i < offerers_.size() && offerers_[i].cost == first.cost && offerers_[i].size == first.size; ++i) {
+      lane_.push_back(offerers_[i].group);
+    }
+    TakeTied(lane_, shortage, plan.takes, &plan.machines);
+  }
+}
+
 void Planner::PlanAcquisition(NeedId n, Amounts& shortage, DomainId domain, Acquisition& plan) {
   if (inventory_.key_state(need(n).key).has_pledges) {
-    PledgedLane(n, domain, lane_);
-    TakeLane(lane_, TiesInPool, shortage, plan.takes, &plan.machines);
+    TakePledged(n, domain, shortage, plan);
     if (IsZero(shortage, dims())) return;
   }
   const Amounts deficit = shortage;
   Pool idle_scratch;
-  Pool& idle = PoolFor(n, MachineState::kIdle, domain, deficit, idle_scratch);
+  Pool& idle = PoolFor(n, kIdlePool, domain, deficit, idle_scratch);
   // What most needs come to.
   if (const auto one = CoverOfOneKind(idle.kinds, idle.mixed, true, deficit, dims()); one && one->second > 0) {
     const auto& [kind, count] = *one;
@@ -58,58 +67,98 @@ void Planner::PlanAcquisition(NeedId n, Amounts& shortage, DomainId domain, Acqu
     if (IsZero(shortage, dims())) return NameKind(idle.kinds[kind], count, plan.machines, &plan.takes);
     shortage = deficit;
   }
-  const CoverPool idle_view = View(idle, true);
-  Counts of_idle = BestCover(idle_view, deficit, dims());
-  for (const auto& [k, count] : of_idle) Subtract(shortage, *idle.kinds[k].each, count, dims());
-  if (IsZero(shortage, dims())) {
-    NamePicks(idle, of_idle, plan);
-    return;
+  CoverOfPools(n, domain, idle, shortage, plan);
+}
+
+// Each pool covers what it can of what the pools before it left; then all are pruned together.
+void Planner::CoverOfPools(NeedId n, DomainId domain, Pool& idle, Amounts& shortage, Acquisition& plan) {
+  const Amounts deficit = shortage;
+  std::array<Pool, kPools> scratch;
+  std::array<Pool*, kPools> pools{};
+  std::pmr::vector<PoolCover> covers(&scratch_);
+  covers.reserve(kPools);
+  for (const PoolId pool : PoolsOf(n)) {
+    pools[covers.size()] = pool == kIdlePool ? &idle : &PoolFor(n, pool, domain, shortage, scratch[covers.size()]);
+    Pool& here = *pools[covers.size()];
+    PoolCover& cover = covers.emplace_back(
+        PoolCover{.pool = View(here, StateOf(pool) == MachineState::kIdle), .counts = Counts(&scratch_)});
+    if (!here.kinds.empty()) cover.counts = BestCover(cover.pool, shortage, dims());
+    for (const auto& [k, count] : cover.counts) Subtract(shortage, *here.kinds[k].each, count, dims());
+    if (IsZero(shortage, dims())) break;
   }
-  Pool speculative_scratch;
-  Pool& speculative = PoolFor(n, MachineState::kSpeculative, domain, shortage, speculative_scratch);
-  if (of_idle.empty() && speculative.kinds.empty()) return;
-  const CoverPool speculative_view = View(speculative, false);
-  Counts of_speculative = BestCover(speculative_view, shortage, dims());
-  PruneTogether(idle_view, of_idle, speculative_view, of_speculative, deficit, dims());
+  PruneTogether(covers, deficit, dims());
   shortage = deficit;
-  for (const auto& [k, count] : of_idle) Subtract(shortage, *idle.kinds[k].each, count, dims());
-  for (const auto& [k, count] : of_speculative) Subtract(shortage, *speculative.kinds[k].each, count, dims());
-  NamePicks(idle, of_idle, plan);
-  NamePicks(speculative, of_speculative, plan);
+  for (const size_t i : {kIdlePool, kInfiniteIdlePool, kSpeculativePool, kInfiniteSpeculativePool}) {
+    if (i >= covers.size()) continue;
+    for (const auto& [k, count] : covers[i].counts) Subtract(shortage, *pools[i]->kinds[k].each, count, dims());
+    NamePicks(*pools[i], covers[i].counts, plan);
+  }
 }
 
 void Planner::FreeOfferers(NeedId n, MachineState state, DomainId domain, std::vector<Offerer>& out) const {
   const Fit& classes = fit(n);
-  const model::PenaltyBucket bucket = demand_.info(need(n).profile).profile.interruption();
   for (const ClassId c : domain == kNoId ? classes.classes : classes.in_domain[domain]) {
+    if (state == MachineState::kSpeculative && catalogue().cls(c).out_of_stock) continue;
     for (const GroupId g : catalogue().cls(c).free) {
       const Group& group = inventory_.group(g);
-      if (group.state != state || group.pledge != kNoId || group.size == 0) continue;
-      out.push_back(
-          {.group = g, .cost = CostOf(catalogue().cls(c), state, bucket), .size = catalogue().shape_of(c).size});
+      if (group.state != state || group.pledge != kNoId || group.hold != HoldSets::kNone || group.size == 0) continue;
+      out.push_back({.group = g, .cost = CostTo(n, c), .size = catalogue().shape_of(c).size});
     }
   }
 }
 
+bool Planner::MayUse(NeedId n, const Group& group, DomainId domain) const {
+  if (group.size == 0 || !fit(n).Has(group.cls)) return false;
+  return domain == kNoId || DomainOf(fit(n), group.cls) == domain;
+}
+
+// Machines that are on hold for other clusters.
+void Planner::HeldOfferers(NeedId n, MachineState state, DomainId domain, std::vector<Offerer>& out) const {
+  for (const GroupId g : inventory_.held_free()) {
+    const Group& group = inventory_.group(g);
+    if (group.state != state || group.pledge != kNoId || !MayUse(n, group, domain)) continue;
+    if (state == MachineState::kSpeculative && catalogue().cls(group.cls).out_of_stock) continue;
+    if (inventory_.IsOnHold(group, need(n).cluster)) continue;
+    out.push_back({.group = g, .cost = CostTo(n, group.cls), .size = catalogue().shape_of(group.cls).size});
+  }
+}
+
+// Idle first, then Speculative, each in pool order, as far as groups tell.
+void Planner::OnHold(NeedId n, DomainId domain, std::vector<Offerer>& out) const {
+  out.clear();
+  for (const GroupId g : inventory_.held_free()) {
+    const Group& group = inventory_.group(g);
+    if (!MayUse(n, group, domain) || !inventory_.IsOnHold(group, need(n).cluster)) continue;
+    if (group.state == MachineState::kSpeculative && catalogue().cls(group.cls).out_of_stock) continue;
+    const bool pledged = group.pledge != kNoId && !view_.pledge_ended(g);
+    if (pledged && view_.held_for(g) != kNoId && view_.held_for(g) != n) continue;
+    Offerer offerer{.group = g, .cost = CostTo(n, group.cls), .size = catalogue().shape_of(group.cls).size};
+    offerer.cost.reserved = pledged && group.pledge != need(n).key;
+    out.push_back(offerer);
+  }
+  std::ranges::sort(out, {}, [&](const Offerer& o) {
+    return std::tuple(inventory_.group(o.group).state != MachineState::kIdle, o.cost, o.size, o.group);
+  });
+}
+
 // Idle machines pledged to others: a last resort, or free like any other where the pledge has just ended.
 void Planner::PledgedOfferers(NeedId n, DomainId domain, std::vector<Offerer>& out) const {
-  const Fit& classes = fit(n);
   for (const GroupId g : inventory_.pledged_idle()) {
     const Group& group = inventory_.group(g);
-    if (group.size == 0 || !classes.Has(group.cls)) continue;
-    if (domain != kNoId && DomainOf(classes, group.cls) != domain) continue;
+    if (!MayUse(n, group, domain) || inventory_.IsOnHold(group, need(n).cluster)) continue;
     const bool ended = view_.pledge_ended(g);
     if (!ended && (group.pledge == need(n).key || MUTANT("fast.missed_pledge"))) continue;
     if (!ended && view_.held_for(g) != kNoId && view_.held_for(g) != n) continue;
-    out.push_back({.group = g,
-                   .cost = {.reserved = !ended, .micros = catalogue().cls(group.cls).price},
-                   .size = catalogue().shape_of(group.cls).size});
+    Offerer offerer{.group = g, .cost = CostTo(n, group.cls), .size = catalogue().shape_of(group.cls).size};
+    offerer.cost.reserved = !ended;
+    out.push_back(offerer);
   }
 }
 
 void Planner::Offerers(NeedId n, MachineState state, DomainId domain, std::vector<Offerer>& out) const {
   out.clear();
   FreeOfferers(n, state, domain, out);
+  HeldOfferers(n, state, domain, out);
   if (state == MachineState::kIdle) PledgedOfferers(n, domain, out);
 }
 
@@ -139,12 +188,11 @@ void Planner::FillPool(std::vector<Offerer>& offerers, Pool& pool) const {
   pool.mixed = std::ranges::adjacent_find(pool.kinds, TieInPool) != pool.kinds.end();
 }
 
-// The pool without what is pledged: kept from need to need and cycle to cycle.
-Planner::Pool& Planner::FreePool(NeedId n, MachineState state, DomainId domain) {
-  const auto bucket = state == MachineState::kIdle
-                          ? uint64_t{0}
-                          : uint64_t{1} + static_cast<uint64_t>(demand_.info(need(n).profile).profile.interruption());
-  KeptPools& kept = pools_[uint64_t{need(n).fit.value()} << 8 | bucket];
+// The pool without what is pledged or on hold for somebody: kept from need to need and cycle to cycle.
+Planner::Pool& Planner::FreePool(NeedId n, PoolId of, DomainId domain) {
+  if (sweeps_ != catalogue().sweeps()) pools_.clear();
+  sweeps_ = catalogue().sweeps();
+  KeptPools& kept = pools_[uint64_t{need(n).fit.value()} << 8 | uint64_t{of} << 6 | static_cast<uint64_t>(BucketOf(n))];
   const size_t classes = fit(n).classes.size();
   if (kept.version != inventory_.supply_version() || (kept.classes != classes && !MUTANT("fast.stale_pool_domains"))) {
     kept.version = inventory_.supply_version();
@@ -158,17 +206,20 @@ Planner::Pool& Planner::FreePool(NeedId n, MachineState state, DomainId domain) 
   if (pool.filling != kept.filling) {
     pool.filling = kept.filling;
     offerers_.clear();
-    FreeOfferers(n, state, domain, offerers_);
+    FreeOfferers(n, StateOf(of), domain, offerers_);
+    std::erase_if(offerers_, [&](const Offerer& o) { return o.cost.pinned != IsInfinite(of); });
     FillPool(offerers_, pool);
   }
   return pool;
 }
 
 // The pool with what is left of it now. Of a kind no more is counted than the deficit can use, and one.
-Planner::Pool& Planner::PoolFor(NeedId n, MachineState state, DomainId domain, const Amounts& deficit, Pool& scratch) {
-  Pool* pool = &FreePool(n, state, domain);
+Planner::Pool& Planner::PoolFor(NeedId n, PoolId of, DomainId domain, const Amounts& deficit, Pool& scratch) {
+  Pool* pool = &FreePool(n, of, domain);
   offerers_.clear();
-  if (state == MachineState::kIdle) PledgedOfferers(n, domain, offerers_);
+  HeldOfferers(n, StateOf(of), domain, offerers_);
+  if (StateOf(of) == MachineState::kIdle) PledgedOfferers(n, domain, offerers_);
+  std::erase_if(offerers_, [&](const Offerer& o) { return o.cost.pinned != IsInfinite(of); });
   if (!offerers_.empty()) {
     scratch.kinds = pool->kinds;
     for (const Offerer& offerer : offerers_) {

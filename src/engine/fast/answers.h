@@ -16,13 +16,13 @@ struct NamedAction {
   std::optional<model::Profile> profile;
 };
 
-// A need that the last decision left short.
+// A need that the last decision did not cover.
 struct ShortNeed {
   NeedKey key;
   model::Profile profile;
   model::Resources shortage;
-  int32_t age = 0;          // cycles in a row
-  bool on_its_way = false;  // covered once the machines taken for it have drained
+  int32_t age = 0;       // cycles in a row that it is short
+  bool pending = false;  // not short: all it lacks is on its way to it, or waits for the reclaim budget
 };
 
 // What changed about which needs are short.
@@ -39,7 +39,7 @@ struct ShortChanges {
   // short.
   std::vector<NeedKey> ended;
 };
-// Called for every need that is short, changed or not.
+// Called for every need that is short, changed or not; and with age 0 for one that is pending and remembered.
 using ShortVisitor = std::function<void(int32_t priority, int32_t age)>;
 
 // Machines that can serve a profile's need, regardless of who has them.

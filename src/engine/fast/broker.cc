@@ -22,7 +22,7 @@ constexpr size_t kLargestWindow = 4096;
 }  // namespace
 
 bool Cycle::MaySpeculate(NeedId n) const {
-  return progress_[n] == Progress::kCredited && HasSession(n) && !IsZero(outcomes_[n].shortage, dims());
+  return progress_[n] == Progress::kCredited && Acquires(n) && !IsZero(outcomes_[n].shortage, dims());
 }
 
 void Cycle::ServeBySpeculation(Parallel& parallel) {
@@ -38,7 +38,7 @@ void Cycle::ServeBySpeculation(Parallel& parallel) {
       if (progress_[end] == Progress::kWaiting) break;
       if (MaySpeculate(end)) window.push_back(end);
     }
-    const uint64_t conflicts = stats_.conflicts + stats_.displacements;
+    const uint64_t moved_before = Moved();
     Speculate(window, parallel);
     size_t next = 0;
     for (; n != end; n = After(n)) {
@@ -49,7 +49,7 @@ void Cycle::ServeBySpeculation(Parallel& parallel) {
       }
       EndTurn(n);
     }
-    const uint64_t moved = stats_.conflicts + stats_.displacements - conflicts;
+    const uint64_t moved = Moved() - moved_before;
     if (moved * 4 > window.size()) {
       size = std::max(size / 2, kSmallestWindow);
     } else if (window.size() == size) {
@@ -119,8 +119,9 @@ void Cycle::Submit(Proposal& proposal) {
     const NeedId n = tentative_[m];
     return n == kNoId ? nullptr : &*std::ranges::lower_bound(proposals_, n, {}, &Proposal::need);
   };
-  ++stats_.proposals_basic;
-  stats_.nanos_basic += proposal.nanos;
+  ModeStats& mode = ModeOf(proposal.need);
+  ++mode.proposals;
+  mode.nanos += proposal.nanos;
   for (const MachineId m : proposal.plan.acquired.machines) {
     const Proposal* other = holder(m);
     if (other != nullptr && need(other->need).precedence >= precedence) proposal.rejected = true;
@@ -153,20 +154,21 @@ bool Cycle::IsOvertaken(const Proposal& proposal) const {
 void Cycle::SettleProposal(Proposal& proposal, const Parallel& parallel) {
   const NeedId n = proposal.need;
   const uint64_t machines = proposal.plan.acquired.machines.size();
+  ModeStats& mode = ModeOf(n);
   // Refused, or overtaken: by a need of higher precedence that took one of its machines, or by a move it has not seen.
   if (proposal.displaced || (!proposal.rejected && !StillHolds(proposal) && IsOvertaken(proposal))) {
-    ++stats_.displacements;
+    ++mode.displacements;
     stats_.accepted_claims += machines;
     stats_.displaced_claims += machines;
   } else if (proposal.rejected || !StillHolds(proposal)) {
-    ++stats_.conflicts;
+    ++mode.conflicts;
   } else {
     stats_.accepted_claims += machines;
     CommitAcquisition(n, proposal.plan);
     Bump(fit(n), 1);
     return;
   }
-  ++stats_.retries;
+  ++mode.retries;
   PlanInTurn(n, plans_[0], parallel);
 }
 
@@ -181,8 +183,9 @@ void Cycle::PlanInTurn(NeedId n, Plan& plan, const Parallel& parallel) {
     CommitCredit(n, plan, 0);
   }
   CommitAcquisition(n, plan);
-  ++(need(n).is_gang ? stats_.proposals_gang : stats_.proposals_basic);
-  (need(n).is_gang ? stats_.nanos_gang : stats_.nanos_basic) += parallel.Nanos() - began;
+  ModeStats& mode = ModeOf(n);
+  ++mode.proposals;
+  mode.nanos += parallel.Nanos() - began;
   stats_.accepted_claims += plan.acquired.machines.size();
   if (!MUTANT("fast.retry_unnoticed")) Bump(fit(n), kPoison);
 }

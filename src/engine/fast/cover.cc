@@ -19,10 +19,10 @@ Wide Share(const Amounts& each, const Amounts& shortage, const Amounts& deficit,
   return share;
 }
 
-// Whether a's cost per share is less than b's. No share ranks last; reserved after all others, pinned before those.
+// Whether a's cost per share is less than b's. No share ranks last; reserved after all others. A pool is all finite or
+// all infinite.
 bool CheaperPerShare(const Cost& a, Wide share_a, const Cost& b, Wide share_b) {
   if (a.reserved != b.reserved) return !a.reserved;
-  if (a.pinned != b.pinned) return !a.pinned;
   if ((share_a == 0) != (share_b == 0)) return share_a != 0;
   return Wide{a.micros} * share_b < Wide{b.micros} * share_a;
 }
@@ -135,7 +135,6 @@ class CoverSearch {
     Counts counts;
     Wide coverage = 0;
     int64_t reserved = 0;
-    int64_t pinned = 0;
     int64_t machines = 0;
     Wide cost = 0;
     Wide waste = 0;
@@ -147,7 +146,7 @@ class CoverSearch {
     for (const Lane& lane : lanes_) kinds.insert(kinds.end(), lane.kinds.begin(), lane.kinds.end());
     const size_t look = std::min(kinds.size(), kBestKinds);
     std::ranges::partial_sort(kinds, kinds.begin() + static_cast<ptrdiff_t>(look));
-    // Reserved, pinned and cost order the pool: only kinds that cost what the first does can win.
+    // Reserved and cost order the pool: only kinds that cost what the first does can win.
     const Cost& least = pool_.kinds[kinds[0]].cost;
     size_t end = 1;
     while (end < look && pool_.kinds[kinds[end]].cost == least) ++end;
@@ -332,7 +331,6 @@ class CoverSearch {
     for (const auto& [k, count] : cover.counts) {
       const Cost& cost = pool_.kinds[k].cost;
       cover.reserved += cost.reserved ? count : 0;
-      cover.pinned += cost.pinned ? count : 0;
       cover.machines += count;
       cover.cost += Wide{cost.micros} * count;
     }
@@ -347,7 +345,6 @@ class CoverSearch {
   bool IsBetter(const Cover& a, const Cover& b) const {
     if (a.coverage != b.coverage) return a.coverage > b.coverage;
     if (a.reserved != b.reserved) return a.reserved < b.reserved;
-    if (a.pinned != b.pinned) return a.pinned < b.pinned;
     if (a.cost != b.cost) return a.cost < b.cost;
     if (a.waste != b.waste) return a.waste < b.waste;
     if (a.counts == b.counts) return false;
@@ -459,22 +456,25 @@ Counts BestCover(const CoverPool& pool, const Amounts& deficit, size_t dimension
   return CoverSearch(pool, deficit, dimensions).Best();
 }
 
-void PruneTogether(const CoverPool& idle, Counts& of_idle, const CoverPool& speculative, Counts& of_speculative,
-                   const Amounts& deficit, size_t n) {
-  if (of_idle.empty() || of_speculative.empty() || MUTANT("fast.no_prune_together"))
-    return;  // each was pruned when it was chosen
+void PruneTogether(std::span<PoolCover> covers, const Amounts& deficit, size_t n) {
+  const auto is_used = [](const PoolCover& cover) { return !cover.counts.empty(); };
+  if (std::ranges::count_if(covers, is_used) < 2 || MUTANT("fast.no_prune_together")) return;  // pruned when chosen
   Totals taken{};
-  for (const auto& [k, count] : of_idle) Add(taken, *idle.kinds[k].each, count, n);
-  for (const auto& [k, count] : of_speculative) Add(taken, *speculative.kinds[k].each, count, n);
-  FromTheEnd last_idle(idle, of_idle);
-  FromTheEnd last_speculative(speculative, of_speculative);
-  while (!last_idle.empty() || !last_speculative.empty()) {
-    const bool from_idle =
-        last_speculative.empty() || (!last_idle.empty() && last_speculative.kind().cost < last_idle.kind().cost);
-    (from_idle ? last_idle : last_speculative).Prune(taken, deficit, n);
+  std::vector<FromTheEnd> last;
+  last.reserve(covers.size());
+  for (PoolCover& cover : covers) {
+    for (const auto& [k, count] : cover.counts) Add(taken, *cover.pool.kinds[k].each, count, n);
+    last.emplace_back(cover.pool, cover.counts);
   }
-  DropEmpty(of_idle);
-  DropEmpty(of_speculative);
+  for (;;) {
+    FromTheEnd* dearest = nullptr;
+    for (FromTheEnd& of : last) {
+      if (!of.empty() && (dearest == nullptr || of.kind().cost >= dearest->kind().cost)) dearest = &of;
+    }
+    if (dearest == nullptr) break;
+    dearest->Prune(taken, deficit, n);
+  }
+  for (PoolCover& cover : covers) DropEmpty(cover.counts);
 }
 
 }  // namespace muster::engine::fast

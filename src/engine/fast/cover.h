@@ -57,8 +57,12 @@ std::optional<std::pair<uint32_t, int64_t>> CoverOfOneKind(std::span<const PoolK
 // The best cover of `deficit` that the pool offers; empty if nothing in it is useful.
 Counts BestCover(const CoverPool& pool, const Amounts& deficit, size_t dimensions);
 
-// Drops what the rest makes redundant from both covers together, dearest first, at equal cost Speculative before Idle.
-void PruneTogether(const CoverPool& idle, Counts& of_idle, const CoverPool& speculative, Counts& of_speculative,
-                   const Amounts& deficit, size_t dimensions);
+struct PoolCover {
+  CoverPool pool;
+  Counts counts;  // what is taken of it
+};
+
+// Drops what the rest makes redundant from all covers together, dearest first, at equal cost the later pool's.
+void PruneTogether(std::span<PoolCover> covers, const Amounts& deficit, size_t dimensions);
 
 }  // namespace muster::engine::fast

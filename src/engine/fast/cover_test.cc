@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "base/rng.h"
 
 namespace muster::engine::fast {
@@ -73,21 +75,21 @@ TEST(Cover, OneKindNeedsNoSearch) {
   EXPECT_EQ(CoverOfOneKind(pool.kinds, false, true, Of(0, 7), kDims), One(0, 0));
 }
 
-TEST(Cover, PrunesBothPoolsTogetherDearestFirst) {
+TEST(Cover, PrunesAllPoolsTogetherDearestFirst) {
   TestPool idle;
   idle.Add(Of(1, 0), 10, 4);
   TestPool speculative;
   speculative.Add(Of(4, 0), 20, 1);
-  Counts of_idle{{0, 4}};
-  Counts of_speculative{{0, 1}};
-  PruneTogether(idle.View(true), of_idle, speculative.View(false), of_speculative, Of(4, 0), kDims);
-  EXPECT_EQ(of_idle, (Counts{{0, 4}}));
-  EXPECT_TRUE(of_speculative.empty());
+  std::array covers{PoolCover{.pool = idle.View(true), .counts = {{0, 4}}},
+                    PoolCover{.pool = speculative.View(false), .counts = {{0, 1}}}};
+  PruneTogether(covers, Of(4, 0), kDims);
+  EXPECT_EQ(covers[0].counts, (Counts{{0, 4}}));
+  EXPECT_TRUE(covers[1].counts.empty());
 
-  of_speculative = {{0, 1}};
-  PruneTogether(idle.View(true), of_idle, speculative.View(false), of_speculative, Of(6, 0), kDims);
-  EXPECT_EQ(of_idle, (Counts{{0, 2}}));
-  EXPECT_EQ(of_speculative, (Counts{{0, 1}}));
+  covers[1].counts = {{0, 1}};
+  PruneTogether(covers, Of(6, 0), kDims);
+  EXPECT_EQ(covers[0].counts, (Counts{{0, 2}}));
+  EXPECT_EQ(covers[1].counts, (Counts{{0, 1}}));
 }
 
 // Whatever the pool: what can be covered is, no machine is redundant, stretches that are the kinds change nothing, and

@@ -16,10 +16,13 @@ void Plan::Clear(const Amounts& aggregate) {
   gang.domain = kNoId;
   gang.parked = false;
   gang.satisfiable = false;
+  gang.hopeful = false;
   gang.rest = aggregate;
   gang.supply_now = 0;
   gang.domains.clear();
   gang.holds.clear();
+  gang.keeps.clear();
+  gang.parts.clear();
 }
 
 bool Planner::Credit(NeedId n, Plan& plan) {
@@ -50,7 +53,7 @@ bool Planner::Credit(NeedId n, Plan& plan) {
 }
 
 void Planner::Acquire(NeedId n, Plan& plan) {
-  if (IsZero(plan.shortage, dims()) || !HasSession(n)) return;
+  if (IsZero(plan.shortage, dims()) || !Acquires(n)) return;
   if (need(n).spreads) {
     AcquireSpread(n, plan);
   } else {
@@ -107,13 +110,14 @@ void Planner::CreatingLane(NeedId n, DomainId domain, std::vector<GroupId>& lane
   FillLane(n, inventory_.key(need(n).key).creating, domain, lane, [](const Group&) { return true; });
 }
 
-void Planner::PledgedLane(NeedId n, DomainId domain, std::vector<GroupId>& lane) const {
-  FillLane(n, inventory_.key(need(n).key).idle, domain, lane, [](const Group&) { return true; });
-  std::erase_if(lane, [&](GroupId g) { return !IsPledgedTo(n, g); });
-  std::ranges::sort(lane, {}, [&](GroupId g) {
-    const ClassId c = inventory_.group(g).cls;
-    return std::tuple(catalogue().cls(c).price, catalogue().shape_of(c).size, g);
-  });
+void Planner::PledgedLane(NeedId n, DomainId domain, std::vector<Offerer>& lane) const {
+  lane.clear();
+  for (const GroupId g : inventory_.key(need(n).key).idle) {
+    const Group& group = inventory_.group(g);
+    if (!IsPledgedTo(n, g) || !MayUse(n, group, domain) || inventory_.IsOnHold(group, need(n).cluster)) continue;
+    lane.push_back({.group = g, .cost = CostTo(n, group.cls), .size = catalogue().shape_of(group.cls).size});
+  }
+  std::ranges::sort(lane, {}, [](const Offerer& o) { return std::tuple(o.cost, o.size, o.group); });
 }
 
 void Planner::TakeLane(std::span<const GroupId> lane, Tie ties, Amounts& shortage, std::vector<Take>& takes,

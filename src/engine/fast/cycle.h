@@ -14,6 +14,7 @@
 #include <span>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/parallel.h"
@@ -78,7 +79,11 @@ struct Outcome {
   GangId gang = kNoId;
   bool parked = false;
   bool satisfiable = false;
-  bool on_its_way = false;
+  bool hopeful = false;       // gangs: some domain would hold it, counting all that is on hold
+  bool on_its_way = false;    // all it lacks drains for it
+  bool lacks_budget = false;  // surplus that the reclaim budget bars would cover it
+
+  bool pending() const { return on_its_way || lacks_budget; }
 };
 
 // What a claim on a machine in this state is.
@@ -89,7 +94,8 @@ class Cycle : private Tables {
   Cycle(Inventory& inventory, Demand& demand, const Policy& policy);
 
   // Decides. With `explain`, domains of gangs are ranked also where nothing depends on it.
-  void Run(MonoTime now, bool explain, Parallel& parallel);
+  // Ages grow if it is to count for them.
+  void Run(MonoTime now, bool explain, bool counts_ages, Parallel& parallel);
 
   const std::vector<FastAction>& actions() const { return actions_; }
   // Every claim: those in the log, and those of needs that settled.
@@ -136,6 +142,7 @@ class Cycle : private Tables {
   void CommitCredit(NeedId n, const Plan& plan, uint32_t shelf);
   void CommitAcquisition(NeedId n, const Plan& plan);
   void Claim(NeedId n, const Take& take, uint32_t shelf);
+  void Keep(NeedId n, GroupId g);
   bool IsCovered(NeedId n) const;  // so far
   void EndTurn(NeedId n);
   void EndPledges(NeedId n);
@@ -150,6 +157,8 @@ class Cycle : private Tables {
     bool displaced = false;
   };
   static constexpr uint64_t kPoison = uint64_t{1} << 32;  // a move of a bucket that no speculation can have seen
+  ModeStats& ModeOf(NeedId n) { return stats_.of(need(n).is_gang); }
+  uint64_t Moved() const { return stats_.incremental.conflicts + stats_.incremental.displacements; }
   void ServeBySpeculation(Parallel& parallel);
   bool MaySpeculate(NeedId n) const;
   void Speculate(std::span<const NeedId> window, Parallel& parallel);
@@ -162,7 +171,7 @@ class Cycle : private Tables {
   void BeginFromCredit(NeedId n, Plan& plan) const;
   void Bump(const Fit& fit, uint64_t by);
 
-  // phase2.cc
+  // offers.cc
   struct OfferRun {  // machines of one group that are worth the same to a priority
     GroupId group = kNoId;
     ClaimRow claim;  // which of them: those one need claimed, or what is left
@@ -170,6 +179,7 @@ class Cycle : private Tables {
     model::Reason reason = model::Reason::kPreempt;
     int32_t grace_seconds = 0;
     const Amounts* each = nullptr;
+    const Stamp* stamp = nullptr;  // whose they are
     Wide score = 0;
     uint32_t tie = 0;  // runs with the same number go by id together
     // What is left of it.
@@ -178,31 +188,73 @@ class Cycle : private Tables {
     uint32_t left = 0;
     MachineId head = kNoMachine;  // kNoMachine with left > 0: not looked up yet
   };
+  struct Offer {
+    uint32_t run = 0;
+    MachineId machine = kNoMachine;
+    model::Reason reason = model::Reason::kNone;
+  };
   struct Offers {  // everything needs of one fit and priority may take, in order
     std::vector<OfferRun> runs;
+    std::vector<std::vector<uint32_t>> in_domain;  // of gangs: runs by domain; otherwise all of them; empty: not made
+    std::vector<Offer> unused;                     // surplus past its hold that may stand in for victims
+    bool knows_unused = false;
     bool valid = false;
   };
   struct Offered {  // the next machine of a run
     uint64_t label = 0;
     uint32_t run = 0;
   };
-  struct Offer {
-    uint32_t run = 0;
-    MachineId machine = kNoMachine;
+  struct Wanting {  // what a need looks for
+    Amounts residual;
+    SpreadCounts* counts = nullptr;  // of a spread
+    DomainId domain = kNoId;         // of a gang
   };
-  void Phase2();
-  Amounts Residual(NeedId n, SpreadCounts* counts);
-  SpreadCounts CountClaims(NeedId n);
   uint32_t OffersFor(NeedId n);
   void FillOffers(NeedId n, Offers& offers);
   MachineId HeadOf(OfferRun& run);
-  bool MayTake(NeedId n, OfferRun& run);
+  bool Concerns(NeedId n, DomainId domain, const OfferRun& run) const;
+  bool MayTake(NeedId n, DomainId domain, OfferRun& run);
   bool IsLimited(const OfferRun& run) const;
-  void TakeHead(Offers& offers, uint32_t run);
+  void TakeOffer(Offers& offers, uint32_t run, MachineId machine, model::Reason reason);
   void GiveBack(const Offers& offers, const Offer& offer);
-  void Choose(NeedId n, Offers& offers, Amounts& residual);
-  void ChooseSpread(NeedId n, Offers& offers, Amounts& residual, SpreadCounts& counts);
+  std::span<const uint32_t> RunsIn(NeedId n, DomainId domain, Offers& offers);
+  template <class Visit>
+  void ForEachUntaken(OfferRun& run, const Visit& visit);
+  const std::vector<Offer>& UnusedOf(Offers& offers);
+  bool IsOfUse(NeedId n, const OfferRun& run, const Wanting& wanting) const;
+  int64_t CountVictims(NeedId n, Offers& offers, const Wanting& wanting, int64_t enough);
+  const Offer* StandInFor(NeedId n, const Amounts& each, Offers& offers, const Wanting& wanting);
+  bool TakeVictim(NeedId n, OfferRun& best, Offers& offers, Wanting& wanting);
+  void Choose(NeedId n, Offers& offers, Wanting& wanting);
+  void ChooseOneByOne(NeedId n, Offers& offers, Wanting& wanting);
+  bool LacksBudget(NeedId n, Offers& offers, const Wanting& wanting);
   void PruneOffers(NeedId n, const Offers& offers, const Amounts& wanted, SpreadCounts* counts);
+
+  // phase2.cc
+  struct Harm {  // what completing a gang costs others; least first
+    bool away = false;
+    int64_t pinned = 0;
+    Wide penalties = 0;
+    size_t machines = 0;
+    DomainId domain = kNoId;
+
+    bool operator<(const Harm& other) const {
+      return std::tie(away, pinned, penalties, machines, domain) <
+             std::tie(other.away, other.pinned, other.penalties, other.machines, other.domain);
+    }
+  };
+  void Phase2();
+  SpreadCounts CountClaims(NeedId n);
+  Amounts GangResidual(NeedId n, DomainId domain, Amounts rest);
+  void CountPledges(NeedId n, Wanting& wanting);
+  void CountAwaited(NeedId n, Wanting& wanting, std::vector<MachineId>& awaited);
+  int64_t StandingInFor(NeedId n);
+  bool HasPledge(NeedId n);
+  void TakeIn(NeedId n, DomainId domain);
+  void ChooseAll(NeedId n, Offers& offers, Wanting& wanting);
+  bool MayComplete(NeedId n, Offers& offers, const Wanting& wanting);
+  std::optional<Harm> HarmIn(NeedId n, DomainId domain, const GangPlan::Part* part);
+  void TakeWhereItHarmsLeast(NeedId n);
   void Commit(NeedId n, const Offers& offers);
   void PassTaken();
   bool IsTaken(MachineId m) const { return taken_in_ == inventory_.cycle() && taken_[m]; }
@@ -229,17 +281,22 @@ class Cycle : private Tables {
   void KeepClocks(GroupId g);
   void KeepStamps();
   void Remember();
+  int32_t AgeAfter(const Outcome& outcome, int32_t before) const;
 
   // explain.cc
   Rows<MachineId, NeedId> Claimers() const;
   NeedVerdict VerdictOf(NeedId n);
   MachineVerdict VerdictOf(MachineId m, const Rows<MachineId, NeedId>& claimers);
-  model::Reason ShortReason(NeedId n, const SupplyCount& supply) const;
+  model::Reason ShortReason(NeedId n, const SupplyCount& supply);
+  bool IsOutOfStock(NeedId n);
+  bool IsHeldFrom(NeedId n, const Group& group) const;
+  bool AsksForTheUnknown(NeedId n) const;
   NeedId FirstOfKey(KeyId key) const;
 
   const Policy& policy_;
   MonoTime now_{};
   bool explain_ = false;
+  bool counts_ages_ = true;
   std::tuple<size_t, uint64_t, uint64_t> prepared_{};  // what fits were prepared for
 
   Rows<NeedId, Progress> progress_;
@@ -263,6 +320,7 @@ class Cycle : private Tables {
   };
   std::vector<Waiting> waiting_;         // Idle machines by the end of their hold, a heap
   std::vector<Inventory::Resting> due_;  // past their hold and still Idle
+  Amounts most_;                         // with `explain`: the most that any machine has
   Rows<NeedId, int32_t> age_before_;     // with `explain`: how long it was short
   std::vector<Offers> offers_;           // and spare ones
 
@@ -271,11 +329,13 @@ class Cycle : private Tables {
   std::vector<std::pair<KeyId, NeedMemory>> next_memory_;
   struct Told {  // what TakeShortChanges last said of a key
     NeedMemory memory;
-    uint32_t cycle = 0;  // 0: nothing
+    uint32_t cycle = 0;    // 0: nothing
+    uint32_t counted = 0;  // cycles that counted for ages
     int32_t priority = 0;
   };
   Rows<KeyId, Told> told_;
   std::vector<KeyId> told_short_;  // keys it said are short, and restored ones
+  uint32_t counted_ = 0;           // cycles that counted for ages
 
   std::vector<std::unique_ptr<Planner>> planners_;  // the first one works in turn, all of them side by side
   std::vector<Plan> plans_;                         // one for each planner
@@ -286,6 +346,11 @@ class Cycle : private Tables {
   std::vector<Offerer> offerers_;
   std::vector<Offered> offered_;
   std::vector<Offer> chosen_;
+  int64_t standing_in_ = 0;    // machines that drain, or will, for the need instead of ones that serve others
+  bool trying_ = false;        // what is taken is given back at once
+  bool out_of_order_ = false;  // machines were taken that do not come first in their run
+  std::unordered_set<MachineId, IdHash> awaited_;  // on hold, and a need waits for them; never iterated
+  std::vector<MachineId> awaiting_;                // by the need whose turn it is
 
   // Speculation.
   BrokerStats stats_;

@@ -26,6 +26,8 @@ void Engine::SetCluster(const std::string& cluster, const ClusterState& state) {
   inventory_->cluster(inventory_->ClusterOf(cluster)).state = state;
 }
 
+void Engine::SetHolds(const Holds& holds) { inventory_->SetHolds(holds); }
+
 void Engine::ReplaceNeeds(const std::string& cluster, const Rollup& rollup, std::optional<WallTime> now) {
   demand_->Replace(inventory_->ClusterOf(cluster), rollup, now);
 }
@@ -35,9 +37,9 @@ void Engine::Restore(const Memory& memory) {
   for (const auto& [key, row] : memory.needs) cycle_->RestoreNeed(inventory_->KeyOf(key), row);
 }
 
-void Engine::Decide(MonoTime now, bool explain) {
+void Engine::Decide(MonoTime now, bool explain, bool counts_ages) {
   InlineParallel in_turn;
-  cycle_->Run(now, explain, parallel_ != nullptr ? *parallel_ : in_turn);
+  cycle_->Run(now, explain, counts_ages, parallel_ != nullptr ? *parallel_ : in_turn);
   VerifyInDebugBuilds();
 }
 
@@ -106,16 +108,20 @@ std::vector<NamedAction> Engine::NamedActions() const {
   return named;
 }
 
+size_t Engine::pending() const {
+  return static_cast<size_t>(
+      std::ranges::count_if(cycle_->short_needs(), [&](NeedId n) { return cycle_->outcome(n).pending(); }));
+}
+
 std::vector<ShortNeed> Engine::ShortNeeds() const {
   std::vector<ShortNeed> needs;
-  const Catalogue& catalogue = inventory().catalogue();
   for (const NeedId n : cycle_->short_needs()) {
     const NeedRow& row = *demand().order()[n];
     needs.push_back({.key = inventory().NameOf(row.key),
                      .profile = demand().info(row.profile).profile,
-                     .shortage = catalogue.Sparse(cycle_->outcome(n).shortage),
+                     .shortage = demand().NamedAmounts(row, cycle_->outcome(n).shortage, false),
                      .age = cycle_->need_memory(row.key).age_unmet,
-                     .on_its_way = cycle_->outcome(n).on_its_way});
+                     .pending = cycle_->outcome(n).pending()});
   }
   return needs;
 }

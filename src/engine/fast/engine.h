@@ -47,21 +47,26 @@ class Engine {
   void Upsert(std::span<const model::Machine> machines, std::span<const MachineDigest> digests);  // a list
   void Remove(std::string_view id);
   void SetCluster(const std::string& cluster, const ClusterState& state);
+  // In place of all holds before. Costs a walk over both, and work for what changed.
+  void SetHolds(const Holds& holds);
   // Replaces the cluster's demand. Arrivals are stamped with `now`, or taken as given without it.
   void ReplaceNeeds(const std::string& cluster, const Rollup& rollup, std::optional<WallTime> now);
   // What an earlier life remembered; before the first Decide.
   void Restore(const Memory& memory);
 
-  void Decide(MonoTime now, bool explain = false);
+  // `counts_ages`: this cycle adds to the ages of needs that are short (World::counts_ages).
+  void Decide(MonoTime now, bool explain = false, bool counts_ages = true);
 
   // --- what it was told
-  // Whether `resources` brings no more kinds of resources than the engine can tell apart.
+  // Whether a machine with `resources` brings no more kinds of them than the engine can tell apart. Needs may ask for
+  // any.
   bool HasRoomFor(const model::Resources& resources) const;
   // As SetCluster last said; nothing of a cluster that was never named.
   std::optional<ClusterState> StateOf(const std::string& cluster) const;
 
   // --- the last decision
   size_t unsatisfied() const;
+  size_t pending() const;  // of them, those that lack only what is on its way, or what the reclaim budget will allow
   std::vector<NamedAction> NamedActions() const;
   std::vector<ShortNeed> ShortNeeds() const;  // in the order of decision
   // What changed since the last call about which needs are short. Names only those; costs a walk over rows of a few

@@ -50,12 +50,12 @@ NeedVerdict Cycle::VerdictOf(NeedId n) {
   verdict.need.cluster = inventory_.cluster(row.cluster).name;
   verdict.need.profile = demand_.info(row.profile).profile;
   verdict.need.group = inventory_.key_group(row.key);
-  verdict.need.aggregate = catalogue().Sparse(row.aggregate);
-  verdict.need.min_unit = catalogue().Sparse(fit(n).min_unit);
+  verdict.need.aggregate = demand_.NamedAmounts(row, row.aggregate, false);
+  verdict.need.min_unit = demand_.NamedAmounts(row, fit(n).min_unit, true);
   verdict.need.arrival = WallTime(WallTime::duration(row.arrival));
   verdict.rows = demand_.RowsOf(row);
   verdict.satisfied = IsZero(outcome.shortage, dims());
-  verdict.residual = catalogue().Sparse(outcome.shortage);
+  verdict.residual = demand_.NamedAmounts(row, outcome.shortage, false);
   verdict.credited = outcome.credited;
   verdict.creating = outcome.creating;
   verdict.bootstraps = outcome.bootstraps;
@@ -69,6 +69,7 @@ NeedVerdict Cycle::VerdictOf(NeedId n) {
     for (const GroupId g : catalogue().cls(c).free) {
       const Group& group = inventory_.group(g);
       (group.state == MachineState::kIdle ? verdict.supply.idle : verdict.supply.speculative) += group.size;
+      if (IsHeldFrom(n, group)) verdict.supply.on_hold += group.size;
     }
     for (const GroupId g : catalogue().cls(c).bound) verdict.supply.configured += inventory_.group(g).size;
   }
@@ -84,19 +85,53 @@ NeedVerdict Cycle::VerdictOf(NeedId n) {
   });
   verdict.lost = outcome.lost;
   verdict.parked = outcome.parked;
-  verdict.has_session = HasSession(n);
+  verdict.has_session = cluster(n).session;
+  verdict.paused = cluster(n).paused;
   if (verdict.satisfied) return verdict;
-  verdict.age = (age_before_.Has(n) ? age_before_[n] : 0) + 1;
+  verdict.pending = outcome.pending();
+  verdict.age = AgeAfter(outcome, age_before_.Has(n) ? age_before_[n] : 0);
   verdict.reason = ShortReason(n, verdict.supply);
   return verdict;
 }
 
-Reason Cycle::ShortReason(NeedId n, const SupplyCount& supply) const {
+// The need may not acquire machines of this free group for now.
+bool Cycle::IsHeldFrom(NeedId n, const Group& group) const {
+  const bool bought = group.state == MachineState::kSpeculative;
+  return inventory_.IsOnHold(group, need(n).cluster) || (bought && catalogue().cls(group.cls).out_of_stock);
+}
+
+bool Cycle::AsksForTheUnknown(NeedId n) const {
+  for (size_t d = 0; d < dims(); ++d) {
+    const bool asked = need(n).aggregate[d] > 0 || fit(n).min_unit[d] > 0;
+    if (asked && most_[d] == 0 && inventory_.machines() > 0) return true;
+  }
+  return false;
+}
+
+// A machine on hold would help it.
+bool Cycle::IsOutOfStock(NeedId n) {
+  for (const ClassId c : fit(n).classes) {
+    for (const GroupId g : catalogue().cls(c).free) {
+      const Group& group = inventory_.group(g);
+      if (!IsHeldFrom(n, group) || inventory_.Remaining(g) == 0) continue;
+      if (IsUseful(each(g), outcomes_[n].shortage, dims())) return true;
+    }
+  }
+  return false;
+}
+
+Reason Cycle::ShortReason(NeedId n, const SupplyCount& supply) {
   const Outcome& outcome = outcomes_[n];
-  if (!HasSession(n)) return Reason::kNoSession;
+  if (!cluster(n).session) return Reason::kNoSession;
+  if (cluster(n).paused) return Reason::kClusterPaused;
+  if (cluster(n).on_hold) return Reason::kClusterOnHold;
   if (outcome.on_its_way) return Reason::kDraining;
+  if (outcome.lacks_budget) return Reason::kReclaimsSpent;
+  if (AsksForTheUnknown(n)) return Reason::kNoSuchResource;
   const bool has_domain = outcome.gang != kNoId && gangs_[outcome.gang].domain != kNoId;
-  if (need(n).is_gang && (!outcome.satisfiable || outcome.parked || !has_domain)) return Reason::kTopologyUnsatisfiable;
+  const bool hopeful = outcome.satisfiable || outcome.hopeful;
+  if (need(n).is_gang && (!hopeful || outcome.parked || !has_domain)) return Reason::kTopologyUnsatisfiable;
+  if (IsOutOfStock(n)) return Reason::kOutOfStock;
   if (supply == SupplyCount{}) return Reason::kNoMatchingSupply;
   return outcome.victims > 0 ? Reason::kPreemptionExhausted : Reason::kPriorityStarved;
 }
@@ -122,9 +157,21 @@ MachineVerdict Cycle::VerdictOf(MachineId m, const Rows<MachineId, NeedId>& clai
     verdict.reason = Reason::kPledged;
     return verdict;
   }
+  const GroupId g = inventory_.group_of(m);
+  const bool bound = state == MachineState::kConfigured || state == MachineState::kConfiguring;
+  if (bound && g != kNoId && inventory_.group(g).cycle == inventory_.cycle() && inventory_.group(g).kept) {
+    verdict.need = inventory_.group(g).held_for.value();
+    verdict.reason = Reason::kKeptForGang;
+    return verdict;
+  }
   switch (state) {
     case MachineState::kFailed: verdict.reason = Reason::kFailed; break;
-    case MachineState::kSpeculative: verdict.reason = Reason::kUnneeded; break;
+    case MachineState::kSpeculative: {
+      const Group& group = inventory_.group(inventory_.group_of(m));
+      const bool held = group.hold == HoldSets::kEveryone || catalogue().cls(group.cls).out_of_stock;
+      verdict.reason = held ? Reason::kOnHold : Reason::kUnneeded;
+      break;
+    }
     case MachineState::kIdle: {
       const CapacityType type = catalogue().cls(inventory_.cls(m)).capacity_type;
       const bool may_go = type == CapacityType::kOnDemand || type == CapacityType::kSpot;
@@ -141,6 +188,7 @@ MachineVerdict Cycle::VerdictOf(MachineId m, const Rows<MachineId, NeedId>& clai
       const bool held = now_ - inventory_.since(m).value_or(now_) < policy_.surplus_hold;
       verdict.reason = acts                 ? Reason::kReclaimSurplus
                        : !cluster.session   ? Reason::kClusterWithoutSession
+                       : cluster.paused     ? Reason::kOfPausedCluster
                        : !cluster.gate_open ? Reason::kGateShut
                        : held               ? Reason::kSurplusHold
                                             : Reason::kReclaimLimit;
@@ -168,6 +216,11 @@ Action Cycle::Name(const FastAction& action) const {
 
 Decision Cycle::Explain() {
   Decision decision;
+  most_ = {};
+  for (const MachineId m : inventory_.by_id()) {
+    const Amounts& each = catalogue().each(inventory_.cls(m));
+    for (size_t d = 0; d < dims(); ++d) most_[d] = std::max(most_[d], each[d]);
+  }
   for (const FastAction& action : actions_) decision.actions.push_back(Name(action));
   const Rows<MachineId, NeedId> claimers = Claimers();
   Rows<NeedId, std::vector<MachineId>> claimed;

@@ -33,6 +33,8 @@ void Follower::Update(const World& world) {
     clusters_[name] = state;
     engine_.SetCluster(name, state);
   }
+  engine_.SetHolds(world.holds);
+  counts_ages_ = world.counts_ages;
   struct Rows {
     std::vector<model::Need> needs;
     std::vector<uint64_t> digests;
@@ -52,7 +54,7 @@ void Follower::Update(const World& world) {
 }
 
 Decision Follower::Decide(MonoTime now) {
-  engine_.Decide(now, true);
+  engine_.Decide(now, true, counts_ages_);
   Decision decision = engine_.Explain();
   for (NeedVerdict& verdict : decision.needs) {
     const std::vector<size_t>& positions = positions_.at(verdict.need.cluster);

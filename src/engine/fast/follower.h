@@ -24,6 +24,7 @@ class Follower {
   std::map<std::string, model::Machine> machines_;
   std::map<std::string, std::vector<size_t>> positions_;  // by cluster: where its rows are in World::needs
   std::map<std::string, ClusterState> clusters_;
+  bool counts_ages_ = true;
 };
 
 // The reference engine's signature: a fresh engine for one decision.

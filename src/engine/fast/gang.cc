@@ -23,6 +23,7 @@ Wide Score(const Totals& totals, const Amounts& deficit, bool capped, size_t n) 
 }  // namespace
 
 bool Planner::Rank::operator<(const Rank& b) const {
+  if (satisfiable_now != b.satisfiable_now) return satisfiable_now;
   if (satisfiable != b.satisfiable) return satisfiable;
   if (satisfiable) {
     if (capped_creditable != b.capped_creditable) return capped_creditable > b.capped_creditable;
@@ -56,15 +57,16 @@ void Planner::CollectSupply(NeedId n, bool with_free, std::vector<DomainSupply>&
     const Group& group = inventory_.group(g);
     DomainSupply& domain = in(group.cls);
     for (const auto member : to) Add(domain.*member, each(g), view_.Remaining(g), dimensions);
-    domain.count += view_.Remaining(g);
     return domain;
   };
   using D = DomainSupply;
   const auto creditable = [&](const std::vector<GroupId>& lane, bool own) {
     for (const GroupId g : lane) {
-      D& domain = own ? add(g, {&D::own, &D::creditable, &D::total, &D::later})
-                      : add(g, {&D::creditable, &D::total, &D::later});
+      D& domain = own ? add(g, {&D::own, &D::creditable, &D::free, &D::total, &D::all})
+                      : add(g, {&D::creditable, &D::free, &D::total, &D::all});
+      domain.own_count += own ? view_.Remaining(g) : 0;
       domain.creditable_count += view_.Remaining(g);
+      domain.count += view_.Remaining(g);
     }
   };
   OwnLane(n, kNoId, lane_);
@@ -78,17 +80,30 @@ void Planner::CollectSupply(NeedId n, bool with_free, std::vector<DomainSupply>&
     const Group& group = inventory_.group(g);
     D& domain = in(group.cls);
     domain.pledged += view_.Remaining(g);
-    if (group.state == MachineState::kDraining && !MUTANT("fast.drains_unseen")) {
-      Add(domain.later, each(g), view_.Remaining(g), dimensions);
-    } else if (with_free) {
-      add(g, {&D::total, &D::later});
+    if (group.state == MachineState::kDraining) {
+      if (!MUTANT("fast.drains_unseen")) Add(domain.draining, each(g), view_.Remaining(g), dimensions);
+    } else if (with_free && !inventory_.IsOnHold(group, need(n).cluster)) {
+      add(g, {&D::free, &D::total, &D::all}).count += view_.Remaining(g);
     }
   });
   if (with_free) {
+    const auto collect = [&](std::initializer_list<Totals DomainSupply::*> to) {
+      for (const Offerer& offerer : offerers_) {
+        const uint32_t left = view_.Remaining(offerer.group);
+        if (left > 0) add(offerer.group, to).count += left;
+      }
+    };
     for (const MachineState state : {MachineState::kIdle, MachineState::kSpeculative}) {
       Offerers(n, state, kNoId, offerers_);
-      for (const Offerer& offerer : offerers_) {
-        if (view_.Remaining(offerer.group) > 0) add(offerer.group, {&D::total, &D::later});
+      collect({&D::free, &D::total, &D::all});
+    }
+    OnHold(n, kNoId, offerers_);
+    collect({&D::total, &D::all});
+    for (const ClassId c : catalogue().out_of_stock()) {
+      if (!classes.Has(c)) continue;
+      for (const GroupId g : catalogue().cls(c).free) {
+        const uint32_t left = view_.Remaining(g);
+        if (inventory_.group(g).state == MachineState::kSpeculative && left > 0) add(g, {&D::all}).out_of_stock += left;
       }
     }
   }
@@ -97,7 +112,7 @@ void Planner::CollectSupply(NeedId n, bool with_free, std::vector<DomainSupply>&
 
 bool Planner::IsParked(NeedId n, int64_t supply_now) const {
   const NeedMemory memory = MemoryOf(need(n).key);
-  if (memory.hopeless < policy_.park_after || !HasSession(n)) return false;
+  if (memory.hopeless < policy_.park_after || !Acquires(n)) return false;
   // A pledge it can use keeps it looking.
   bool has_pledge = false;
   inventory_.key(need(n).key).ForEachPledged([&](GroupId g) { has_pledge = has_pledge || IsPledgedTo(n, g); });
@@ -112,23 +127,32 @@ void Planner::ChooseDomain(NeedId n, const std::vector<DomainSupply>& supply, bo
   const size_t dimensions = dims();
   ranks_.clear();
   for (const DomainSupply& s : supply) {
+    const bool begun = s.own_count > 0 || s.pledged > 0;
+    const bool satisfiable_now = Covers(begun ? s.total : s.free, aggregate, dimensions);
+    const Totals& total = satisfiable_now && !begun ? s.free : s.total;
+    Totals later = total;
+    for (size_t d = 0; d < dimensions; ++d) later[d] += s.draining[d];
+    gang.hopeful = gang.hopeful || Covers(s.all, aggregate, dimensions);
     Rank rank{.domain = s.domain,
-              .satisfiable = Covers(s.total, aggregate, dimensions),
-              .satisfiable_later = Covers(s.later, aggregate, dimensions),
+              .satisfiable_now = satisfiable_now,
+              .satisfiable = Covers(total, aggregate, dimensions),
+              .satisfiable_later = Covers(later, aggregate, dimensions),
               .pledged = s.pledged,
-              .capped_total = Score(s.total, aggregate, true, dimensions),
+              .capped_total = Score(total, aggregate, true, dimensions),
               .capped_creditable = Score(s.creditable, aggregate, true, dimensions),
               .capped_own = Score(s.own, aggregate, true, dimensions)};
     if (!looks) rank.kept = rank.capped_own;
     const bool settled = Covers(s.creditable, aggregate, dimensions);
-    rank.tightness = Score(settled ? s.creditable : s.total, aggregate, false, dimensions);
+    rank.tightness = Score(settled ? s.creditable : total, aggregate, false, dimensions);
     rank.count = settled ? s.creditable_count : s.count;
     ranks_.push_back(rank);
   }
   if (ranks_.empty()) return;
   if (explain_) {
     std::ranges::sort(ranks_, [](const Rank& a, const Rank& b) { return a < b; });
-    const auto demanded = std::ranges::count_if(aggregate.v, [](int64_t amount) { return amount > 0; });
+    const int64_t unknown = catalogue().unknown_in(aggregate);
+    const int64_t demanded = std::ranges::count_if(aggregate.v, [](int64_t amount) { return amount > 0; }) +
+                             (unknown == 0 ? 0 : unknown - 1);
     for (const Rank& rank : ranks_) {
       if (gang.domains.size() == 6) break;
       gang.domains.push_back({.domain = DomainText(fit(n).domains[rank.domain]),
@@ -187,12 +211,37 @@ bool Planner::ChooseSettled(NeedId n, GangPlan& gang) {
 void Planner::PlanGang(NeedId n, Plan& plan) {
   GangPlan& gang = plan.gang;
   CollectSupply(n, true, supply_);
-  for (const DomainSupply& s : supply_) gang.supply_now += s.count;
+  for (const DomainSupply& s : supply_) gang.supply_now += s.count + s.out_of_stock;
   gang.parked = IsParked(n, gang.supply_now);
-  const bool may_acquire = HasSession(n) && !gang.parked;
+  const bool may_acquire = Acquires(n) && !gang.parked;
   if (!may_acquire) CollectSupply(n, false, supply_);
   ChooseDomain(n, supply_, may_acquire, gang);
-  if (gang.domain != kNoId) CompleteGang(n, may_acquire, plan);
+  if (may_acquire && !gang.satisfiable) NoteParts(n, gang);
+  if (gang.domain == kNoId) return;
+  CompleteGang(n, may_acquire, plan);
+  if (!gang.holds.empty() && !IsZero(plan.shortage, dims())) KeepElsewhere(n, gang);
+}
+
+// Where phase 2 may complete it.
+void Planner::NoteParts(NeedId n, GangPlan& gang) {
+  for (const DomainSupply& s : supply_) {
+    if (s.creditable_count == 0) continue;
+    GangPlan::Part& part = gang.parts.emplace_back();
+    part.domain = s.domain;
+    part.own = s.own_count > 0;
+    part.rest = need(n).aggregate;
+    for (size_t d = 0; d < dims(); ++d) {
+      part.rest[d] = s.creditable[d] >= part.rest[d] ? 0 : part.rest[d] - static_cast<int64_t>(s.creditable[d]);
+    }
+  }
+}
+
+// Machines come to the gang in its domain: its own ones elsewhere stay until it is complete.
+void Planner::KeepElsewhere(NeedId n, GangPlan& gang) {
+  OwnLane(n, kNoId, own_);
+  for (const GroupId g : own_) {
+    if (DomainOf(fit(n), inventory_.group(g).cls) != gang.domain) gang.keeps.push_back(g);
+  }
 }
 
 // All of it in the chosen domain, or only what is its own.

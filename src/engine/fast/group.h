@@ -24,6 +24,7 @@ struct Terms {
   ClusterId cluster = kNoId;
   StampId stamp = kNoStamp;
   KeyId pledge = kNoId;
+  uint16_t hold = 0;  // HoldSets
 
   bool operator==(const Terms&) const = default;
 };
@@ -32,7 +33,7 @@ inline uint64_t HashOf(const Terms& terms) {
   Hasher hasher;
   hasher.Add((uint64_t{terms.cls.value()} << 32) | static_cast<uint64_t>(terms.state));
   hasher.Add((uint64_t{terms.cluster.value()} << 32) | terms.stamp.value());
-  hasher.Add(terms.pledge.value());
+  hasher.Add((uint64_t{terms.hold} << 32) | terms.pledge.value());
   return hasher.value();
 }
 
@@ -40,13 +41,15 @@ struct alignas(64) Group {
   // The first cache line is all that a steady cycle reads.
   ClassId cls = kNoId;
   model::MachineState state = model::MachineState::kUnspecified;
-  bool pledge_ended = false;    // the pledge was ended in this cycle
-  bool has_clocks = false;      // Configured: the unclaimed clock of some member may run
-  bool restamped = false;       // in Inventory::restamped_
-  uint32_t size = 0;            // members
-  uint32_t cycle = 0;           // for which the fields of a cycle are valid (Inventory::Open)
-  uint32_t claimed = 0;         // in this cycle
-  ClaimId first_claim = kNoId;  // list of this cycle's claims on it
+  bool pledge_ended : 1 = false;  // the pledge was ended in this cycle
+  bool has_clocks : 1 = false;    // Configured: the unclaimed clock of some member may run
+  bool restamped : 1 = false;     // in Inventory::restamped_
+  bool kept : 1 = false;          // bound: what no need claimed stays with its gang, and counts as claimed
+  uint16_t hold = 0;              // for which clusters they are on hold (HoldSets)
+  uint32_t size = 0;              // members
+  uint32_t cycle = 0;             // for which the fields of a cycle are valid (Inventory::Open)
+  uint32_t claimed = 0;           // in this cycle
+  ClaimId first_claim = kNoId;    // list of this cycle's claims on it
   ClaimId last_claim = kNoId;
   StampId stamp = kNoStamp;  // bound: whose they are
   KeyId owner = kNoId;       // bound: the key of the stamp
@@ -72,7 +75,9 @@ struct alignas(64) Group {
   uint32_t cursor_at = 0;     // its ordinal
   uint32_t cursor_cycle = 0;  // for which it is valid
 
-  Terms terms() const { return {.cls = cls, .state = state, .cluster = cluster, .stamp = stamp, .pledge = pledge}; }
+  Terms terms() const {
+    return {.cls = cls, .state = state, .cluster = cluster, .stamp = stamp, .pledge = pledge, .hold = hold};
+  }
 };
 static_assert(sizeof(Group) == 128);
 

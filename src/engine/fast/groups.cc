@@ -24,6 +24,7 @@ void Inventory::ReadRestored(MachineId m) {
                               .reclamation = old.attribution->reclamation});
   }
   if (old.pledge) rows_[m].pledge = KeyOf(*old.pledge);
+  if (old.instead) rows_[m].flags |= kInstead;
   const auto set = [&](MachineState state, const std::optional<MonoTime>& since) {
     if (!since) return;
     rows_[m].since_state = state;
@@ -84,6 +85,7 @@ void Inventory::Refresh(MachineId m) {
   const bool keeps_pledge =
       state == MachineState::kCreating || state == MachineState::kDraining || state == MachineState::kIdle;
   if (!keeps_pledge) rows_[m].pledge = kNoId;
+  if (state != MachineState::kDraining) rows_[m].flags = static_cast<uint8_t>(rows_[m].flags & ~kInstead);
   rows_[m].stamp = !IsBound(state) ? kNoStamp : old_stamp != kNoStamp ? old_stamp : rows_[m].bind_stamp;
 }
 
@@ -96,9 +98,13 @@ Terms Inventory::TermsOf(MachineId m) const {
       if (row.cluster == kNoId) return {};
       terms.cluster = row.cluster;
       terms.stamp = row.stamp;
+      if (row.state == MachineState::kConfigured) terms.hold = hold_of(m);
       return terms;
-    case MachineState::kIdle: terms.pledge = row.pledge; return terms;
-    case MachineState::kSpeculative: return terms;
+    case MachineState::kIdle:
+      terms.pledge = row.pledge;
+      terms.hold = hold_of(m);
+      return terms;
+    case MachineState::kSpeculative: terms.hold = hold_of(m); return terms;
     case MachineState::kCreating:
     case MachineState::kDraining:
       if (row.pledge == kNoId) return {};
@@ -129,6 +135,7 @@ GroupId Inventory::FindOrMake(const Terms& terms, uint64_t hash) {
   g.cluster = terms.cluster;
   g.stamp = terms.stamp;
   g.pledge = terms.pledge;
+  g.hold = terms.hold;
   group_lookup_.Insert(hash, id);
   Link(id);
   return id;
@@ -150,6 +157,7 @@ void Inventory::Link(GroupId id) {
     case MachineState::kIdle:
     case MachineState::kSpeculative:
       catalogue_.cls(g.cls).free.push_back(id);
+      if (g.hold != HoldSets::kNone) held_free_.push_back(id);
       if (g.pledge != kNoId) {
         keys_[g.pledge].idle.push_back(id);
         pledged_keys_.push_back(g.pledge);
@@ -264,6 +272,7 @@ void Inventory::Tidy() {
     if (g.state == MachineState::kConfigured) std::erase_if(c.bound, is_it);
     if (g.state == MachineState::kIdle || g.state == MachineState::kSpeculative) std::erase_if(c.free, is_it);
     if (g.state == MachineState::kIdle && g.pledge != kNoId) std::erase_if(pledged_idle_, is_it);
+    if (g.state != MachineState::kConfigured && g.hold != HoldSets::kNone) std::erase_if(held_free_, is_it);
     if (g.restamped) std::erase(restamped_, id);
     g.cls = kNoId;
     gone_groups_.push_back(id);
@@ -335,6 +344,7 @@ void Inventory::Leave(MachineId m) {
   machine_lookup_.Erase(Hash(ids_[m]), m);
   rows_[m].state = MachineState::kUnspecified;
   rows_[m].stamp = rows_[m].bind_stamp = kNoStamp;
+  hold_of_.erase(m);
   retired_.push_back(m);
 }
 
@@ -351,7 +361,7 @@ void Inventory::Place(std::span<const MachineId> machines) {
       continue;
     }
     Refresh(m);
-    rows_[m].flags = static_cast<uint8_t>(rows_[m].flags & kRemembered);
+    rows_[m].flags = static_cast<uint8_t>(rows_[m].flags & (kRemembered | kInstead | kHeld));
     terms[i] = TermsOf(m);
     hashes[i] = HashOf(terms[i]);
     group_lookup_.Prefetch(hashes[i]);
@@ -395,6 +405,7 @@ void Inventory::Reset(Group& g) {
   if (!MUTANT("fast.held_over")) g.held_for = kNoId;
   g.held = 0;
   g.pledge_ended = false;
+  g.kept = false;
 }
 
 MachineId Inventory::Next(GroupId id, IdSet::Cursor& cursor) const {
@@ -430,7 +441,7 @@ bool Inventory::IsClaimed(MachineId m) {
 
 void Inventory::Restamp(GroupId id, StampId stamp) {
   Group& g = groups_[id];
-  const Terms terms{.cls = g.cls, .state = g.state, .cluster = g.cluster, .stamp = stamp};
+  const Terms terms{.cls = g.cls, .state = g.state, .cluster = g.cluster, .stamp = stamp, .hold = g.hold};
   if (FindGroup(terms, HashOf(terms)) != kNoId) {
     return ForEachMember(id, [&](MachineId m) { SetStamp(m, stamp); });
   }

@@ -35,7 +35,52 @@ MachineId Inventory::Make(std::string_view id, uint64_t hash) {
   machine_lookup_.Insert(hash, m);
   newcomers_.push_back(m);
   ++alive_;
+  HoldAsTold(m);
   return m;
+}
+
+// [H.machine] Reads off `holds_` for whom the machine is on hold.
+void Inventory::HoldAsTold(MachineId m) {
+  uint16_t hold = HoldSets::kNone;
+  if (!holds_.machines.empty() && holds_.machines.contains(std::string(ids_[m]))) {
+    hold = HoldSets::kEveryone;
+  } else if (!holds_.pairs.empty()) {
+    std::vector<ClusterId> clusters;
+    const std::string id(ids_[m]);
+    for (auto it = holds_.pairs.lower_bound({id, ""}); it != holds_.pairs.end() && it->first == id; ++it) {
+      clusters.push_back(ClusterOf(it->second));
+    }
+    std::ranges::sort(clusters);
+    hold = hold_sets_.Of(clusters);
+  }
+  rows_[m].flags = static_cast<uint8_t>(hold == HoldSets::kNone ? rows_[m].flags & ~kHeld : rows_[m].flags | kHeld);
+  if (hold == HoldSets::kNone) {
+    hold_of_.erase(m);
+  } else {
+    hold_of_[m] = hold;
+  }
+}
+
+void Inventory::SetHolds(const Holds& holds) {
+  if (holds == holds_) return;
+  std::vector<std::string> changed;
+  const auto by_id = [](const auto& entry) -> const std::string& { return entry.first; };
+  std::ranges::set_symmetric_difference(holds.machines, holds_.machines, std::back_inserter(changed));
+  std::vector<std::pair<std::string, std::string>> pairs;
+  std::ranges::set_symmetric_difference(holds.pairs, holds_.pairs, std::back_inserter(pairs));
+  std::ranges::transform(pairs, std::back_inserter(changed), by_id);
+  std::vector<StockClass> classes;
+  std::ranges::set_symmetric_difference(holds.classes, holds_.classes, std::back_inserter(classes));
+  holds_ = holds;
+  if (holds.pairs.empty()) hold_sets_.Clear();
+  for (const std::string& id : changed) {
+    const MachineId m = Find(id);
+    if (m == kNoMachine) continue;
+    HoldAsTold(m);
+    MarkChanged(m);
+  }
+  for (const StockClass& stock : classes) catalogue_.SetOutOfStock(stock, holds.classes.contains(stock));
+  if (!classes.empty() && !MUTANT("fast.stale_stock")) ++supply_version_;
 }
 
 void Inventory::Upsert(std::span<const model::Machine> machines, std::span<const MachineDigest> digests) {
@@ -129,6 +174,7 @@ void Inventory::SetStamp(MachineId m, StampId stamp) {
 
 void Inventory::SetPledge(MachineId m, KeyId pledge) {
   MemoryChanged(m);
+  if (pledge == kNoId) rows_[m].flags = static_cast<uint8_t>(rows_[m].flags & ~kInstead);
   rows_[m].pledge = pledge;
   if (!MUTANT("fast.dirty_missed")) MarkChanged(m);
 }
@@ -150,6 +196,7 @@ MachineMemory Inventory::MemoryOf(MachineId m, bool without_given) const {
                                             .reclamation = s.reclamation};
   }
   if (rows_[m].pledge != kNoId) memory.pledge = NameOf(rows_[m].pledge);
+  memory.instead = is_instead(m);
   // The clock may still be that of the state before, until the next cycle has read it.
   switch (rows_[m].since_state) {
     case MachineState::kConfigured: memory.unclaimed_since = since(m); break;

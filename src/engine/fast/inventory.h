@@ -18,12 +18,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/probe.h"
 #include "engine/fast/catalogue.h"
 #include "engine/fast/group.h"
+#include "engine/fast/hold_sets.h"
 #include "engine/fast/id_texts.h"
 #include "engine/fast/lookup.h"
 #include "engine/fast/names.h"
@@ -54,6 +56,8 @@ class Inventory : public Names {
   void Remove(std::string_view id);
   // Memory of an earlier life. A machine's row is read when the machine comes.
   void Restore(const Memory& memory);
+  // In place of all holds before; costs what changed, and a walk over both.
+  void SetHolds(const Holds& holds);
   // Between cycles: marks a machine whose memory says something that ends with the next cycle.
   void MarkChanged(MachineId machine);
 
@@ -81,6 +85,12 @@ class Inventory : public Names {
   KeyId pledge_of(MachineId m) const { return rows_[m].pledge; }
   void SetStamp(MachineId m, StampId stamp);
   void SetPledge(MachineId m, KeyId pledge);
+  // It drains, or will, instead of a machine that serves a need (MachineMemory::instead).
+  bool is_instead(MachineId m) const { return (rows_[m].flags & kInstead) != 0; }
+  void SetInstead(MachineId m) {
+    MemoryChanged(m);
+    rows_[m].flags |= kInstead;
+  }
   // The clock of the machine's state: unclaimed, idle or draining since.
   std::optional<MonoTime> since(MachineId m) const;
   void SetSince(MachineId m, std::optional<MonoTime> since);
@@ -146,6 +156,12 @@ class Inventory : public Names {
   const std::vector<KeyId>& pledged_keys() const { return pledged_keys_; }
   // Idle groups that are pledged.
   const std::vector<GroupId>& pledged_idle() const { return pledged_idle_; }
+  // Idle and Speculative groups of machines that are on hold for some cluster.
+  const std::vector<GroupId>& held_free() const { return held_free_; }
+  bool IsOnHold(const Group& group, ClusterId cluster) const {
+    return group.hold != HoldSets::kNone && hold_sets_.Holds(group.hold, cluster);
+  }
+  const Holds& holds() const { return holds_; }
 
   const Rows<TypeId, DrainMean>& drains() const { return drains_; }
   // Types whose mean changed since the last call, ascending.
@@ -169,6 +185,8 @@ class Inventory : public Names {
   static constexpr uint8_t kRestamped = 2;   // stamp_ is newer than the group's
   static constexpr uint8_t kLeaving = 4;     // removed: gone with the next cycle
   static constexpr uint8_t kRemembered = 8;  // in remembered_
+  static constexpr uint8_t kInstead = 16;
+  static constexpr uint8_t kHeld = 32;  // in hold_of_
 
   std::string VerifyReferences() const;
   std::string VerifyMachines() const;
@@ -186,12 +204,14 @@ class Inventory : public Names {
   void SortById(std::span<MachineId> machines) const;
   void Refresh(MachineId m);
   void ReadRestored(MachineId m);
+  void HoldAsTold(MachineId m);
   void CountDrain(MachineId m, MonoTime began);
   void ForgetUnusedStamps();
   void Leave(MachineId m);
   void Place(std::span<const MachineId> machines);
   void Move(MachineId m, GroupId to);
   Terms TermsOf(MachineId m) const;
+  uint16_t hold_of(MachineId m) const { return (rows_[m].flags & kHeld) == 0 ? HoldSets::kNone : hold_of_.at(m); }
   GroupId FindGroup(const Terms& terms, uint64_t hash) const;
   GroupId FindOrMake(const Terms& terms, uint64_t hash);
   void Link(GroupId id);
@@ -222,7 +242,7 @@ class Inventory : public Names {
     KeyId pledge = kNoId;
     model::MachineState state = model::MachineState::kUnspecified;
     model::MachineState since_state = model::MachineState::kUnspecified;  // whose clock `since` is; none: it stands
-    uint8_t flags = 0;                                                    // kDirty, kRestamped, kLeaving, kRemembered
+    uint8_t flags = 0;                                                    // kDirty, kRestamped, ...
   };
   Rows<MachineId, Row> rows_;
   Lookup<MachineId> machine_lookup_;
@@ -245,7 +265,11 @@ class Inventory : public Names {
   std::vector<GroupId> restamped_;     // the memory of all members changed; those that left are in remembered_
   std::vector<KeyId> pledged_keys_;
   std::vector<GroupId> pledged_idle_;
-  struct Keep {  // what decides the keep order
+  std::vector<GroupId> held_free_;
+  Holds holds_;
+  HoldSets hold_sets_;
+  std::unordered_map<MachineId, uint16_t, IdHash> hold_of_;  // machines on hold; never iterated
+  struct Keep {                                              // what decides the keep order
     bool is_binding = false;
     int64_t price = 0;
     model::Penalty reclamation;

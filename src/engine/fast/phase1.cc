@@ -18,11 +18,13 @@ Cycle::Cycle(Inventory& inventory, Demand& demand, const Policy& policy)
   plans_.resize(1);
 }
 
-void Cycle::Run(MonoTime now, bool explain, Parallel& parallel) {
+void Cycle::Run(MonoTime now, bool explain, bool counts_ages, Parallel& parallel) {
   Laps laps(parallel);
+  counts_ages_ = counts_ages;
+  counted_ += counts_ages ? 1 : 0;
   Begin(now, explain);
   laps.Ended("snapread");
-  if (parallel.width() == 1) {
+  if (parallel.width() == 1 || policy_.phase1_retries == 0) {
     ServeInTurn();
   } else {
     CreditSideBySide(parallel);
@@ -162,7 +164,17 @@ void Cycle::CommitCredit(NeedId n, const Plan& plan, uint32_t shelf) {
   gangs_[outcome.gang] = plan.gang;
   outcome.parked = plan.gang.parked;
   outcome.satisfiable = plan.gang.satisfiable;
+  outcome.hopeful = plan.gang.hopeful;
   for (const GroupId g : plan.gang.holds) inventory_.Open(g).held_for = n;
+  for (const GroupId g : plan.gang.keeps) Keep(n, g);
+}
+
+// What is left of the group stays with its gang: as if it were claimed, but by no claim.
+void Cycle::Keep(NeedId n, GroupId g) {
+  Group& group = inventory_.Open(g);
+  group.kept = true;
+  group.held_for = n;
+  group.claimed = group.size;
 }
 
 void Cycle::KeepSettled(NeedRow& row, std::span<const Take> takes) {
@@ -266,15 +278,15 @@ void Cycle::EndPledges(NeedId n) {
     return std::ranges::any_of(demand_.NeedsOf(need(n).cluster),
                                [&](const NeedRow& row) { return row.key == id && fit(row.id).Has(c); });
   };
-  const bool session = HasSession(n);
+  const bool acquires = Acquires(n);
   inventory_.key(id).ForEachPledged([&](GroupId g) {
     Group& group = inventory_.Open(g);
     if (inventory_.Remaining(g) == 0 || group.pledge_ended) return;
     bool ends = covered;
     if (first->is_gang) {
-      ends = ends || (session && group.held_for == kNoId);
+      ends = ends || (acquires && group.held_for == kNoId);
     } else {
-      ends = ends || !can_serve(group.cls) || (session && group.state == MachineState::kIdle);
+      ends = ends || !can_serve(group.cls) || (acquires && group.state == MachineState::kIdle);
     }
     if (!ends || MUTANT("fast.pledge_never_ends")) return;
     group.pledge_ended = true;

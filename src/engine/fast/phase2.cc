@@ -19,34 +19,34 @@ SpreadCounts Cycle::CountClaims(NeedId n) {
   return counts;
 }
 
-// What the need still lacks once everything under way has arrived.
-Amounts Cycle::Residual(NeedId n, SpreadCounts* counts) {
-  const NeedRow& row = need(n);
-  const Fit& classes = fit(n);
-  const Outcome& outcome = outcomes_[n];
-  Amounts residual = outcome.shortage;
-  if (row.is_gang) {
-    residual = gangs_[outcome.gang].rest;
-    for (ClaimId c = outcome.first_claim; c != kNoId; c = claims_[c].next_of_need) {
-      const MachineState state = inventory_.group(claims_[c].group).state;
-      const bool acquired = state == MachineState::kIdle || state == MachineState::kSpeculative;
-      if (acquired) Subtract(residual, each(claims_[c].group), claims_[c].count, dims());
-    }
-    for (const MachineState state : {MachineState::kIdle, MachineState::kSpeculative}) {
-      planners_[0]->Offerers(n, state, gangs_[outcome.gang].domain, offerers_);
-      for (const Offerer& offerer : offerers_) {
-        const uint32_t held = inventory_.Open(offerer.group).held;
-        Subtract(residual, each(offerer.group), inventory_.Remaining(offerer.group) - held, dims());
-      }
+// What a gang lacks beside `rest`, once it has all it acquired, or could acquire, in the domain.
+Amounts Cycle::GangResidual(NeedId n, DomainId domain, Amounts rest) {
+  for (ClaimId c = outcomes_[n].first_claim; c != kNoId; c = claims_[c].next_of_need) {
+    const MachineState state = inventory_.group(claims_[c].group).state;
+    const bool acquired = state == MachineState::kIdle || state == MachineState::kSpeculative;
+    if (acquired) Subtract(rest, each(claims_[c].group), claims_[c].count, dims());
+  }
+  for (const MachineState state : {MachineState::kIdle, MachineState::kSpeculative}) {
+    planners_[0]->Offerers(n, state, domain, offerers_);
+    for (const Offerer& offerer : offerers_) {
+      const uint32_t held = inventory_.Open(offerer.group).held;
+      Subtract(rest, each(offerer.group), inventory_.Remaining(offerer.group) - held, dims());
     }
   }
-  if (!inventory_.key_state(row.key).has_pledges) return residual;
+  return rest;
+}
+
+// Takes off what is on its way to the need.
+void Cycle::CountPledges(NeedId n, Wanting& wanting) {
+  const NeedRow& row = need(n);
+  const Fit& classes = fit(n);
+  if (!inventory_.key_state(row.key).has_pledges) return;
   merge_.Clear();
   std::vector<GroupId> groups;
   inventory_.key(row.key).ForEachPledged([&](GroupId g) {
     const Group& group = inventory_.Open(g);
     if (group.pledge_ended || !classes.Has(group.cls) || (group.held_for != kNoId && group.held_for != n)) return;
-    if (row.is_gang && DomainOf(classes, group.cls) != gangs_[outcome.gang].domain) return;
+    if (row.is_gang && DomainOf(classes, group.cls) != wanting.domain) return;
     merge_.Add(g);
     groups.push_back(g);
   });
@@ -54,200 +54,47 @@ Amounts Cycle::Residual(NeedId n, SpreadCounts* counts) {
     Group& group = inventory_.group(groups[merge_.source()]);
     const auto held = held_.find(merge_.machine());
     if (held != held_.end() && held->second != n) continue;
-    if (!IsUseful(inventory_.each(group), residual, dims())) continue;
-    if (counts != nullptr && !counts->Allows(DomainOf(classes, group.cls))) continue;
+    if (!IsUseful(inventory_.each(group), wanting.residual, dims())) continue;
+    if (wanting.counts != nullptr && !wanting.counts->Allows(DomainOf(classes, group.cls))) continue;
     if (held_.emplace(merge_.machine(), n).second) ++group.held;
-    if (counts != nullptr) counts->Add(DomainOf(classes, group.cls), 1);
-    Subtract(residual, inventory_.each(group), 1, dims());
-  }
-  return residual;
-}
-
-uint32_t Cycle::OffersFor(NeedId n) {
-  const auto priority = static_cast<uint32_t>(demand_.info(need(n).profile).profile.priority());
-  const auto [it, is_new] = offers_of_.emplace(uint64_t{need(n).fit.value()} << 32 | priority, offers_of_.size());
-  if (is_new && offers_of_.size() > offers_.size()) offers_.emplace_back();
-  if (!offers_[it->second].valid) FillOffers(n, offers_[it->second]);
-  return it->second;
-}
-
-void Cycle::FillOffers(NeedId n, Offers& offers) {
-  offers.valid = true;
-  offers.runs.clear();
-  const int64_t priority = demand_.info(need(n).profile).profile.priority();
-  const auto add = [&](GroupId g, const ClaimRow& claim, const Stamp& stamp, bool surplus) {
-    const Class& c = catalogue().cls(inventory_.group(g).cls);
-    const int64_t gap = priority - stamp.priority;
-    if (!surplus && gap <= 0) return;
-    OfferRun run{.group = g, .claim = claim, .each = &each(g), .left = claim.count};
-    if (surplus) {
-      run.kind = gap > 0 ? ActionKind::kPreempt : ActionKind::kReclaim;
-      run.reason = gap > 0 ? Reason::kPreemptSurplus : Reason::kReclaimForNeed;
-    }
-    run.grace_seconds = static_cast<int32_t>((gap > 0 ? PreemptGrace(gap) : kReclaimGrace).count());
-    run.score = VictimScore(policy_.victim_weights, gap, MeanDrainMillis(inventory_.drains()[c.type]),
-                            stamp.interruption, stamp.reclamation);
-    offers.runs.push_back(run);
-  };
-  for (const ClassId c : fit(n).classes) {
-    for (const GroupId g : catalogue().cls(c).bound) {
-      const Group& group = inventory_.Open(g);
-      const ClusterState& cluster = inventory_.cluster(group.cluster).state;
-      if (!cluster.session) continue;
-      if (const uint32_t settled = inventory_.SettledClaim(group); settled > 0) {
-        const NeedId owner = FirstOfKey(group.owner);
-        add(g, {.need = owner, .group = g, .count = settled}, inventory_.stamp(need(owner).stamp), false);
-      }
-      for (ClaimId at = group.first_claim; at != kNoId; at = claims_[at].next_of_group) {
-        add(g, claims_[at], inventory_.stamp(need(claims_[at].need).stamp), false);
-      }
-      const uint32_t rest = inventory_.Remaining(g);
-      if (rest == 0) continue;
-      add(g, {.need = kNoId, .group = g, .first = group.claimed, .count = rest}, inventory_.stamp(group.stamp),
-          cluster.gate_open);
-    }
-  }
-  const auto tier = [](const OfferRun& run) {
-    return run.reason == Reason::kPreemptSurplus ? 0 : run.reason == Reason::kReclaimForNeed ? 1 : 2;
-  };
-  // Reclaims go by cluster and keep order, all else by score.
-  const auto compare = [&](const OfferRun& a, const OfferRun& b) {
-    if (tier(a) != tier(b)) return tier(a) <=> tier(b);
-    if (tier(a) != 1)
-      return b.score < a.score   ? std::strong_ordering::less
-             : b.score > a.score ? std::strong_ordering::greater
-                                 : std::strong_ordering::equal;
-    const Group& x = inventory_.group(a.group);
-    const Group& y = inventory_.group(b.group);
-    const auto by_cluster = inventory_.cluster_rank(x.cluster) <=> inventory_.cluster_rank(y.cluster);
-    if (by_cluster != 0) return by_cluster;
-    const auto by_price = catalogue().cls(x.cls).price <=> catalogue().cls(y.cls).price;
-    if (by_price != 0) return by_price;
-    return inventory_.stamp(y.stamp).reclamation <=> inventory_.stamp(x.stamp).reclamation;
-  };
-  std::ranges::stable_sort(offers.runs, [&](const OfferRun& a, const OfferRun& b) { return compare(a, b) < 0; });
-  for (size_t i = 1; i < offers.runs.size(); ++i) {
-    offers.runs[i].tie = offers.runs[i - 1].tie + (compare(offers.runs[i - 1], offers.runs[i]) == 0 ? 0 : 1);
+    if (wanting.counts != nullptr) wanting.counts->Add(DomainOf(classes, group.cls), 1);
+    Subtract(wanting.residual, inventory_.each(group), 1, dims());
   }
 }
 
-// The run's next machine that is not taken yet.
-MachineId Cycle::HeadOf(OfferRun& run) {
-  if (run.head == kNoMachine && run.left == run.claim.count) {
-    run.cursor = inventory_.group(run.group).members.Begin();
-    inventory_.Skip(run.group, run.cursor, run.claim.first);
-  }
-  while (run.left > 0) {
-    if (run.head == kNoMachine) {
-      run.passed = run.cursor;
-      run.head = inventory_.Next(run.group, run.cursor);
-    }
-    if (!IsTaken(run.head)) return run.head;
-    run.head = kNoMachine;
-    --run.left;
-  }
-  return kNoMachine;
-}
-
-// Whether the need may take machines of the run at all, and there is one.
-bool Cycle::MayTake(NeedId n, OfferRun& run) {
-  const Group& group = inventory_.group(run.group);
-  if (run.left == 0 || group.cluster == need(n).cluster) return false;
-  if (need(n).is_gang && DomainOf(fit(n), group.cls) != gangs_[outcomes_[n].gang].domain) return false;
-  return !IsLimited(run) && HeadOf(run) != kNoMachine;
-}
-
-bool Cycle::IsLimited(const OfferRun& run) const {
-  return run.kind == ActionKind::kReclaim && reclaims_left_[inventory_.group(run.group).cluster] <= 0;
-}
-
-void Cycle::TakeHead(Offers& offers, uint32_t at) {
-  const OfferRun& run = offers.runs[at];
-  if (taken_in_ != inventory_.cycle()) taken_.assign(inventory_.rows(), false);
-  taken_in_ = inventory_.cycle();
-  taken_[run.head] = true;
-  chosen_.push_back({.run = at, .machine = run.head});
-  if (run.kind == ActionKind::kReclaim && !MUTANT("fast.reclaims_uncounted"))
-    --reclaims_left_[inventory_.group(run.group).cluster];
-}
-
-void Cycle::GiveBack(const Offers& offers, const Offer& offer) {
-  const OfferRun& run = offers.runs[offer.run];
-  taken_[offer.machine] = false;
-  if (run.kind == ActionKind::kReclaim) ++reclaims_left_[inventory_.group(run.group).cluster];
-  if (MUTANT("fast.stale_offers")) return;
-  for (Offers& other : offers_) other.valid = false;  // their cursors have passed it
-}
-
-// Runs that tie go by id together. What is passed over once stays out of reach.
-void Cycle::Choose(NeedId n, Offers& offers, Amounts& residual) {
-  const auto later = [](const Offered& a, const Offered& b) { return a.label > b.label; };
-  std::vector<OfferRun>& runs = offers.runs;
-  for (uint32_t i = 0; i < runs.size() && !IsZero(residual, dims());) {
-    const uint32_t first = i;
-    bool equal = true;  // all machines have the same
-    offered_.clear();
-    for (; i < runs.size() && runs[i].tie == runs[first].tie; ++i) {
-      if (!MayTake(n, runs[i])) continue;
-      offered_.push_back({.label = inventory_.label(runs[i].head), .run = i});
-      equal = equal && runs[i].each == runs[offered_.front().run].each;
-    }
-    std::ranges::make_heap(offered_, later);
-    while (!offered_.empty() && !IsZero(residual, dims())) {
-      const Amounts& each = *runs[offered_.front().run].each;
-      const int64_t useful = UsefulCount(each, residual, dims());
-      const size_t before = chosen_.size();
-      const size_t most = before + static_cast<size_t>(equal ? useful : std::min<int64_t>(useful, 1));
-      do {
-        const uint32_t run = offered_.front().run;
-        const bool takes = chosen_.size() < most && !IsLimited(runs[run]);
-        if (takes) TakeHead(offers, run);
-        if (takes && HeadOf(runs[run]) != kNoMachine) {
-          offered_.front().label = inventory_.label(runs[run].head);
-          SinkFirst(offered_, later);
-        } else {
-          std::ranges::pop_heap(offered_, later);
-          offered_.pop_back();
-        }
-      } while (equal && !offered_.empty() && chosen_.size() < most);
-      Subtract(residual, each, static_cast<int64_t>(chosen_.size() - before), dims());
+// Takes off what the need waits for: machines on hold one by one.
+void Cycle::CountAwaited(NeedId n, Wanting& wanting, std::vector<MachineId>& awaited) {
+  awaited.clear();
+  if (inventory_.held_free().empty()) return;
+  planners_[0]->OnHold(n, wanting.domain, offerers_);
+  std::optional<SpreadCounts> counts;  // they make no room for what is taken now
+  if (wanting.counts != nullptr) counts.emplace(*wanting.counts);
+  const auto order = [&](const Offerer& o) { return std::tuple(inventory_.group(o.group).state, o.cost, o.size); };
+  for (size_t i = 0; i < offerers_.size();) {
+    merge_.Clear();
+    const size_t first = i;
+    for (; i < offerers_.size() && order(offerers_[i]) == order(offerers_[first]); ++i) merge_.Add(offerers_[i].group);
+    for (; !merge_.empty(); merge_.Step()) {
+      const GroupId g = offerers_[first + merge_.source()].group;
+      if (awaited_.contains(merge_.machine()) || held_.contains(merge_.machine())) continue;
+      if (!IsUseful(each(g), wanting.residual, dims())) continue;
+      const DomainId domain = counts ? DomainOf(fit(n), inventory_.group(g).cls) : DomainId();
+      if (counts && !counts->Allows(domain)) continue;
+      if (counts) counts->Add(domain, 1);
+      Subtract(wanting.residual, each(g), 1, dims());
+      awaited.push_back(merge_.machine());
     }
   }
 }
 
-// A skew may ease, so every run is looked at again: the first that will do, and of those that tie the smallest id.
-void Cycle::ChooseSpread(NeedId n, Offers& offers, Amounts& residual, SpreadCounts& counts) {
-  const auto domain = [&](const OfferRun& run) { return DomainOf(fit(n), inventory_.group(run.group).cls); };
-  while (!IsZero(residual, dims())) {
-    OfferRun* best = nullptr;
-    for (OfferRun& run : offers.runs) {
-      if (best != nullptr && run.tie != best->tie) break;
-      if (!IsUseful(*run.each, residual, dims()) || !counts.Allows(domain(run)) || !MayTake(n, run)) continue;
-      if (best == nullptr || inventory_.label(run.head) < inventory_.label(best->head)) best = &run;
-    }
-    if (best == nullptr) return;
-    TakeHead(offers, static_cast<uint32_t>(best - offers.runs.data()));
-    Subtract(residual, *best->each, 1, dims());
-    counts.Add(domain(*best), 1);
+int64_t Cycle::StandingInFor(NeedId n) {
+  int64_t count = 0;
+  if (!inventory_.key_state(need(n).key).has_pledges) return count;
+  for (const GroupId g : inventory_.key(need(n).key).draining) {
+    if (inventory_.Open(g).pledge_ended) continue;
+    inventory_.ForEachMember(g, [&](MachineId m) { count += inventory_.is_instead(m) ? 1 : 0; });
   }
-}
-
-// Leaves out what the rest makes redundant, the last taken first.
-void Cycle::PruneOffers(NeedId n, const Offers& offers, const Amounts& wanted, SpreadCounts* counts) {
-  // Of equal machines each was useful in its turn, and so is any other.
-  const auto each_of = [&](const Offer& offer) { return offers.runs[offer.run].each; };
-  if (std::ranges::adjacent_find(chosen_, std::not_equal_to{}, each_of) == chosen_.end()) return;
-  Totals taken{};
-  for (const Offer& offer : chosen_) Add(taken, *each_of(offer), 1, dims());
-  for (size_t i = chosen_.size(); i-- > 0;) {
-    const Amounts& each = *each_of(chosen_[i]);
-    if (Redundant(taken, each, wanted, 1, dims()) == 0) continue;
-    const ClassId cls = inventory_.group(offers.runs[chosen_[i].run].group).cls;
-    if (counts != nullptr && !counts->Remove(DomainOf(fit(n), cls))) continue;
-    Add(taken, each, -1, dims());
-    GiveBack(offers, chosen_[i]);
-    chosen_.erase(chosen_.begin() + static_cast<ptrdiff_t>(i));
-  }
+  return count;
 }
 
 void Cycle::Commit(NeedId n, const Offers& offers) {
@@ -256,47 +103,146 @@ void Cycle::Commit(NeedId n, const Offers& offers) {
     const OfferRun& run = offers.runs[offer.run];
     if (run.claim.need != kNoId && !MUTANT("fast.lost_uncounted")) ++outcomes_[run.claim.need].lost;
     actions_.push_back({.kind = run.kind,
-                        .reason = run.reason,
+                        .reason = offer.reason,
                         .grace_seconds = run.grace_seconds,
                         .machine = offer.machine,
                         .need = n});
   }
 }
 
+// Looks for what the need lacks in one place, and takes it.
+void Cycle::TakeIn(NeedId n, DomainId domain) {
+  Outcome& outcome = outcomes_[n];
+  const NeedRow& row = need(n);
+  std::optional<SpreadCounts> counts;
+  if (row.spreads) counts.emplace(CountClaims(n));
+  Wanting wanting{.residual = outcome.shortage, .counts = counts ? &*counts : nullptr, .domain = domain};
+  if (row.is_gang) wanting.residual = GangResidual(n, domain, gangs_[outcome.gang].rest);
+  CountPledges(n, wanting);
+  Amounts lacks = wanting.residual;
+  if (IsZero(lacks, dims())) {
+    outcome.on_its_way = true;
+    return;
+  }
+  CountAwaited(n, wanting, awaiting_);
+  for (const MachineId m : awaiting_) awaited_.insert(m);
+  Offers& offers = offers_[OffersFor(n)];
+  chosen_.clear();
+  if (offers.runs.empty()) return;
+  const Amounts wanted = wanting.residual;
+  ChooseAll(n, offers, wanting);
+  outcome.lacks_budget = awaiting_.empty() && LacksBudget(n, offers, wanting);
+  PruneOffers(n, offers, wanted, wanting.counts);
+  if (row.is_gang && !IsZero(wanting.residual, dims())) {
+    for (const Offer& offer : chosen_) GiveBack(offers, offer);
+    return;
+  }
+  for (const Offer& offer : chosen_) Subtract(lacks, *offers.runs[offer.run].each, 1, dims());
+  outcome.on_its_way = IsZero(lacks, dims());
+  Commit(n, offers);
+}
+
+void Cycle::ChooseAll(NeedId n, Offers& offers, Wanting& wanting) {
+  standing_in_ = StandingInFor(n);
+  if (wanting.counts != nullptr) {
+    ChooseOneByOne(n, offers, wanting);
+  } else {
+    Choose(n, offers, wanting);
+  }
+}
+
+// Whether all runs of the domain together are enough for what the gang wants there.
+bool Cycle::MayComplete(NeedId n, Offers& offers, const Wanting& wanting) {
+  Amounts rest = wanting.residual;
+  for (const uint32_t at : RunsIn(n, wanting.domain, offers)) {
+    const OfferRun& run = offers.runs[at];
+    if (Concerns(n, wanting.domain, run)) Subtract(rest, *run.each, run.left, dims());
+    if (IsZero(rest, dims())) return true;
+  }
+  return IsZero(rest, dims());
+}
+
+// What completing the gang in the domain costs others; nothing if it cannot be completed. Nothing is taken.
+std::optional<Cycle::Harm> Cycle::HarmIn(NeedId n, DomainId domain, const GangPlan::Part* part) {
+  Outcome& outcome = outcomes_[n];
+  Wanting wanting{.residual = GangResidual(n, domain, part == nullptr ? need(n).aggregate : part->rest),
+                  .counts = nullptr,
+                  .domain = domain};
+  CountAwaited(n, wanting, awaiting_);
+  Offers& offers = offers_[OffersFor(n)];
+  if (!MayComplete(n, offers, wanting)) return std::nullopt;
+  std::vector<std::pair<uint32_t, OfferRun>> before;
+  for (const uint32_t at : RunsIn(n, domain, offers)) before.emplace_back(at, offers.runs[at]);
+  trying_ = true;
+  chosen_.clear();
+  const Amounts wanted = wanting.residual;
+  ChooseAll(n, offers, wanting);
+  outcome.lacks_budget = outcome.lacks_budget || (awaiting_.empty() && LacksBudget(n, offers, wanting));
+  PruneOffers(n, offers, wanted, nullptr);
+  Harm harm{.away = part == nullptr || !part->own, .machines = chosen_.size(), .domain = domain};
+  for (const Offer& offer : chosen_) {
+    const OfferRun& run = offers.runs[offer.run];
+    for (const model::Penalty& penalty : {run.stamp->interruption, run.stamp->reclamation}) {
+      if (offer.reason != Reason::kPreempt) continue;
+      harm.pinned += penalty.pinned ? 1 : 0;
+      harm.penalties += penalty.pinned ? 0 : penalty.finite.micros;
+    }
+    GiveBack(offers, offer);
+  }
+  trying_ = false;
+  for (auto& [at, run] : before) offers.runs[at] = run;
+  return IsZero(wanting.residual, dims()) ? std::optional(harm) : std::nullopt;
+}
+
+// No domain can hold the gang: the one that completes it with the least harm becomes its domain.
+void Cycle::TakeWhereItHarmsLeast(NeedId n) {
+  GangPlan& gang = gangs_[outcomes_[n].gang];
+  std::optional<Harm> least;
+  const GangPlan::Part* best = nullptr;
+  for (const DomainId domain : fit(n).domains.ids()) {
+    const auto at = std::ranges::find(gang.parts, domain, &GangPlan::Part::domain);
+    const GangPlan::Part* part = at == gang.parts.end() ? nullptr : &*at;
+    const auto harm = HarmIn(n, domain, part);
+    if (!harm || (least && !(*harm < *least))) continue;
+    least = harm;
+    best = part;
+  }
+  if (!least) return;
+  outcomes_[n].lacks_budget = false;
+  gang.domain = least->domain;
+  gang.rest = best == nullptr ? need(n).aggregate : best->rest;
+  TakeIn(n, gang.domain);
+}
+
 void Cycle::Phase2() {
   for (Offers& offers : offers_) offers.valid = false;
   offers_of_.clear();
+  awaited_.clear();
+  out_of_order_ = false;
   for (const NeedId n : short_) {
     Outcome& outcome = outcomes_[n];
-    if (outcome.parked || !HasSession(n)) continue;
-    const NeedRow& row = need(n);
-    if (row.is_gang && gangs_[outcome.gang].domain == kNoId) continue;
-    std::optional<SpreadCounts> counts;
-    if (row.spreads) counts.emplace(CountClaims(n));
-    SpreadCounts* skew = counts ? &*counts : nullptr;
-    Amounts residual = Residual(n, skew);
-    if (IsZero(residual, dims())) {
-      outcome.on_its_way = true;
-      continue;
+    if (outcome.parked || !Acquires(n)) continue;
+    if (!need(n).is_gang) {
+      TakeIn(n, kNoId);
+    } else if (!outcome.satisfiable && !HasPledge(n)) {
+      TakeWhereItHarmsLeast(n);
+    } else if (gangs_[outcome.gang].domain != kNoId) {
+      TakeIn(n, gangs_[outcome.gang].domain);
     }
-    Offers& offers = offers_[OffersFor(n)];
-    if (offers.runs.empty()) continue;
-    chosen_.clear();
-    const Amounts wanted = residual;
-    if (counts) {
-      ChooseSpread(n, offers, residual, *counts);
-    } else {
-      Choose(n, offers, residual);
-    }
-    PruneOffers(n, offers, wanted, skew);
-    if (row.is_gang && !IsZero(residual, dims())) {
-      for (const Offer& offer : chosen_) GiveBack(offers, offer);
-      continue;
-    }
-    outcome.on_its_way = IsZero(residual, dims());
-    Commit(n, offers);
   }
   PassTaken();
+}
+
+// Whether a machine is pledged to the need that no row of its key before it counts on.
+bool Cycle::HasPledge(NeedId n) {
+  bool has = false;
+  if (!inventory_.key_state(need(n).key).has_pledges) return has;
+  inventory_.key(need(n).key).ForEachPledged([&](GroupId g) {
+    const Group& group = inventory_.Open(g);
+    const bool can = inventory_.Remaining(g) > 0 && !group.pledge_ended && fit(n).Has(group.cls);
+    has = has || (can && (group.held_for == kNoId || group.held_for == n));
+  });
+  return has;
 }
 
 // Of what is left of a group the first machines were taken: phase 3 begins behind them.
@@ -306,6 +252,7 @@ void Cycle::PassTaken() {
     for (const OfferRun& run : offers.runs) {
       if (run.claim.need != kNoId || run.left == run.claim.count) continue;
       Group& group = inventory_.group(run.group);
+      if (group.kept) continue;
       const uint32_t at = run.claim.first + run.claim.count - run.left;
       if (group.cursor_cycle == inventory_.cycle() && group.cursor_at >= at) continue;
       group.cursor_cycle = inventory_.cycle();

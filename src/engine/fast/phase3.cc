@@ -46,7 +46,7 @@ void Cycle::Reclaim() {
   std::vector<GroupId>& found = found_;
   for (const ClusterId c : inventory_.ClustersByName()) {
     const Cluster& cluster = inventory_.cluster(c);
-    const bool runs = cluster.state.session && cluster.state.gate_open;
+    const bool runs = cluster.state.takes_part() && cluster.state.gate_open;
     const std::span<const GroupId> bound = Candidates(c);
     bool capped = false;
     found.clear();
@@ -137,11 +137,11 @@ void Cycle::Release() {
   }
 }
 
-// Pledged to a need whose cluster has a session.
+// Pledged to a need whose cluster may acquire.
 bool Cycle::IsHeld(MachineId m) const {
   const Group& group = inventory_.group(inventory_.group_of(m));
   const bool ended = group.cycle == inventory_.cycle() && group.pledge_ended;
-  return group.pledge != kNoId && !ended && inventory_.cluster(inventory_.key(group.pledge).cluster).state.session;
+  return group.pledge != kNoId && !ended && inventory_.cluster(inventory_.key(group.pledge).cluster).state.acquires();
 }
 
 }  // namespace muster::engine::fast

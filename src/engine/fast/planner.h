@@ -4,8 +4,10 @@
 // explained there, and only there; comments here say how counting machines comes to the same.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <memory_resource>
 #include <span>
@@ -40,13 +42,22 @@ struct Acquisition {
 };
 
 struct GangPlan {
+  // What completing it in one domain begins from.
+  struct Part {
+    DomainId domain = kNoId;
+    Amounts rest;      // the aggregate less everything it could credit there
+    bool own = false;  // of which some is its own
+  };
   DomainId domain = kNoId;
   bool parked = false;
   bool satisfiable = false;
+  bool hopeful = false;              // some domain would hold it, counting all that is on hold
   Amounts rest;                      // the aggregate less everything it could credit in its domain
   int64_t supply_now = 0;            // machines it could credit or acquire, over all domains
   std::vector<DomainScore> domains;  // with `explain`
   std::vector<GroupId> holds;        // pledged groups it counts on
+  std::vector<GroupId> keeps;        // own bound groups elsewhere that stay with it
+  std::vector<Part> parts;           // if no domain holds it: all with something to credit, by name
 };
 
 struct Plan {
@@ -105,6 +116,8 @@ class Planner : private Tables {
   // Both.
   void Whole(NeedId n, Plan& plan);
 
+  // Free groups that are on hold one by one for the need's cluster, and that it could acquire from otherwise.
+  void OnHold(NeedId n, DomainId domain, std::vector<Offerer>& out) const;
   // Free groups the need may acquire from, those pledged to it left out; at a reserved cost those pledged to others.
   void Offerers(NeedId n, model::MachineState state, DomainId domain, std::vector<Offerer>& out) const;
   NeedMemory MemoryOf(KeyId key) const { return need_memory_.Has(key) ? need_memory_[key] : NeedMemory{}; }
@@ -122,14 +135,19 @@ class Planner : private Tables {
     DomainId domain = kNoId;
     Totals own{};         // its own bound and Creating machines
     Totals creditable{};  // and other needs' machines of the cluster
-    Totals total{};       // and what it may acquire
-    Totals later{};       // and what drains for it
+    Totals free{};        // and what it may acquire
+    Totals total{};       // and single machines on hold
+    Totals all{};         // and what is out of stock
+    Totals draining{};    // what drains for it
+    int64_t own_count = 0;
     int64_t creditable_count = 0;
-    int64_t count = 0;
+    int64_t count = 0;  // of `total`
+    int64_t out_of_stock = 0;
     int64_t pledged = 0;
   };
   struct Rank {
     DomainId domain = kNoId;
+    bool satisfiable_now = false;
     bool satisfiable = false;
     bool satisfiable_later = false;
     int64_t pledged = 0;
@@ -147,6 +165,21 @@ class Planner : private Tables {
   using SpreadLanes = std::pmr::vector<SpreadLane>;
   using SpreadPicks = std::pmr::vector<SpreadPick>;
 
+  // Pools in the order in which they are used. What costs a need infinitely much is in the last two.
+  enum PoolId : uint8_t { kIdlePool, kSpeculativePool, kInfiniteIdlePool, kInfiniteSpeculativePool };
+  static constexpr size_t kPools = 4;
+  static bool IsInfinite(PoolId pool) { return pool >= kInfiniteIdlePool; }
+  static model::MachineState StateOf(PoolId pool) {
+    const bool idle = pool == kIdlePool || pool == kInfiniteIdlePool;
+    return idle ? model::MachineState::kIdle : model::MachineState::kSpeculative;
+  }
+  // Those that may have something for the need.
+  std::span<const PoolId> PoolsOf(NeedId n) const {
+    static constexpr std::array<PoolId, kPools> kAll = {kIdlePool, kSpeculativePool, kInfiniteIdlePool,
+                                                        kInfiniteSpeculativePool};
+    return std::span(kAll).first(model::UpperBound(BucketOf(n)).pinned ? 4 : 2);
+  }
+
   // credit.cc
   // Takes machines of groups in lane order, as long as each is useful; neighbours for which `ties` holds go by id
   // together. With `names`, the machines in the order taken.
@@ -162,18 +195,24 @@ class Planner : private Tables {
   bool OwnLane(NeedId n, DomainId domain, std::vector<GroupId>& lane) const;
   void RestLane(NeedId n, DomainId domain, std::vector<GroupId>& lane) const;
   void CreatingLane(NeedId n, DomainId domain, std::vector<GroupId>& lane) const;
-  void PledgedLane(NeedId n, DomainId domain, std::vector<GroupId>& lane) const;
+  void PledgedLane(NeedId n, DomainId domain, std::vector<Offerer>& lane) const;
   template <class Also>
   void FillLane(NeedId n, std::span<const GroupId> from, DomainId domain, std::vector<GroupId>& lane,
                 const Also& also) const;
 
   // acquire.cc
+  model::PenaltyBucket BucketOf(NeedId n) const;
+  Cost CostTo(NeedId n, ClassId c) const;
   void PlanAcquisition(NeedId n, Amounts& shortage, DomainId domain, Acquisition& plan);
+  void TakePledged(NeedId n, DomainId domain, Amounts& shortage, Acquisition& plan);
+  void CoverOfPools(NeedId n, DomainId domain, Pool& idle, Amounts& shortage, Acquisition& plan);
+  bool MayUse(NeedId n, const Group& group, DomainId domain) const;
   bool IsPledgedTo(NeedId n, GroupId g) const;
   void FreeOfferers(NeedId n, model::MachineState state, DomainId domain, std::vector<Offerer>& out) const;
+  void HeldOfferers(NeedId n, model::MachineState state, DomainId domain, std::vector<Offerer>& out) const;
   void PledgedOfferers(NeedId n, DomainId domain, std::vector<Offerer>& out) const;
-  Pool& PoolFor(NeedId n, model::MachineState state, DomainId domain, const Amounts& deficit, Pool& scratch);
-  Pool& FreePool(NeedId n, model::MachineState state, DomainId domain);
+  Pool& PoolFor(NeedId n, PoolId of, DomainId domain, const Amounts& deficit, Pool& scratch);
+  Pool& FreePool(NeedId n, PoolId of, DomainId domain);
   PoolKind KindOf(const Offerer& offerer) const;
   void FillPool(std::vector<Offerer>& offerers, Pool& pool) const;
   void FillStretches(Pool& pool);
@@ -186,6 +225,8 @@ class Planner : private Tables {
   bool CreditOwnGang(NeedId n, Plan& plan);
   bool ChooseSettled(NeedId n, GangPlan& gang);
   void CompleteGang(NeedId n, bool may_acquire, Plan& plan);
+  void NoteParts(NeedId n, GangPlan& gang);
+  void KeepElsewhere(NeedId n, GangPlan& gang);
   bool IsParked(NeedId n, int64_t supply_now) const;
   void CollectSupply(NeedId n, bool with_free, std::vector<DomainSupply>& supply);
   void ChooseDomain(NeedId n, const std::vector<DomainSupply>& supply, bool looks, GangPlan& gang);
@@ -198,10 +239,11 @@ class Planner : private Tables {
   SpreadLanes MakeLanes(const Fit& fit, std::span<const Offerer> offerers,
                         bool (*ties)(const Inventory&, const Offerer&, const Offerer&));
   SpreadLanes EmptyLanes(const Fit& fit);
-  SpreadLanes PoolLanes(NeedId n, model::MachineState state, const Amounts& deficit);
+  SpreadLanes PoolLanes(NeedId n, PoolId of, const Amounts& deficit);
   TiedWalk& WalkOf(SpreadKind& kind);
   void EndWalks();
-  SpreadPicks TakeSpread(SpreadLanes& lanes, Amounts& shortage, SpreadCounts& counts);
+  SpreadPicks TakeSpread(SpreadLanes& lanes, Amounts& shortage, SpreadCounts& counts,
+                         size_t most = std::numeric_limits<size_t>::max());
   SpreadPicks PruneSpread(SpreadPicks picks, const Amounts& deficit, SpreadCounts& counts);
 
   const Policy& policy_;
@@ -216,7 +258,8 @@ class Planner : private Tables {
     uint64_t filling = 0;                      // counts changes of the two
     std::vector<std::unique_ptr<Pool>> pools;  // of all domains, then by domain; filled when asked for
   };
-  std::unordered_map<uint64_t, KeptPools> pools_;  // by (fit, state, bucket); never iterated
+  std::unordered_map<uint64_t, KeptPools> pools_;  // by (fit, pool, bucket); never iterated
+  uint64_t sweeps_ = 0;                            // of Catalogue: how often ids of fits have become others'
 
   // Scratch, so that a steady cycle allocates nothing.
   std::pmr::unsynchronized_pool_resource scratch_{{.max_blocks_per_chunk = 0, .largest_required_pool_block = 1 << 16}};

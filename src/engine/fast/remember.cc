@@ -15,7 +15,9 @@ void Cycle::Finish() {
     inventory_.SetPledge(m, need(action.need).key);
     if (action.kind == ActionKind::kBootstrap) inventory_.SetStamp(m, need(action.need).stamp);
     // Surplus: its clock starts like that of the rest (KeepClocks), as long as its row is at hand.
-    const bool surplus = action.reason == Reason::kPreemptSurplus || action.reason == Reason::kReclaimForNeed;
+    if (action.reason == Reason::kReclaimInstead) inventory_.SetInstead(m);
+    const bool surplus = action.reason == Reason::kPreemptSurplus || action.reason == Reason::kReclaimForNeed ||
+                         action.reason == Reason::kReclaimInstead;
     if (surplus && !inventory_.since(m)) inventory_.SetSince(m, now_);
   }
   for (const GroupId g : ended_) {
@@ -37,7 +39,7 @@ void Cycle::KeepClocks() {
 void Cycle::KeepClocks(GroupId g) {
   Group& group = inventory_.group(g);
   const ClusterState& cluster = inventory_.cluster(group.cluster).state;
-  const bool runs = cluster.session && cluster.gate_open;
+  const bool runs = cluster.takes_part() && cluster.gate_open;
   const uint32_t unclaimed = runs ? inventory_.Remaining(g) : 0;
   if (unclaimed == 0 && !group.has_clocks) return;
   const uint32_t claimed = group.size - unclaimed;
@@ -74,27 +76,32 @@ void Cycle::KeepStamps() {
   }
 }
 
+int32_t Cycle::AgeAfter(const Outcome& outcome, int32_t before) const {
+  return outcome.pending() ? 0 : std::max(1, before + (counts_ages_ ? 1 : 0));
+}
+
 void Cycle::Remember() {
   if (need_memory_.size() < inventory_.keys()) need_memory_.resize(inventory_.keys());
   next_memory_.clear();
   for (const NeedId n : short_) {
     const Outcome& outcome = outcomes_[n];
     const NeedMemory& old = need_memory_[need(n).key];
-    NeedMemory memory{.age_unmet = old.age_unmet + 1};
-    const bool in_vain = outcome.bootstraps == 0 && outcome.provisions == 0 && !outcome.satisfiable;
-    if (need(n).is_gang && HasSession(n) && in_vain) {
+    NeedMemory memory{.age_unmet = AgeAfter(outcome, old.age_unmet)};
+    const bool in_vain = outcome.bootstraps == 0 && outcome.provisions == 0 && !outcome.satisfiable &&
+                         !outcome.hopeful && outcome.victims == 0;
+    if (need(n).is_gang && Acquires(n) && in_vain) {
       const int64_t supply_now = outcome.gang == kNoId ? 0 : gangs_[outcome.gang].supply_now;
       const bool more_supply = !outcome.parked && old.hopeless >= policy_.park_after && supply_now > old.supply_seen;
       memory.hopeless = (more_supply ? 0 : old.hopeless) + 1;
       memory.supply_seen = outcome.parked ? old.supply_seen : supply_now;
     }
-    next_memory_.emplace_back(need(n).key, memory);
+    if (memory != NeedMemory{}) next_memory_.emplace_back(need(n).key, memory);
   }
   for (const KeyId key : remembered_) need_memory_[key] = {};
   remembered_.clear();
   for (const auto& [key, memory] : next_memory_) {  // equal rows share one: it remembers the worse of them
     NeedMemory& kept = need_memory_[key];
-    if (kept.age_unmet == 0) remembered_.push_back(key);
+    if (kept == NeedMemory{}) remembered_.push_back(key);
     kept.age_unmet = std::max(kept.age_unmet, memory.age_unmet);
     kept.hopeless = std::max(kept.hopeless, memory.hopeless);
     kept.supply_seen = std::max(kept.supply_seen, memory.supply_seen);
@@ -116,16 +123,19 @@ ShortChanges Cycle::TakeShortChanges(const ShortVisitor& visit) {
   for (const KeyId key : remembered_) {
     const NeedMemory& memory = need_memory_[key];
     Told& told = told_[key];
-    const auto passed = static_cast<int32_t>(cycle - told.cycle);
-    const auto one_more = [&](int32_t before, int32_t now) { return before == 0 ? now == 0 : now == before + passed; };
-    const bool same = told.cycle != 0 && one_more(told.memory.age_unmet, memory.age_unmet) &&
-                      one_more(told.memory.hopeless, memory.hopeless) && memory.supply_seen == told.memory.supply_seen;
+    const auto more = [](int32_t before, int32_t now, uint32_t passed) {
+      return before == 0 ? now == 0 : now == before + static_cast<int32_t>(passed);
+    };
+    const bool same = told.cycle != 0 && more(told.memory.age_unmet, memory.age_unmet, counted_ - told.counted) &&
+                      more(told.memory.hopeless, memory.hopeless, cycle - told.cycle) &&
+                      memory.supply_seen == told.memory.supply_seen;
     if (!same) {
       told.priority = demand_.info(inventory_.key(key).profile).profile.priority();
       changes.changed.push_back({.key = inventory_.NameOf(key), .priority = told.priority, .memory = memory});
     }
     told.memory = memory;
     told.cycle = cycle;
+    told.counted = counted_;
     visit(told.priority, memory.age_unmet);
   }
   for (const KeyId key : told_short_) {

@@ -107,11 +107,11 @@ Planner::SpreadLanes Planner::MakeLanes(const Fit& fit, std::span<const Offerer>
   return lanes;
 }
 
-Planner::SpreadLanes Planner::PoolLanes(NeedId n, MachineState state, const Amounts& deficit) {
+Planner::SpreadLanes Planner::PoolLanes(NeedId n, PoolId of, const Amounts& deficit) {
   SpreadLanes lanes = EmptyLanes(fit(n));
   for (SpreadLane& lane : lanes) {
     uint32_t tie = 0;
-    for (const PoolKind& kind : PoolFor(n, state, lane.domain, deficit, lane.scratch).kinds) {
+    for (const PoolKind& kind : PoolFor(n, of, lane.domain, deficit, lane.scratch).kinds) {
       if (!lane.kinds.empty() && (lane.kinds.back().cost != kind.cost || lane.kinds.back().size != kind.size)) ++tie;
       lane.kinds.push_back({.each = kind.each,
                             .cost = kind.cost,
@@ -137,17 +137,17 @@ void Planner::EndWalks() {
   for (; walks_used_ > 0; --walks_used_) walks_[walks_used_ - 1].End();
 }
 
-Planner::SpreadPicks Planner::TakeSpread(SpreadLanes& lanes, Amounts& shortage, SpreadCounts& counts) {
+Planner::SpreadPicks Planner::TakeSpread(SpreadLanes& lanes, Amounts& shortage, SpreadCounts& counts, size_t most) {
   SpreadPicks picks(&scratch_);
   const auto useful = [&](const SpreadKind& kind) { return kind.left > 0 && IsUseful(*kind.each, shortage, dims()); };
-  for (;;) {
+  while (picks.size() < most) {
     SpreadLane* best = nullptr;
     for (SpreadLane& lane : lanes) {
       while (lane.at < lane.kinds.size() && !useful(lane.kinds[lane.at])) ++lane.at;
       if (lane.at == lane.kinds.size() || !counts.Allows(lane.domain)) continue;
       if (best == nullptr || lane.kinds[lane.at].cost < best->kinds[best->at].cost) best = &lane;
     }
-    if (best == nullptr) return picks;
+    if (best == nullptr) break;
     SpreadKind* head = nullptr;
     for (size_t i = best->at; i < best->kinds.size() && best->kinds[i].tie == best->kinds[best->at].tie; ++i) {
       SpreadKind& kind = best->kinds[i];
@@ -166,6 +166,7 @@ Planner::SpreadPicks Planner::TakeSpread(SpreadLanes& lanes, Amounts& shortage, 
     --head->left;
     walk.Step();
   }
+  return picks;
 }
 
 void Planner::CountTakes(const Fit& fit, std::span<const Take> takes, SpreadCounts& counts) const {
@@ -223,29 +224,27 @@ void Planner::AcquireSpread(NeedId n, Plan& plan) {
     return a.cost == b.cost && a.size == b.size;
   };
   if (!inventory_.key(need(n).key).idle.empty()) {
-    PledgedLane(n, kNoId, lane_);
-    offerers_.clear();
-    for (const GroupId g : lane_) {
-      const ClassId c = inventory_.group(g).cls;
-      offerers_.push_back(
-          {.group = g, .cost = {.micros = catalogue().cls(c).price}, .size = catalogue().shape_of(c).size});
-    }
+    PledgedLane(n, kNoId, offerers_);
     SpreadLanes lanes = MakeLanes(fit(n), offerers_, ties);
     AddPicks(TakeSpread(lanes, shortage, counts), plan.acquired);
     EndWalks();
     if (IsZero(shortage, dims())) return;
   }
   const Amounts deficit = shortage;
-  std::array pools{PoolLanes(n, MachineState::kIdle, deficit), PoolLanes(n, MachineState::kSpeculative, deficit)};
+  std::pmr::vector<SpreadLanes> pools(&scratch_);
+  pools.reserve(kPools);
+  for (const PoolId pool : PoolsOf(n)) pools.push_back(PoolLanes(n, pool, deficit));
   SpreadPicks picks(&scratch_);
+  const auto take_from = [&](size_t pool, size_t most) {
+    const SpreadPicks taken = TakeSpread(pools[pool], shortage, counts, most);
+    picks.insert(picks.end(), taken.begin(), taken.end());
+    return !taken.empty();
+  };
+  constexpr size_t kAll = std::numeric_limits<size_t>::max();
   for (bool added = true; added;) {
-    added = false;
-    for (SpreadLanes& pool : pools) {
-      for (const SpreadPick& pick : TakeSpread(pool, shortage, counts)) {
-        added = true;
-        picks.push_back(pick);
-      }
-    }
+    added = take_from(kIdlePool, kAll);
+    added = take_from(kSpeculativePool, kAll) || added;
+    for (size_t pool = kInfiniteIdlePool; pool < pools.size() && !added; ++pool) added = take_from(pool, 1);
   }
   EndWalks();
   const SpreadPicks kept = PruneSpread(std::move(picks), deficit, counts);
@@ -258,7 +257,7 @@ void Planner::AcquireSpread(NeedId n, Plan& plan) {
 // the skew may have eased.
 Planner::SpreadPicks Planner::PruneSpread(SpreadPicks picks, const Amounts& deficit, SpreadCounts& counts) {
   std::ranges::sort(picks, {}, [&](const SpreadPick& pick) {
-    return std::tuple(inventory_.state(pick.machine) != MachineState::kIdle, pick.cost, pick.size,
+    return std::tuple(pick.cost.pinned, inventory_.state(pick.machine) != MachineState::kIdle, pick.cost, pick.size,
                       inventory_.label(pick.machine));
   });
   Totals taken{};

@@ -15,7 +15,8 @@ class Tables {
   const Fit& fit(NeedId n) const { return catalogue().fit_as_is(need(n).fit); }
   size_t dims() const { return catalogue().dimensions(); }
   const Amounts& each(GroupId g) const { return catalogue().each(inventory_.group(g).cls); }
-  bool HasSession(NeedId n) const { return inventory_.cluster(need(n).cluster).state.session; }
+  const ClusterState& cluster(NeedId n) const { return inventory_.cluster(need(n).cluster).state; }
+  bool Acquires(NeedId n) const { return cluster(n).acquires(); }
 
   Inventory& inventory_;
   Demand& demand_;

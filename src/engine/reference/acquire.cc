@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <iterator>
+#include <array>
 #include <tuple>
 
 #include "base/check.h"
@@ -21,27 +21,31 @@ bool IsReserved(const Cycle& cycle, NeedIndex need, const MachineRow& row) {
 
 bool IsHeldByAnother(const MachineRow& row, NeedIndex need) { return row.held_for.valid() && row.held_for != need; }
 
+// [A.cost]
 Cost CostOf(const Cycle& cycle, NeedIndex need, const MachineRow& row) {
-  return row.state() == MachineState::kIdle
-             ? IdleCost(*row.machine)
-             : SpeculativeCost(*row.machine, cycle.needs[need].need.profile.interruption());
+  if (MUTANT("rule.idle_risk") && row.state() == MachineState::kIdle)
+    return {.micros = row.machine->price_per_hour.micros};
+  return EffectiveCost(*row.machine, cycle.needs[need].need.profile.interruption());
 }
 
-// Unclaimed machines of a state that can serve the need, in pool order: those pledged to it, or all others.
+enum class Pledged : uint8_t { kToIt, kNotToIt, kEither };
+
+// Unclaimed machines of a state that can serve the need, in pool order.
 std::vector<Candidate> Candidates(const Cycle& cycle, NeedIndex index, MachineState state, const Filter& filter,
-                                  bool pledged) {
+                                  Pledged pledged, Hold hold = Hold::kNone) {
   const NeedRow& need = cycle.needs[index];
   std::vector<Candidate> pool;
   for (const MachineIndex m : state == MachineState::kIdle ? cycle.idle : cycle.speculative) {
     const MachineRow& row = cycle.machines[m];
     if (row.claimed_by.valid() || (filter && !filter(m))) continue;
     const bool mine = row.pledge == need.key;
-    if (mine != pledged || IsHeldByAnother(row, index) || !CanServe(cycle, need, m)) continue;
+    if (pledged != Pledged::kEither && mine != (pledged == Pledged::kToIt)) continue;
+    if (IsHeldByAnother(row, index) || !CanServe(cycle, need, m) || HoldOf(cycle, need, m) != hold) continue;
     Cost cost = CostOf(cycle, index, row);
     cost.reserved = IsReserved(cycle, index, row);
     pool.push_back({.machine = m, .cost = cost});
   }
-  // [P1.pool-order] [A.cost] cheap, then small, then by id; what a later need waits for comes last.
+  // [P1.pool-order] cheap, then small, then by id; what a later need waits for comes last.
   std::ranges::stable_sort(pool, [&](const Candidate& a, const Candidate& b) {
     const auto key = [&](const Candidate& c) { return std::tuple(c.cost, cycle.machines[c.machine].size); };
     return key(a) < key(b);
@@ -65,7 +69,38 @@ std::vector<Candidate> CoverFrom(const Cycle& cycle, const std::vector<Candidate
 }  // namespace
 
 std::vector<Candidate> Pool(const Cycle& cycle, NeedIndex need, MachineState state, const Filter& filter) {
-  return Candidates(cycle, need, state, filter, false);
+  return Candidates(cycle, need, state, filter, Pledged::kNotToIt);
+}
+
+std::array<std::vector<Candidate>, 4> Pools(const Cycle& cycle, NeedIndex need, const Filter& filter) {
+  std::array<std::vector<Candidate>, 4> pools;
+  for (const MachineState state : {MachineState::kIdle, MachineState::kSpeculative}) {
+    for (const Candidate& candidate : Pool(cycle, need, state, filter)) {
+      pools[(candidate.cost.pinned ? 2 : 0) + (state == MachineState::kIdle ? 0 : 1)].push_back(candidate);
+    }
+  }
+  if (!pools[2].empty() || !pools[3].empty()) PROBE("reference.infinite_last");
+  return pools;
+}
+
+std::vector<MachineIndex> OnHold(const Cycle& cycle, NeedIndex need, Hold hold, const Filter& filter) {
+  std::vector<MachineIndex> machines;
+  for (const MachineState state : {MachineState::kIdle, MachineState::kSpeculative}) {
+    for (const Candidate& candidate : Candidates(cycle, need, state, filter, Pledged::kEither, hold)) {
+      machines.push_back(candidate.machine);
+    }
+  }
+  return machines;
+}
+
+// [H.machine] [H.class] Stock is what is still to be bought: an Idle machine of the class is there already.
+Hold HoldOf(const Cycle& cycle, const NeedRow& need, MachineIndex machine) {
+  const model::Machine& m = *cycle.machines[machine].machine;
+  const Holds& holds = cycle.world.holds;
+  if (MUTANT("rule.holds")) return Hold::kNone;
+  if (m.state == MachineState::kSpeculative && holds.classes.contains(StockClassOf(m))) return Hold::kClass;
+  const bool single = holds.machines.contains(m.id) || holds.pairs.contains({m.id, need.key.cluster});
+  return single ? Hold::kSingle : Hold::kNone;
 }
 
 // [O.equal-rows]
@@ -82,7 +117,7 @@ std::vector<MachineIndex> PledgedTo(const Cycle& cycle, NeedIndex need) {
 }
 
 std::vector<Candidate> PledgedIdle(const Cycle& cycle, NeedIndex need, const Filter& filter) {
-  return Candidates(cycle, need, MachineState::kIdle, filter, true);
+  return Candidates(cycle, need, MachineState::kIdle, filter, Pledged::kToIt);
 }
 
 Acquisition PlanAcquisition(const Cycle& cycle, NeedIndex need, Amounts& shortage, const Filter& filter) {
@@ -94,14 +129,15 @@ Acquisition PlanAcquisition(const Cycle& cycle, NeedIndex need, Amounts& shortag
     Take(cycle, {candidate}, shortage, plan.pledged);
   }
   if (IsZero(shortage)) return plan;
-  // [P1.idle-first] Idle covers what it can, Speculative the rest; then both are pruned together.
+  // [P1.idle-first] [P1.infinite-last] Each pool covers what it can of what is left; then all are pruned together.
   const Amounts deficit = shortage;
   Amounts rest = deficit;
-  std::vector<Candidate> picks = CoverFrom(cycle, Pool(cycle, need, MachineState::kIdle, filter), rest);
-  for (const Candidate& pick : picks) SubtractSaturating(rest, cycle.machines[pick.machine].allocatable);
-  if (!IsZero(rest)) {
-    std::ranges::copy(CoverFrom(cycle, Pool(cycle, need, MachineState::kSpeculative, filter), rest),
-                      std::back_inserter(picks));
+  std::vector<Candidate> picks;
+  for (const std::vector<Candidate>& pool : Pools(cycle, need, filter)) {
+    if (IsZero(rest)) break;
+    for (const Candidate& pick : CoverFrom(cycle, pool, rest)) picks.push_back(pick);
+    rest = deficit;
+    for (const Candidate& pick : picks) SubtractSaturating(rest, cycle.machines[pick.machine].allocatable);
   }
   picks = Prune(cycle, std::move(picks), deficit);
   for (const Candidate& pick : picks) {

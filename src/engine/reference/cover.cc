@@ -27,13 +27,9 @@ Wide Share(const Amounts& allocatable, const Amounts& shortage, const Amounts& d
   return share;
 }
 
-// Whether a's cost per share is less than b's. No share ranks last; pinned after everything finite.
+// Whether a's cost per share is less than b's. No share ranks last. A pool is all finite or all infinite.
 bool CheaperPerShare(const Cost& a, Wide share_a, const Cost& b, Wide share_b) {
   if (a.reserved != b.reserved) return !a.reserved;
-  if (a.pinned != b.pinned) {
-    PROBE("reference.pinned_last");
-    return !a.pinned;
-  }
   if ((share_a == 0) != (share_b == 0)) return share_a != 0;
   return Wide{a.micros} * share_b < Wide{b.micros} * share_a;
 }
@@ -62,7 +58,6 @@ class CoverSearch {
     std::vector<size_t> positions;  // ascending
     Wide coverage = 0;
     int64_t reserved = 0;  // how many machines a later need waits for
-    int64_t pinned = 0;    // how many machines the need should never take
     Wide cost = 0;
     Wide waste = 0;
     std::vector<std::string_view> ids;  // sorted
@@ -192,7 +187,6 @@ class CoverSearch {
       ++next;
       cover.positions.push_back(position);
       cover.reserved += pool_[position].cost.reserved ? 1 : 0;
-      cover.pinned += pool_[position].cost.pinned ? 1 : 0;
       cover.cost += pool_[position].cost.micros;
       cover.ids.push_back(cycle_.machines[pool_[position].machine].machine->id);
       for (size_t d = 0; d < taken.size(); ++d) taken[d] += Allocatable(position)[d];
@@ -206,12 +200,11 @@ class CoverSearch {
     if (!best_ || IsBetter(cover, *best_)) best_ = std::move(cover);
   }
 
-  // [P1.best-cover] [A.pinned] covers more, costs less, wastes less; then of Idle machines those first in the pool, so
+  // [P1.best-cover] covers more, costs less, wastes less; then of Idle machines those first in the pool, so
   // that big ones are left for needs that fit no other; of Speculative ones fewer machines, smaller ids.
   bool IsBetter(const Cover& a, const Cover& b) const {
     if (a.coverage != b.coverage) return a.coverage > b.coverage;
     if (a.reserved != b.reserved) return a.reserved < b.reserved;
-    if (a.pinned != b.pinned) return a.pinned < b.pinned;
     if (a.cost != b.cost) return a.cost < b.cost;
     if (a.waste != b.waste) return a.waste < b.waste;
     const bool idle = !pool_.empty() && cycle_.machines[pool_[0].machine].state() == model::MachineState::kIdle;

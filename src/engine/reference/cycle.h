@@ -7,6 +7,7 @@
 // cover.cc, gang.cc and spread.cc, then phase2.cc, phase3.cc and verdicts.cc.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -38,7 +39,9 @@ struct MachineRow {
   std::optional<NeedKey> pledge;   // Creating, Draining, Idle: whom it was bought or taken for
   NeedIndex claimed_by;            // invalid: nobody
   NeedIndex held_for;              // pledged and not claimed: the row of its key that counts on it
+  NeedIndex awaited_by;            // on hold: the need that waits for it rather than take somebody else's
   bool taken = false;              // phase 2 gave it an action
+  bool instead = false;            // Draining, or taken: surplus beyond the budget, instead of a serving machine
   model::Reason reason = model::Reason::kNone;
 
   model::MachineState state() const { return machine->state; }
@@ -53,7 +56,7 @@ struct NeedRow {
   Amounts min_unit;
   std::vector<std::string> same_keys;  // of a gang; empty otherwise
   std::vector<model::Spread> spread;   // the binding constraints; none for a gang
-  bool has_session = false;
+  ClusterState cluster;                // of its cluster
 
   // What phase 1 did.
   Amounts shortage;                   // aggregate less claims
@@ -62,14 +65,16 @@ struct NeedRow {
   std::vector<MachineIndex> bootstraps;
   std::vector<MachineIndex> provisions;
   bool parked = false;
-  bool satisfiable = false;                // gangs: some domain holds enough
-  std::optional<Domain> domain;            // gangs: the chosen one
-  std::vector<DomainScore> domains;        // gangs: best first
-  std::vector<MachineIndex> could_credit;  // gangs: all creditable machines of the domain
-  int64_t supply_now = 0;                  // gangs: machines it could credit or acquire, over all domains
+  bool satisfiable = false;          // gangs: the domain holds enough, single machines on hold included
+  bool hopeful = false;              // gangs: some domain does, counting all that is on hold
+  std::optional<Domain> domain;      // gangs: the chosen one
+  std::vector<DomainScore> domains;  // gangs: best first
+  std::map<Domain, std::vector<MachineIndex>> creditable;  // gangs: all it could credit, by domain
+  int64_t supply_now = 0;  // gangs: machines it could credit or acquire, over all domains
 
   // What phase 2 did.
-  bool on_its_way = false;  // all it lacks is draining for it
+  bool on_its_way = false;    // all it lacks is draining for it
+  bool lacks_budget = false;  // surplus that the reclaim budget bars would cover it
   std::vector<MachineIndex> victims;
   int64_t lost = 0;
 
@@ -129,6 +134,13 @@ std::vector<MachineIndex> OwnFirst(const Cycle& cycle, const NeedRow& need, cons
 std::vector<MachineIndex> OwnCreating(const Cycle& cycle, const NeedRow& need);
 
 // --- acquire.cc
+// Whether the need may not acquire the machine for now, and what that means for it.
+enum class Hold : uint8_t {
+  kNone,
+  kSingle,  // this machine: the need takes the next best, or waits for it
+  kClass,   // all that is sold from its stock: the need looks elsewhere
+};
+Hold HoldOf(const Cycle& cycle, const NeedRow& need, MachineIndex machine);
 using Filter = std::function<bool(MachineIndex)>;
 struct Candidate {
   MachineIndex machine;
@@ -136,6 +148,12 @@ struct Candidate {
 };
 // Unclaimed machines of a state that the need may acquire, in pool order. Those pledged to it are left out.
 std::vector<Candidate> Pool(const Cycle& cycle, NeedIndex need, model::MachineState state, const Filter& filter);
+// The same in the order in which they are used: Idle, Speculative, and those that cost the need infinitely much, Idle
+// and Speculative again.
+std::array<std::vector<Candidate>, 4> Pools(const Cycle& cycle, NeedIndex need, const Filter& filter);
+// Unclaimed machines that the need could acquire but for a hold of this kind, those pledged to it too: Idle, then
+// Speculative, each in pool order.
+std::vector<MachineIndex> OnHold(const Cycle& cycle, NeedIndex need, Hold hold, const Filter& filter);
 // Machines pledged to the need that no row of its key before it counts on, unclaimed, by id.
 std::vector<MachineIndex> PledgedTo(const Cycle& cycle, NeedIndex need);
 // Idle machines pledged to the need, in pool order.

@@ -1,5 +1,6 @@
 // Gangs: needs with Same, whose machines must share one domain. [S.one-domain] [S.whole]
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "base/probe.h"
@@ -17,13 +18,17 @@ struct Supply {
   std::vector<MachineIndex> rest;      // bound to the cluster, other needs' machines, in keep order
   std::vector<MachineIndex> creating;  // the gang's own Creating ones
   std::vector<MachineIndex> free;      // Idle and Speculative it may acquire
+  std::vector<MachineIndex> single;    // it could acquire them, were they not on hold one by one
+  std::vector<MachineIndex> stock;     // nor these, out of stock by class
   std::vector<MachineIndex> pledged;   // Idle (in `free` too) and Draining ones taken for it
 };
 
 // What the ranking reads of a domain.
 struct Rank {
   Domain domain;
-  bool satisfiable = false;
+  bool satisfiable_now = false;    // without waiting for a hold to pass, or where it has begun
+  bool satisfiable = false;        // with machines on hold one by one
+  bool hopeful = false;            // with what is out of stock too
   bool satisfiable_later = false;  // once what drains for it has arrived
   int64_t pledged = 0;
   Wide kept = 0;  // own coverage, for a gang that does not look for more: it stays where its own machines are
@@ -63,14 +68,25 @@ Rank RankOf(const Cycle& cycle, const NeedRow& gang, const Domain& domain, const
   AddTo(cycle, supply.creating, own);
   Totals creditable = own;
   AddTo(cycle, supply.rest, creditable);
-  Totals total = creditable;
-  AddTo(cycle, supply.free, total);
+  Totals free = creditable;
+  AddTo(cycle, supply.free, free);
+  Totals total = free;
+  AddTo(cycle, supply.single, total);
+  Totals all = total;
+  AddTo(cycle, supply.stock, all);
+  // [H.stays] Where it has begun, a machine that is on hold for a moment is no reason to leave; elsewhere none to come.
+  const bool begun =
+      (!supply.own.empty() || !supply.creating.empty() || !supply.pledged.empty()) && !MUTANT("rule.hold_stays");
+  const bool satisfiable_now = Covers(begun ? total : free, gang.aggregate);
+  if (satisfiable_now && !begun) total = free;
   Totals later = total;
   for (const MachineIndex m : supply.pledged) {
     if (cycle.machines[m].state() == MachineState::kDraining) AddTo(cycle, {m}, later);
   }
   Rank rank{.domain = domain,
+            .satisfiable_now = satisfiable_now,
             .satisfiable = Covers(total, gang.aggregate),
+            .hopeful = Covers(all, gang.aggregate),
             .satisfiable_later = Covers(later, gang.aggregate),
             .pledged = static_cast<int64_t>(supply.pledged.size()),
             .capped_total = Score(total, gang.aggregate, true),
@@ -82,12 +98,13 @@ Rank RankOf(const Cycle& cycle, const NeedRow& gang, const Domain& domain, const
   if (settled) PROBE("reference.gang_settled");
   rank.tightness = Score(settled ? creditable : total, gang.aggregate, false);
   rank.count = static_cast<int64_t>(supply.own.size() + supply.rest.size() + supply.creating.size() +
-                                    (settled ? 0 : supply.free.size()));
+                                    (settled ? 0 : supply.free.size() + supply.single.size()));
   return rank;
 }
 
 // [S.rank]
 bool IsBetter(const Rank& a, const Rank& b) {
+  if (a.satisfiable_now != b.satisfiable_now) return a.satisfiable_now;
   if (a.satisfiable != b.satisfiable) return a.satisfiable;
   if (a.satisfiable) {
     if (a.capped_creditable != b.capped_creditable) return a.capped_creditable > b.capped_creditable;
@@ -126,12 +143,17 @@ std::map<Domain, Supply> CollectSupply(const Cycle& cycle, NeedIndex index, bool
   for (const Candidate& candidate : PledgedIdle(cycle, index, {})) {
     in_domain(candidate.machine).free.push_back(candidate.machine);
   }
+  for (const MachineIndex m : OnHold(cycle, index, Hold::kSingle, {})) in_domain(m).single.push_back(m);
+  for (const MachineIndex m : OnHold(cycle, index, Hold::kClass, {})) in_domain(m).stock.push_back(m);
   return supply;
 }
 
+// [H.counts] What is on hold counts: that a hold passes is no new supply.
 int64_t CountSupply(const std::map<Domain, Supply>& supply) {
   size_t count = 0;
-  for (const auto& [domain, s] : supply) count += s.own.size() + s.rest.size() + s.creating.size() + s.free.size();
+  for (const auto& [domain, s] : supply) {
+    count += s.own.size() + s.rest.size() + s.creating.size() + s.free.size() + s.single.size() + s.stock.size();
+  }
   return static_cast<int64_t>(count);
 }
 
@@ -140,7 +162,7 @@ bool IsParked(const Cycle& cycle, NeedIndex index, int64_t supply_now) {
   const NeedRow& gang = cycle.needs[index];
   const auto known = cycle.memory.needs.find(gang.key);
   if (known == cycle.memory.needs.end() || known->second.hopeless < cycle.policy.park_after) return false;
-  if (!gang.has_session || !PledgedTo(cycle, index).empty()) return false;
+  if (!gang.cluster.acquires() || !PledgedTo(cycle, index).empty()) return false;
   if (supply_now > known->second.supply_seen) {  // [S.unpark]
     PROBE("reference.unparked_by_supply");
     return false;
@@ -183,30 +205,29 @@ void ChooseDomain(Cycle& cycle, NeedIndex index, const std::map<Domain, Supply>&
   }
   gang.domain = choice->domain;
   gang.satisfiable = choice->satisfiable;
+  gang.hopeful = std::ranges::any_of(ranks, &Rank::hopeful);
 }
 
-}  // namespace
+// [S.stays] Machines come to the gang in one domain: its own ones elsewhere stay until it is complete there.
+void KeepElsewhere(Cycle& cycle, NeedIndex index, const std::map<Domain, Supply>& supply) {
+  const NeedRow& gang = cycle.needs[index];
+  const auto chosen = supply.find(*gang.domain);
+  if (chosen->second.pledged.empty() || IsZero(gang.shortage) || MUTANT("rule.gang_stays")) return;
+  for (const auto& [domain, s] : supply) {
+    if (domain == *gang.domain) continue;
+    for (const MachineIndex m : s.own) {
+      PROBE("reference.gang_stays");
+      cycle.machines[m].held_for = index;
+    }
+  }
+}
 
-void ServeGang(Cycle& cycle, NeedIndex index) {
+// In its domain: all of it, or what is its own. [S.whole]
+void ClaimWholeOrOwn(Cycle& cycle, NeedIndex index, const Supply& chosen, bool may_acquire) {
   NeedRow& gang = cycle.needs[index];
-  if (IsZero(gang.aggregate)) return;
-  std::map<Domain, Supply> supply = CollectSupply(cycle, index, true);
-  gang.supply_now = CountSupply(supply);
-  gang.parked = IsParked(cycle, index, gang.supply_now);
-  const bool may_acquire = gang.has_session && !gang.parked;
-  if (!may_acquire) supply = CollectSupply(cycle, index, false);
-  ChooseDomain(cycle, index, supply, may_acquire);
-  if (!gang.domain) return;
-
-  Supply& chosen = supply[*gang.domain];
-  std::vector<MachineIndex> creditable = chosen.own;
-  creditable.insert(creditable.end(), chosen.rest.begin(), chosen.rest.end());
-  creditable.insert(creditable.end(), chosen.creating.begin(), chosen.creating.end());
-  gang.could_credit = creditable;
-
   Amounts shortage = gang.aggregate;
   std::vector<MachineIndex> credits;
-  for (const MachineIndex m : creditable) {
+  for (const MachineIndex m : gang.creditable[*gang.domain]) {
     if (!IsUseful(cycle.machines[m].allocatable, shortage)) continue;
     credits.push_back(m);
     SubtractSaturating(shortage, cycle.machines[m].allocatable);
@@ -238,6 +259,27 @@ void ServeGang(Cycle& cycle, NeedIndex index) {
       if (IsUseful(cycle.machines[m].allocatable, gang.shortage)) ClaimCredit(cycle, index, m);
     }
   }
+}
+
+}  // namespace
+
+void ServeGang(Cycle& cycle, NeedIndex index) {
+  NeedRow& gang = cycle.needs[index];
+  if (IsZero(gang.aggregate)) return;
+  std::map<Domain, Supply> supply = CollectSupply(cycle, index, true);
+  gang.supply_now = CountSupply(supply);
+  gang.parked = IsParked(cycle, index, gang.supply_now);
+  const bool may_acquire = gang.cluster.acquires() && !gang.parked;
+  if (!may_acquire) supply = CollectSupply(cycle, index, false);
+  for (const auto& [domain, s] : supply) {
+    std::vector<MachineIndex>& creditable = gang.creditable[domain];
+    for (const auto* list : {&s.own, &s.rest, &s.creating}) std::ranges::copy(*list, std::back_inserter(creditable));
+  }
+  ChooseDomain(cycle, index, supply, may_acquire);
+  if (!gang.domain) return;
+
+  ClaimWholeOrOwn(cycle, index, supply[*gang.domain], may_acquire);
+  KeepElsewhere(cycle, index, supply);
 }
 
 }  // namespace muster::engine::reference

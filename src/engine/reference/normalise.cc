@@ -21,7 +21,7 @@ NeedRow MakeRow(const Cycle& cycle, model::Need need, std::vector<size_t> rows) 
   row.aggregate = Dense(cycle, need.aggregate);
   row.min_unit = Dense(cycle, need.min_unit);
   row.shortage = row.aggregate;
-  row.has_session = StateOf(cycle, need.cluster).session;
+  row.cluster = StateOf(cycle, need.cluster);
   for (const model::Requirement& requirement : need.profile.requirements()) {
     if (requirement.op == Operator::kSame) row.same_keys.push_back(requirement.key);
   }

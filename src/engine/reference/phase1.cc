@@ -27,7 +27,7 @@ void ServePlain(Cycle& cycle, NeedIndex index) {
   for (const MachineIndex m : OwnCreating(cycle, need)) {
     if (IsUseful(cycle.machines[m].allocatable, need.shortage)) ClaimCredit(cycle, index, m);
   }
-  if (!need.has_session || IsZero(need.shortage)) return;  // [O.session]
+  if (!need.cluster.acquires() || IsZero(need.shortage)) return;  // [O.session] [O.paused] [H.cluster]
   Amounts shortage = need.shortage;
   const Acquisition plan = PlanAcquisition(cycle, index, shortage, {});
   for (const auto* list : {&plan.pledged, &plan.idle, &plan.speculative}) {
@@ -44,7 +44,7 @@ void EndPledges(Cycle& cycle, const NeedKey& key) {
     rows.push_back(&need);
     covered = covered && IsZero(need.shortage);
   }
-  const bool has_session = rows.front()->has_session;
+  const bool acquires = rows.front()->cluster.acquires();
   for (uint32_t i = 0; i < cycle.machines.size(); ++i) {
     const MachineIndex m(i);
     MachineRow& row = cycle.machines[m];
@@ -52,11 +52,11 @@ void EndPledges(Cycle& cycle, const NeedKey& key) {
     if (!holds || row.pledge != key || row.claimed_by.valid()) continue;
     bool ends = covered;  // [PL.covered] everybody has enough without it
     if (rows.front()->is_gang()) {
-      ends = ends || (has_session && !row.held_for.valid());  // [PL.off-domain]
+      ends = ends || (acquires && !row.held_for.valid());  // [PL.off-domain]
     } else {
       // [PL.useless] It could have been taken and was not: too small by now, of no use, or barred by the skew.
       const bool can_serve = std::ranges::any_of(rows, [&](const NeedRow* need) { return CanServe(cycle, *need, m); });
-      ends = ends || !can_serve || (has_session && row.state() == MachineState::kIdle);
+      ends = ends || !can_serve || (acquires && row.state() == MachineState::kIdle);
     }
     if (!ends) continue;
     PROBE("reference.pledge_ends");
@@ -122,7 +122,9 @@ void ClaimAcquisition(Cycle& cycle, NeedIndex index, MachineIndex machine) {
 std::vector<MachineIndex> OwnFirst(const Cycle& cycle, const NeedRow& need, const std::vector<MachineIndex>& from) {
   std::vector<MachineIndex> usable;
   for (const MachineIndex m : from) {
-    if (!cycle.machines[m].claimed_by.valid() && CanServe(cycle, need, m)) usable.push_back(m);
+    const MachineRow& row = cycle.machines[m];
+    if (row.claimed_by.valid() || row.held_for.valid()) continue;  // [S.stays]
+    if (CanServe(cycle, need, m)) usable.push_back(m);
   }
   // [P1.own-first]
   if (!MUTANT("rule.own_first")) {

@@ -13,7 +13,9 @@ using model::Reason;
 // Why this Configured, unclaimed machine stays, or kReclaimSurplus if it may go.
 Reason ReclaimReason(Cycle& cycle, const MachineRow& row) {
   const ClusterState cluster = StateOf(cycle, row.machine->cluster);
+  if (row.held_for.valid()) return Reason::kKeptForGang;        // [S.stays]
   if (!cluster.session) return Reason::kClusterWithoutSession;  // [O.session]
+  if (cluster.paused) return Reason::kOfPausedCluster;          // [O.paused]
   if (!cluster.gate_open) return Reason::kGateShut;             // [O.gate]
   // [P3.surplus-hold] Demand that dips for a moment costs nobody a machine.
   const MonoTime since = cycle.memory.machines[row.machine->id].unclaimed_since.value_or(cycle.now);
@@ -44,8 +46,8 @@ void Reclaim(Cycle& cycle) {
 
 // Why this unclaimed Idle machine stays, or kReleaseIdle if it may go. [P3.release-hold]
 Reason ReleaseReason(const Cycle& cycle, const MachineRow& row) {
-  // [PL.not-released], but [PL.no-session] a pledge to a cluster that is away does not stop the clock.
-  if (row.pledge && StateOf(cycle, row.pledge->cluster).session) return Reason::kPledged;
+  // [PL.not-released], but [PL.no-session] a pledge to a cluster that does not acquire does not stop the clock.
+  if (row.pledge && StateOf(cycle, row.pledge->cluster).acquires()) return Reason::kPledged;
   Duration hold{};
   switch (row.machine->capacity_type) {
     case CapacityType::kOnDemand: hold = cycle.policy.release_hold_on_demand; break;

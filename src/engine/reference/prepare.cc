@@ -37,6 +37,7 @@ MachineMemory Refresh(const model::Machine& machine, const MachineMemory& old, M
     case MachineState::kDraining:
       fresh.pledge = old.pledge;
       fresh.draining_since = old.draining_since.value_or(now);
+      fresh.instead = old.instead;
       break;
     case MachineState::kIdle:
       if (!MUTANT("rule.pledgee_first")) fresh.pledge = old.pledge;
@@ -129,6 +130,7 @@ Cycle Prepare(const World& world, const Memory& memory, MonoTime now, const Poli
     row.attribution = fresh.attribution.value_or(model::Attribution{});
     row.keep = row.attribution;
     row.pledge = fresh.pledge;
+    row.instead = fresh.instead;
     cycle.memory.machines[machine.id] = fresh;
     cycle.machines.push_back(std::move(row));
   }
@@ -140,7 +142,10 @@ Cycle Prepare(const World& world, const Memory& memory, MonoTime now, const Poli
 
 ClusterState StateOf(const Cycle& cycle, const std::string& cluster) {
   const auto it = cycle.world.clusters.find(cluster);
-  return it == cycle.world.clusters.end() ? ClusterState{.session = false, .gate_open = false} : it->second;
+  ClusterState state =
+      it == cycle.world.clusters.end() ? ClusterState{.session = false, .gate_open = false} : it->second;
+  if (MUTANT("rule.pause")) state.paused = false;
+  return state;
 }
 
 // [A.units]

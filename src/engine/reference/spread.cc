@@ -1,5 +1,6 @@
 // Needs that spread over domains. [SP.skew] Machines are counted per domain, from what the need has bound already.
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <tuple>
 
@@ -35,12 +36,15 @@ std::optional<size_t> NextPick(const Cycle& cycle, const NeedRow& need, const st
   return best;
 }
 
-// Takes picks while there are any; returns them in the order taken.
+// Takes picks while there are any, at most so many; returns them in the order taken.
 std::vector<Candidate> TakeSpread(const Cycle& cycle, const NeedRow& need, const std::vector<Candidate>& candidates,
-                                  Amounts& shortage, SpreadCounts& counts) {
+                                  Amounts& shortage, SpreadCounts& counts,
+                                  size_t most = std::numeric_limits<size_t>::max()) {
   std::vector<Candidate> picks;
   std::vector<bool> done(candidates.size(), false);
-  while (const auto next = NextPick(cycle, need, candidates, done, shortage, counts)) {
+  while (picks.size() < most) {
+    const auto next = NextPick(cycle, need, candidates, done, shortage, counts);
+    if (!next) break;
     const MachineRow& row = cycle.machines[candidates[*next].machine];
     done[*next] = true;
     counts.Add(*row.machine);
@@ -59,7 +63,7 @@ void Credit(Cycle& cycle, NeedIndex index, SpreadCounts& counts) {
     // [SP.own-free] The skew does not bind what the need already has: it would be taken away and bought again.
     const bool free_of_skew = IsOwn(cycle, need, m) && !MUTANT("rule.skew_own");
     if (!free_of_skew) {
-      others.push_back({.machine = m, .cost = IdleCost(*row.machine)});
+      others.push_back({.machine = m, .cost = {.micros = row.machine->price_per_hour.micros}});
     } else if (IsUseful(row.allocatable, need.shortage)) {
       counts.Add(*row.machine);
       ClaimCredit(cycle, index, m);
@@ -85,24 +89,29 @@ void Acquire(Cycle& cycle, NeedIndex index, SpreadCounts& counts) {
     ClaimAcquisition(cycle, index, pick.machine);
   }
   const Amounts deficit = shortage;
-  std::vector<Candidate> idle = Pool(cycle, index, MachineState::kIdle, {});
-  std::vector<Candidate> speculative = Pool(cycle, index, MachineState::kSpeculative, {});
+  auto pools = Pools(cycle, index, {});
   std::vector<Candidate> picks;
-  // [SP.repeat] A pick in one pool may make room for another in the other.
-  for (bool added = true; added;) {
-    added = false;
-    for (auto* pool : {&idle, &speculative}) {
-      for (const Candidate& pick : TakeSpread(cycle, need, *pool, shortage, counts)) {
-        added = true;
-        picks.push_back(pick);
-        std::erase_if(*pool, [&](const Candidate& c) { return c.machine == pick.machine; });
-      }
+  const auto take_from = [&](std::vector<Candidate>& pool, size_t most) {
+    const std::vector<Candidate> taken = TakeSpread(cycle, need, pool, shortage, counts, most);
+    for (const Candidate& pick : taken) {
+      picks.push_back(pick);
+      std::erase_if(pool, [&](const Candidate& c) { return c.machine == pick.machine; });
     }
+    return !taken.empty();
+  };
+  // [SP.repeat] A pick in one pool may make room for another in the other.
+  // [P1.infinite-last] What costs infinitely much is taken one at a time, when nothing else may be.
+  constexpr size_t kAll = std::numeric_limits<size_t>::max();
+  for (bool added = true; added;) {
+    added = take_from(pools[0], kAll);
+    added = take_from(pools[1], kAll) || added;
+    added = added || take_from(pools[2], 1) || take_from(pools[3], 1);
   }
-  // Pool order: Idle before Speculative, each as Pool() orders them.
+  // Pool order: as the pools are used, each as Pool() orders it.
   const auto order = [&](const Candidate& c) {
     const MachineRow& row = cycle.machines[c.machine];
-    return std::tuple(row.state() != MachineState::kIdle, c.cost, row.size, std::string_view(row.machine->id));
+    return std::tuple(c.cost.pinned, row.state() != MachineState::kIdle, c.cost, row.size,
+                      std::string_view(row.machine->id));
   };
   std::ranges::sort(picks, [&](const Candidate& a, const Candidate& b) { return order(a) < order(b); });
   picks = Prune(cycle, std::move(picks), deficit,
@@ -115,7 +124,7 @@ void Acquire(Cycle& cycle, NeedIndex index, SpreadCounts& counts) {
 void ServeSpread(Cycle& cycle, NeedIndex index) {
   SpreadCounts counts(cycle, cycle.needs[index]);
   Credit(cycle, index, counts);
-  if (cycle.needs[index].has_session && !IsZero(cycle.needs[index].shortage)) Acquire(cycle, index, counts);
+  if (cycle.needs[index].cluster.acquires() && !IsZero(cycle.needs[index].shortage)) Acquire(cycle, index, counts);
 }
 
 // [SP.domains]

@@ -1,6 +1,7 @@
 // What the cycle says about each need and machine, and what it remembers.
 #include <algorithm>
 
+#include "base/probe.h"
 #include "engine/reference/cycle.h"
 
 namespace muster::engine::reference {
@@ -17,16 +18,46 @@ SupplyCount CountSupply(const Cycle& cycle, const NeedRow& need) {
                      : state == MachineState::kSpeculative ? &supply.speculative
                      : state == MachineState::kConfigured  ? &supply.configured
                                                            : nullptr;
-    if (count != nullptr && CanServe(cycle, need, m)) ++*count;
+    if (count == nullptr || !CanServe(cycle, need, m)) continue;
+    ++*count;
+    const bool acquirable = state == MachineState::kIdle || state == MachineState::kSpeculative;
+    if (acquirable && HoldOf(cycle, need, m) != Hold::kNone) ++supply.on_hold;
   }
   return supply;
 }
 
+// [A.dimensions] No machine offers something it asks for.
+bool AsksForTheUnknown(const Cycle& cycle, const NeedRow& need) {
+  for (size_t d = 0; d < need.aggregate.size(); ++d) {
+    const auto offers = [&](const MachineRow& row) { return row.allocatable[d] > 0; };
+    const bool asked = need.aggregate[d] > 0 || need.min_unit[d] > 0;
+    if (asked && !cycle.machines.empty() && std::ranges::none_of(cycle.machines, offers)) return true;
+  }
+  return false;
+}
+
+// [H.reason] A machine on hold would help it.
+bool IsOutOfStock(const Cycle& cycle, const NeedRow& need) {
+  for (const MachineIndex m : cycle.by_id) {
+    const MachineRow& row = cycle.machines[m];
+    const bool free = row.state() == MachineState::kIdle || row.state() == MachineState::kSpeculative;
+    if (!free || row.claimed_by.valid() || HoldOf(cycle, need, m) == Hold::kNone) continue;
+    if (IsUseful(row.allocatable, need.shortage) && CanServe(cycle, need, m)) return true;
+  }
+  return false;
+}
+
 // [V.reason]
-Reason ShortReason(const NeedRow& need, const SupplyCount& supply) {
-  if (!need.has_session) return Reason::kNoSession;
+Reason ShortReason(const Cycle& cycle, const NeedRow& need, const SupplyCount& supply) {
+  if (!need.cluster.session) return Reason::kNoSession;
+  if (need.cluster.paused) return Reason::kClusterPaused;
+  if (need.cluster.on_hold) return Reason::kClusterOnHold;
   if (need.on_its_way) return Reason::kDraining;
-  if (need.is_gang() && (!need.satisfiable || need.parked || !need.domain)) return Reason::kTopologyUnsatisfiable;
+  if (need.lacks_budget) return Reason::kReclaimsSpent;
+  if (AsksForTheUnknown(cycle, need)) return Reason::kNoSuchResource;
+  const bool hopeful = need.satisfiable || need.hopeful;
+  if (need.is_gang() && (!hopeful || need.parked || !need.domain)) return Reason::kTopologyUnsatisfiable;
+  if (IsOutOfStock(cycle, need)) return Reason::kOutOfStock;
   if (supply == SupplyCount{}) return Reason::kNoMatchingSupply;
   if (!need.victims.empty()) return Reason::kPreemptionExhausted;
   return Reason::kPriorityStarved;
@@ -40,6 +71,23 @@ int64_t CountPledged(const Cycle& cycle, NeedIndex index) {
     count += row.held_for == index || (!row.held_for.valid() && cycle.first_of_key.at(*row.pledge) == index) ? 1 : 0;
   }
   return count;
+}
+
+// [V.pending] What it lacks is on its way, or waits for the budget only.
+bool IsPending(const NeedRow& need) {
+  if (MUTANT("rule.pending")) return false;
+  return !IsZero(need.shortage) && (need.on_its_way || need.lacks_budget);
+}
+
+NeedMemory MemoryOf(const Cycle& cycle, const NeedRow& need) {
+  const auto known = cycle.memory.needs.find(need.key);
+  return known == cycle.memory.needs.end() ? NeedMemory{} : known->second;
+}
+
+// [V.pending] Cycles in a row it is short.
+int32_t AgeOf(const Cycle& cycle, const NeedRow& need) {
+  if (IsPending(need)) return 0;
+  return std::max(1, MemoryOf(cycle, need).age_unmet + (cycle.world.counts_ages ? 1 : 0));
 }
 
 // [V.need]
@@ -58,13 +106,20 @@ NeedVerdict VerdictOf(const Cycle& cycle, NeedIndex index) {
   verdict.pledged = CountPledged(cycle, index);
   verdict.lost = need.lost;
   verdict.parked = need.parked;
-  verdict.has_session = need.has_session;
+  verdict.has_session = need.cluster.session;
+  verdict.paused = need.cluster.paused;
   if (!verdict.satisfied) {
-    const auto known = cycle.memory.needs.find(need.key);
-    verdict.age = (known == cycle.memory.needs.end() ? 0 : known->second.age_unmet) + 1;
-    verdict.reason = ShortReason(need, verdict.supply);
+    verdict.pending = IsPending(need);
+    verdict.age = AgeOf(cycle, need);
+    verdict.reason = ShortReason(cycle, need, verdict.supply);
   }
   return verdict;
+}
+
+// Nobody may acquire it for now.
+bool IsOnHold(const Cycle& cycle, const MachineRow& row) {
+  const Holds& holds = cycle.world.holds;
+  return holds.machines.contains(row.machine->id) || holds.classes.contains(StockClassOf(*row.machine));
 }
 
 // [V.machine]
@@ -78,10 +133,15 @@ MachineVerdict VerdictOf(const Cycle& cycle, const MachineRow& row) {
   } else if (row.pledge && row.reason != Reason::kReleaseIdle && row.state() != MachineState::kCreating) {
     verdict.need = cycle.first_of_key.at(*row.pledge).value();
     verdict.reason = Reason::kPledged;
+  } else if (row.held_for.valid() && row.state() != MachineState::kIdle) {
+    verdict.need = row.held_for.value();
+    verdict.reason = Reason::kKeptForGang;
   } else if (row.reason == Reason::kNone) {
     switch (row.state()) {
       case MachineState::kFailed: verdict.reason = Reason::kFailed; break;
-      case MachineState::kSpeculative: verdict.reason = Reason::kUnneeded; break;
+      case MachineState::kSpeculative:
+        verdict.reason = IsOnHold(cycle, row) ? Reason::kOnHold : Reason::kUnneeded;
+        break;
       default: verdict.reason = Reason::kTransitional; break;
     }
   }
@@ -118,16 +178,22 @@ bool KeepsAttribution(const MachineRow& row) {
 void Remember(const Cycle& cycle, NeedIndex index, Memory& memory) {
   const NeedRow& need = cycle.needs[index];
   if (IsZero(need.shortage)) return;
-  const auto known = cycle.memory.needs.find(need.key);
-  const NeedMemory old = known == cycle.memory.needs.end() ? NeedMemory{} : known->second;
-  NeedMemory& next = memory.needs[need.key];  // equal rows share one: it remembers the worse of them
-  next.age_unmet = std::max(next.age_unmet, old.age_unmet + 1);
-  if (!need.is_gang() || !need.has_session) return;
-  const bool in_vain = need.bootstraps.empty() && need.provisions.empty() && !need.satisfiable;
-  if (!in_vain) return;
-  const bool more_supply = !need.parked && old.hopeless >= cycle.policy.park_after && need.supply_now > old.supply_seen;
-  next.hopeless = std::max(next.hopeless, (more_supply ? 0 : old.hopeless) + 1);
-  next.supply_seen = std::max(next.supply_seen, need.parked ? old.supply_seen : need.supply_now);
+  const NeedMemory old = MemoryOf(cycle, need);
+  NeedMemory next{.age_unmet = AgeOf(cycle, need)};
+  // [S.park] [H.counts] A domain that holds it once a hold has passed is hope, and so are victims.
+  const bool in_vain =
+      need.bootstraps.empty() && need.provisions.empty() && !need.satisfiable && !need.hopeful && need.victims.empty();
+  if (need.is_gang() && need.cluster.acquires() && in_vain) {
+    const bool more_supply =
+        !need.parked && old.hopeless >= cycle.policy.park_after && need.supply_now > old.supply_seen;
+    next.hopeless = (more_supply ? 0 : old.hopeless) + 1;
+    next.supply_seen = need.parked ? old.supply_seen : need.supply_now;
+  }
+  if (next == NeedMemory{}) return;
+  NeedMemory& kept = memory.needs[need.key];  // equal rows share one: it remembers the worse of them
+  kept.age_unmet = std::max(kept.age_unmet, next.age_unmet);
+  kept.hopeless = std::max(kept.hopeless, next.hopeless);
+  kept.supply_seen = std::max(kept.supply_seen, next.supply_seen);
 }
 
 }  // namespace
@@ -149,10 +215,11 @@ Memory NextMemory(const Cycle& cycle) {
     MachineMemory next = cycle.memory.machines.at(row.machine->id);
     next.attribution = KeepsAttribution(row) ? std::optional(row.attribution) : std::nullopt;
     next.pledge = row.pledge;
-    // [P3.hold-clock] The hold runs while the machine could be reclaimed, not behind a shut gate.
+    next.instead = row.instead && row.pledge;
+    // [P3.hold-clock] The hold runs while the machine could be reclaimed: not behind a shut gate, not for its gang.
     const ClusterState cluster = StateOf(cycle, row.machine->cluster);
-    const bool unclaimed =
-        row.state() == MachineState::kConfigured && !row.claimed_by.valid() && cluster.session && cluster.gate_open;
+    const bool unclaimed = row.state() == MachineState::kConfigured && !row.claimed_by.valid() &&
+                           !row.held_for.valid() && cluster.takes_part() && cluster.gate_open;
     next.unclaimed_since = unclaimed ? std::optional(next.unclaimed_since.value_or(cycle.now)) : std::nullopt;
     if (next != MachineMemory{}) memory.machines.emplace(row.machine->id, std::move(next));
   }

@@ -62,6 +62,13 @@ void DeclareSettings(host::Settings& settings, RoleOptions& options) {
            "How many machines the simulated cloud has")
       .Path("--catalogue", *catalogue, "YAML file of machine types; see --print-catalogue")
       .Add("--seed", options.seed, "1", host::WholeNumber<uint64_t>(0), "Seed of everything the simulated cloud draws")
+      .Add("--create-timeout", options.config.create_timeout, "30m", host::PositiveDuration(),
+           "How long a Create may take before its machine is Failed")
+      .Add("--configure-timeout", options.config.configure_timeout, "30m", host::PositiveDuration(),
+           "The same of a Configure")
+      .Add("--drain-timeout", options.config.drain_timeout, "10m", host::PositiveDuration(),
+           "The same of a Drain, after its grace")
+      .Add("--delete-timeout", options.config.delete_timeout, "30m", host::PositiveDuration(), "The same of a Delete")
       .Check([catalogue, &options] { return LoadCatalogue(*catalogue, options.catalogue); });
 }
 
@@ -90,7 +97,9 @@ Status ProviderRole::Start(std::stop_token) {
                                   {.name = options_.name, .machines = options_.machines, .seed = options_.seed},
                                   data_dir / kLedgerFile);
   if (!backend) return backend.error();
-  const LocalOptions local{.data_dir = data_dir, .journal = options_.server.journal, .config = {.name = options_.name}};
+  Config config = options_.config;
+  config.name = options_.name;
+  const LocalOptions local{.data_dir = data_dir, .journal = options_.server.journal, .config = std::move(config)};
   provider_ = std::make_unique<LocalProvider>(local, *std::move(backend), clock_);
   MUSTER_RETURN_IF_ERROR(provider_->Start());
   server_.SetRefresh([this] { UpdateGauges(); });

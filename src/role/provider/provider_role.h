@@ -31,6 +31,7 @@ struct RoleOptions {
   Catalogue catalogue = {};
   uint64_t machines = 0;
   uint64_t seed = 0;
+  Config config = {};  // its name is `name`
 };
 
 // Everything that an operator can set of a provider. `options` outlives `settings`.

@@ -5,6 +5,7 @@
 #include "model/text_scalars.h"
 
 namespace muster::shard {
+
 std::string AuditLine(const Audit& audit, std::string_view shard) {
   const contract::ActionView& action = audit.action;
   host::JsonObject json;
@@ -21,6 +22,24 @@ std::string AuditLine(const Audit& audit, std::string_view shard) {
       .Add("group", action.need_group)
       .Add("error", action.error)
       .Add("tookSeconds", std::chrono::duration<double>(audit.took).count());
+  return json.Take();
+}
+
+std::string AuditLine(const AuditOrder& audit, std::string_view shard) {
+  const contract::OrderView& order = audit.order;
+  host::JsonObject json;
+  json.Add("timestamp", model::FormatWallTime(order.at))
+      .Add("cycle", audit.cycle)
+      .Add("kind", "order." + order.kind)
+      .Add("machine", order.machine_id)
+      .Add("cluster", order.cluster_id)
+      .Add("reason", "order")
+      .Add("grace", int64_t{0})
+      .Add("outcome", audit.refusal.ok() ? "taken" : "refused")
+      .Add("shard", shard)
+      .Add("who", order.who)
+      .Add("why", order.reason)
+      .Add("error", audit.refusal.message());
   return json.Take();
 }
 

@@ -1,4 +1,4 @@
-// One line of the audit log: what was decided for a machine, or how it ended, as a flat JSON object.
+// One line of the audit log, as a flat JSON object: what was decided for a machine, or how it ended, or an order.
 #pragma once
 
 #include <string>
@@ -11,5 +11,7 @@ namespace muster::shard {
 // Keys timestamp, cycle, kind, machine, cluster, reason, grace and outcome are those that existing tools read; ours
 // come after them.
 std::string AuditLine(const Audit& audit, std::string_view shard);
+// An order: kind is "order." and its name, outcome "taken" or "refused", and ours are who and why.
+std::string AuditLine(const AuditOrder& audit, std::string_view shard);
 
 }  // namespace muster::shard

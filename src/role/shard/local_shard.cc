@@ -168,6 +168,12 @@ void LocalShard::Emit(const Core::Effect& effect) {
                  [&](const Audit& audit) {
                    if (audit_ != nullptr) audit_->Append(AuditLine(audit, options_.config.id));
                  },
+                 // An order may come when no cycle runs, so it is made durable by itself.
+                 [&](const AuditOrder& audit) {
+                   if (audit_ == nullptr) return;
+                   audit_->Append(AuditLine(audit, options_.config.id));
+                   audit_->Sync();
+                 },
                  [](const Notice& notice) { LogNotice(notice); },
                  [&](const Lasted& lasted) { events_.lasted(lasted); },
                  [&](const CycleEnded&) {

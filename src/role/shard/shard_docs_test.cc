@@ -50,6 +50,7 @@ TEST(ShardSettings, EachChangesItsField) {
                                                         {"--own", "rack=c"},
                                                         {"--cycle-interval", "2s"},
                                                         {"--phase1-workers", "3"},
+                                                        {"--phase1-retries", "4"},
                                                         {"--victim-weights", "1,2,3,0.5"},
                                                         {"--surplus-hold", "0s"},
                                                         {"--release-hold", "spot=5s"},
@@ -76,6 +77,7 @@ TEST(ShardSettings, EachChangesItsField) {
   expected.own = {{.key = "zone", .value = "a"}, {.key = "zone", .value = "b"}, {.key = "rack", .value = "c"}};
   expected.cycle_interval = 2s;
   expected.policy.victim_weights = {1'000'000, 2'000'000, 3'000'000, 500'000};
+  expected.policy.phase1_retries = 4;
   expected.policy.surplus_hold = 0s;
   expected.policy.release_hold_spot = 5s;
   expected.max_actions_per_cycle = 7;
@@ -97,6 +99,32 @@ TEST(ShardSettings, EachChangesItsField) {
   EXPECT_EQ(options.coordinator_addr, "c:1");
   EXPECT_EQ(options.audit.path, "a.log");
   EXPECT_EQ(options.audit.rotate_bytes, 8192u);
+}
+
+TEST(ShardSettings, PauseAndDryRunTogetherArePaused) {
+  RoleOptions options;
+  host::Settings settings;
+  DeclareSettings(settings, options);
+  for (const auto& [flag, value] : std::vector<std::pair<std::string, std::string>>{
+           {"--data-dir", "d"}, {"--provider-addr", "p:1"}, {"--dry-run", "on"}, {"--actuation-paused", "on"}}) {
+    ASSERT_EQ(settings.Give(flag, value), Status()) << flag;
+  }
+  ASSERT_EQ(settings.Land(), Status());
+  EXPECT_EQ(options.config.mode, contract::ActuationMode::kPaused);
+}
+
+TEST(ShardSettings, AnAvailableCapacityIntervalOfZeroIsTheDefault) {
+  for (const std::string zero : {"0", "0s"}) {
+    RoleOptions options;
+    host::Settings settings;
+    DeclareSettings(settings, options);
+    for (const auto& [flag, value] : std::vector<std::pair<std::string, std::string>>{
+             {"--data-dir", "d"}, {"--provider-addr", "p:1"}, {"--available-capacity-interval", zero}}) {
+      ASSERT_EQ(settings.Give(flag, value), Status()) << flag;
+    }
+    ASSERT_EQ(settings.Land(), Status()) << zero;
+    EXPECT_EQ(options.config.hints_interval, Config().hints_interval) << zero;
+  }
 }
 
 }  // namespace

@@ -6,9 +6,38 @@
 #include <utility>
 
 #include "model/machine.h"
+#include "model/penalty.h"
 
 namespace muster::shard {
 namespace {
+
+const char* CapacityLabel(model::CapacityType type) {
+  switch (type) {
+    case model::CapacityType::kBareMetal: return "BareMetal";
+    case model::CapacityType::kReserved: return "Reserved";
+    case model::CapacityType::kOnDemand: return "OnDemand";
+    case model::CapacityType::kSpot: return "Spot";
+    case model::CapacityType::kUnspecified: break;
+  }
+  return "Unspecified";
+}
+
+// By PlanMode.
+constexpr std::array kModes = {"incremental", "all-or-nothing"};
+static_assert(kModes.size() == kPlanModes);
+
+constexpr std::array kHoldKinds = {"machine", "class", "pair", "cluster", "rest"};
+
+constexpr std::array kRejections = {"price", "interruption_probability", "structural"};
+const char* RejectionOf(const std::string& field) {
+  if (field == "price_per_hour") return kRejections[0];
+  return field == "interruption_probability" ? kRejections[1] : kRejections[2];
+}
+
+constexpr std::array kPriorityClasses = {"batch", "service", "critical", "other"};
+size_t PriorityClassOf(int32_t priority) {
+  return priority >= 1'000'000 ? 2 : priority >= 1000 ? 1 : priority >= 100 ? 0 : 3;
+}
 
 constexpr std::array kAges = {"1-9", "10-59", "60-299", "300+"};  // in cycles, as in Snapshot
 
@@ -41,15 +70,15 @@ struct ShardMetrics::Declared {
       {"phase"},
       metrics::DoublingBounds(0.000016, 20)};
   // By Leg.
-  std::array<metrics::Histograms<0>, 4> legs{
+  std::array<metrics::Histograms<0>, 5> legs{
       metrics::Histograms<0>{in,
                              "bigfleet_shard_request_bootstrap_seconds",
                              "From the decision to bind a machine to the cluster's blob.",
                              {},
                              LegBounds()},
       metrics::Histograms<0>{in,
-                             "bigfleet_shard_provisioning_latency_seconds",
-                             "From the provider's acknowledgement of Create until the machine was Idle.",
+                             "muster_shard_create_phase_seconds",
+                             "From the acknowledgement of Create until the machine was Idle.",
                              {},
                              LegBounds()},
       metrics::Histograms<0>{in,
@@ -61,6 +90,12 @@ struct ShardMetrics::Declared {
                              "bigfleet_shard_drain_phase_seconds",
                              "From the acknowledgement of Drain until the machine was Idle.",
                              {},
+                             LegBounds()},
+      metrics::Histograms<0>{in,
+                             "bigfleet_shard_provisioning_latency_seconds",
+                             "From the roll-up in which a cluster first asked for a profile, or for more of it, until "
+                             "a machine for it was Configured.",
+                             {},
                              LegBounds()}};
 
   metrics::Gauges<3> inventory{in,
@@ -71,13 +106,42 @@ struct ShardMetrics::Declared {
   metrics::Gauges<1> demand{
       in,
       "bigfleet_shard_demand_machines",
+      "Needs of the demand in force, by their interruption penalty; counted every --available-capacity-interval.",
+      {"interruption_penalty_bucket"}};
+  metrics::Gauges<1> claimed{
+      in,
+      "muster_shard_claimed_machines",
       "Machines that needs have or get, by their interruption penalty; counted every --available-capacity-interval.",
       {"interruption_penalty_bucket"}};
   metrics::Gauges<0> shortfalls{in, "bigfleet_shard_shortfalls", "Needs that are short."};
+  metrics::Gauges<0> pending{in, "muster_shard_pending_needs",
+                             "Needs that lack only what is on its way to them, and are not short."};
   metrics::Gauges<1> shortfalls_aged{
       in, "bigfleet_shard_shortfalls_aged", "Needs that are short, by how many cycles they have been.", {"bucket"}};
   metrics::Gauges<1> shortfalls_by_priority{
-      in, "bigfleet_shard_shortfalls_by_priority", "Needs that are short, by priority.", {"priority_class"}};
+      in,
+      "bigfleet_shard_shortfalls_by_priority",
+      "Needs that are short, by priority: batch from 100 on, service from 1,000, critical from 1,000,000, else other.",
+      {"priority_class"}};
+
+  metrics::Gauges<1> holds{in,
+                           "muster_shard_holds",
+                           "What may not be acquired for now after calls that failed: machines, classes of a stock, "
+                           "machines for one cluster "
+                           "(pair), clusters, and machines that rest after a failed Drain or Delete.",
+                           {"kind"}};
+  metrics::Gauges<0> missing{in, "muster_shard_missing_machines",
+                             "Machines that the provider's lists no longer show and that are not given up."};
+  metrics::Gauges<0> under_repair{in, "muster_shard_machines_under_repair", "Failed machines that are being repaired."};
+  metrics::Gauges<1> losses{in,
+                            "muster_shard_losses_waiting",
+                            "Clusters, and the fleet as one more, of which so many machines failed or vanished at once "
+                            "that an operator must decide (muster fleet accept).",
+                            {"kind"}};
+  metrics::Gauges<0> halted{in, "muster_shard_halted",
+                            "1 while nothing is carried out, because calls for two machines were fenced."};
+  metrics::Gauges<0> provider_away{in, "muster_shard_provider_away",
+                                   "1 while no transition is called, because the provider does not answer."};
 
   metrics::Counters<1> actions{in, "bigfleet_shard_actions_total", "Actions decided, by kind.", {"kind"}};
   metrics::Counters<2> outcomes{in,
@@ -103,11 +167,14 @@ struct ShardMetrics::Declared {
   metrics::Gauges<0> paused{in, "bigfleet_shard_actuation_paused", "1 while the whole shard is paused."};
 
   metrics::Gauges<1> quarantined{
-      in, "bigfleet_shard_rollup_quarantined", "1 while a cluster's roll-up is held.", {"cluster"}};
+      in, "bigfleet_shard_rollup_quarantined", "Roll-ups of a cluster in a row that are held; 0: none.", {"cluster"}};
   metrics::Counters<1> rollups_rejected{
       in, "bigfleet_shard_rollups_rejected_total", "Roll-ups refused, by cluster.", {"cluster"}};
   metrics::Counters<1> machines_rejected{
-      in, "bigfleet_shard_machines_rejected_total", "Machine records refused, by field.", {"reason"}};
+      in,
+      "bigfleet_shard_machines_rejected_total",
+      "Machine records refused, by what was wrong with them; the log names the field.",
+      {"reason"}};
   metrics::Gauges<0> sessions{in, "bigfleet_shard_active_sessions", "Clusters that are connected."};
   metrics::Counters<1> session_lifecycle{
       in, "bigfleet_shard_session_lifecycle_total", "Sessions by what became of them.", {"event"}};
@@ -121,6 +188,21 @@ struct ShardMetrics::Declared {
                              {"outcome"}};
   metrics::Counters<0> plans_displaced{in, "bigfleet_shard_phase1_occ_displacements_total",
                                        "Plans taken back for a need of higher precedence."};
+  metrics::Gauges<1> conflict_fraction{
+      in,
+      "bigfleet_shard_phase1_occ_conflict_fraction",
+      "Plans made again for each plan that stood, since the metrics were read before; by how a need proposes.",
+      {"mode"}};
+  metrics::Counters<2> plan_retries{in,
+                                    "bigfleet_shard_phase1_occ_retries_total",
+                                    "Plans made again in turn, by how a need proposes and how it ended.",
+                                    {"mode", "outcome"}};
+  metrics::Histograms<1> proposal_seconds{
+      in,
+      "bigfleet_shard_phase1_proposal_duration_seconds",
+      "How long making a plan took, on average over a cycle; by how a need proposes.",
+      {"mode"},
+      metrics::DoublingBounds(0.0000005, 20)};
   // A plan that lost a race is made again in turn, as often as it takes (ADR 20).
   metrics::Counters<0> plans_given_up{in, "bigfleet_shard_phase1_occ_retries_exhausted_total",
                                       "Plans given up; never happens here."};
@@ -139,12 +221,50 @@ struct ShardMetrics::Declared {
   metrics::Counters<0> reports{in, "muster_shard_reports_total", "Reports that the coordinator acknowledged."};
 };
 
-ShardMetrics::ShardMetrics(metrics::Declarations& in) : declared_(new Declared{in}) {}
+ShardMetrics::ShardMetrics(metrics::Declarations& in) : declared_(new Declared{in}) {
+  const Declared& to = *declared_;
+  for (const char* phase : {"reconcile", "snapread", "phase1", "phase2", "phase3", "emit", "execute"}) {
+    to.phase_seconds.With(phase);
+  }
+  for (const char* mode : kModes) {
+    to.conflict_fraction.With(mode);
+    for (const char* outcome : {"committed", "exhausted"}) to.plan_retries.With(mode, outcome);
+    to.proposal_seconds.With(mode);
+  }
+  for (int bucket = 0; bucket < model::kPenaltyBuckets; ++bucket) {
+    const std::string label = model::BucketLabel(static_cast<model::PenaltyBucket>(bucket));
+    to.demand.With(label);
+    to.claimed.With(label);
+  }
+  for (const char* kind : {"Bootstrap", "Provision", "Preempt", "Reclaim", "Delete"}) {
+    to.actions.With(kind);
+    to.suppressed.With(kind);
+    to.dry_run.With(kind);
+    AddOutcomes(kind);
+  }
+  for (const char* kind : {"Repair", "Recreate"}) AddOutcomes(kind);
+  for (const char* kind : kHoldKinds) to.holds.With(kind);
+  for (const char* kind : {"failed", "vanished"}) to.losses.With(kind);
+  for (const char* reason : kRejections) to.machines_rejected.With(reason);
+  for (const char* outcome : {"committed", "conflict"}) to.plans.With(outcome);
+  for (const char* event : {"installed", "removed", "replaced"}) to.session_lifecycle.With(event);
+}
+
+void ShardMetrics::AddOutcomes(const char* kind) {
+  for (const char* outcome : {"success", "no_session", "blob_error", "blob_timeout", "provider_error", "unimplemented",
+                              "stale_state", "inventory_miss", "fenced", "suppressed", "dryrun"}) {
+    declared_->outcomes.With(kind, outcome);
+  }
+}
 ShardMetrics::~ShardMetrics() = default;
 
 void ShardMetrics::CycleEnded(Duration took) { declared_->cycle_seconds.With().Observe(Seconds(took)); }
 
 void ShardMetrics::PhaseEnded(std::string_view phase, Duration took) {
+  constexpr std::string_view kProposal = "proposal.";
+  if (phase.starts_with(kProposal)) {
+    return declared_->proposal_seconds.With(phase.substr(kProposal.size())).Observe(Seconds(took));
+  }
   declared_->phase_seconds.With(phase).Observe(Seconds(took));
 }
 
@@ -173,27 +293,36 @@ void ShardMetrics::SetGauges(const Snapshot& snapshot) {
   }
   for (const auto& [kind, count] : machines) {
     to.inventory
-        .With(model::StateName(kind.state), model::CapacityTypeName(kind.capacity_type),
-              model::BucketLabel(kind.interruption))
+        .With(model::StateName(kind.state), CapacityLabel(kind.capacity_type), model::BucketLabel(kind.interruption))
         .Set(static_cast<double>(count));
   }
   for (const auto& [bucket, count] : snapshot.demand) {
     to.demand.With(model::BucketLabel(bucket)).Set(static_cast<double>(count));
   }
+  for (const auto& [bucket, count] : snapshot.claimed) {
+    to.claimed.With(model::BucketLabel(bucket)).Set(static_cast<double>(count));
+  }
+  for (const char* kind : kHoldKinds) {
+    const auto held = snapshot.holds.find(kind);
+    to.holds.With(kind).Set(held == snapshot.holds.end() ? 0 : static_cast<double>(held->second));
+  }
+  to.missing.With().Set(static_cast<double>(snapshot.missing));
+  to.under_repair.With().Set(static_cast<double>(snapshot.under_repair));
+  to.losses.With("failed").Set(static_cast<double>(snapshot.losses_failed.size()));
+  to.losses.With("vanished").Set(static_cast<double>(snapshot.losses_vanished.size()));
+  to.halted.With().Set(snapshot.halted ? 1 : 0);
+  to.provider_away.With().Set(snapshot.provider_away ? 1 : 0);
+  to.pending.With().Set(static_cast<double>(snapshot.pending));
   to.shortfalls.With().Set(static_cast<double>(snapshot.shortfalls));
   for (size_t age = 0; age < kAges.size(); ++age) {
     to.shortfalls_aged.With(kAges[age]).Set(static_cast<double>(snapshot.shortfalls_aged[age]));
   }
-  for (const auto& [priority, count] : snapshot.shortfalls_by_priority) by_priority_.insert(std::to_string(priority));
-  for (const std::string& priority : by_priority_) {
-    const auto found = snapshot.shortfalls_by_priority.find(std::stoi(priority));
-    to.shortfalls_by_priority.With(priority).Set(
-        found == snapshot.shortfalls_by_priority.end() ? 0 : static_cast<double>(found->second));
+  std::array<uint64_t, kPriorityClasses.size()> by_class{};
+  for (const auto& [priority, count] : snapshot.shortfalls_by_priority) by_class[PriorityClassOf(priority)] += count;
+  for (size_t i = 0; i < by_class.size(); ++i) {
+    to.shortfalls_by_priority.With(kPriorityClasses[i]).Set(static_cast<double>(by_class[i]));
   }
-  for (const auto& [cluster, held] : snapshot.quarantined) quarantined_.insert(cluster);
-  for (const std::string& cluster : quarantined_) {
-    to.quarantined.With(cluster).Set(snapshot.quarantined.contains(cluster) ? 1 : 0);
-  }
+  SetClusters(snapshot);
   to.sessions.With().Set(static_cast<double>(snapshot.sessions));
   to.paused.With().Set(snapshot.mode == contract::ActuationMode::kPaused ? 1 : 0);
   to.queue_depth.With().Set(static_cast<double>(snapshot.operations - snapshot.calls));
@@ -201,6 +330,25 @@ void ShardMetrics::SetGauges(const Snapshot& snapshot) {
   to.epoch.With().Set(static_cast<double>(snapshot.epoch));
   to.cycle.With().Set(static_cast<double>(snapshot.cycle));
   to.ready.With().Set(snapshot.ready ? 1 : 0);
+}
+
+// A cluster's series begin when the shard first hears of it and end when it is gone.
+void ShardMetrics::SetClusters(const Snapshot& snapshot) {
+  const Declared& to = *declared_;
+  for (const std::string& cluster : clusters_) {
+    if (snapshot.clusters.contains(cluster)) continue;
+    to.quarantined.Remove(cluster);
+    to.rollups_rejected.Remove(cluster);
+  }
+  clusters_ = snapshot.clusters;
+  const auto of = [](const auto& counts, const std::string& cluster) {
+    const auto found = counts.find(cluster);
+    return found == counts.end() ? 0.0 : static_cast<double>(found->second);
+  };
+  for (const std::string& cluster : clusters_) {
+    to.quarantined.With(cluster).Set(of(snapshot.quarantined, cluster));
+    to.rollups_rejected.With(cluster).RaiseTo(of(snapshot.counters.rollups_rejected, cluster));
+  }
 }
 
 void ShardMetrics::RaiseCounters(const Counters& counters) {
@@ -214,14 +362,27 @@ void ShardMetrics::RaiseCounters(const Counters& counters) {
   }
   raise(to.suppressed, counters.suppressed);
   raise(to.dry_run, counters.dry_run);
-  raise(to.machines_rejected, counters.machines_rejected);
-  raise(to.rollups_rejected, counters.rollups_rejected);
+  std::map<std::string, uint64_t> rejections;
+  for (const auto& [field, count] : counters.machines_rejected) rejections[RejectionOf(field)] += count;
+  raise(to.machines_rejected, rejections);
   to.deferred.With().RaiseTo(static_cast<double>(counters.deferred));
   to.dropped.With().RaiseTo(static_cast<double>(counters.dropped));
   to.deduped.With().RaiseTo(static_cast<double>(counters.deduped));
   to.reclaims_capped.With().RaiseTo(static_cast<double>(counters.reclaims_capped));
-  to.plans.With("committed").RaiseTo(static_cast<double>(counters.plans_kept));
-  to.plans.With("conflict").RaiseTo(static_cast<double>(counters.plans_conflicts));
+  uint64_t kept = 0;
+  uint64_t conflicts = 0;
+  for (size_t mode = 0; mode < kPlanModes; ++mode) {
+    const PlanTotals& plans = counters.plans[mode];
+    const PlanTotals before = std::exchange(plans_[mode], plans);
+    const auto stood = static_cast<double>(plans.kept - before.kept);
+    const auto again = static_cast<double>(plans.conflicts - before.conflicts);
+    to.conflict_fraction.With(kModes[mode]).Set(stood == 0 ? 0 : again / stood);
+    to.plan_retries.With(kModes[mode], "committed").RaiseTo(static_cast<double>(plans.retries));
+    kept += plans.kept;
+    conflicts += plans.conflicts;
+  }
+  to.plans.With("committed").RaiseTo(static_cast<double>(kept));
+  to.plans.With("conflict").RaiseTo(static_cast<double>(conflicts));
   to.plans_displaced.With().RaiseTo(static_cast<double>(counters.plans_displaced));
   to.idle_releases.With().RaiseTo(static_cast<double>(counters.idle_releases));
   to.session_lifecycle.With("installed").RaiseTo(static_cast<double>(counters.sessions_installed));

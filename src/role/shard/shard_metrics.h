@@ -5,6 +5,7 @@
 // Thread-safety: all functions may be called from any thread.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -24,7 +25,7 @@ class ShardMetrics {
   ~ShardMetrics();
 
   void CycleEnded(Duration took);
-  // "phase1", ... of a cycle.
+  // "phase1", ... of a cycle, or "proposal.<mode>": one plan.
   void PhaseEnded(std::string_view phase, Duration took);
   void Ended(const Lasted& lasted);
   void RollupDecoded(Duration took);
@@ -37,14 +38,17 @@ class ShardMetrics {
  private:
   struct Declared;
 
+  void AddOutcomes(const char* kind);  // every series of that kind
+
   // Under mu_.
   void SetGauges(const Snapshot& snapshot);
+  void SetClusters(const Snapshot& snapshot);
   void RaiseCounters(const Counters& counters);
 
   const std::unique_ptr<const Declared> declared_;
   std::mutex mu_;
-  std::set<std::string> quarantined_;  // guarded by mu_: clusters that have a series
-  std::set<std::string> by_priority_;  // guarded by mu_: priorities that have one
+  std::set<std::string> clusters_;                 // guarded by mu_: that have series
+  std::array<PlanTotals, kPlanModes> plans_ = {};  // guarded by mu_: as they were when metrics were read before
 };
 
 }  // namespace muster::shard

@@ -59,7 +59,7 @@ Parser<engine::VictimWeights> Weights() {
 }
 
 Parser<Budget> ReclaimBudget() {
-  return {.rule = "a percentage and a duration greater than zero, such as 5%/10m",
+  return {.rule = "a percentage and a duration greater than zero, such as 10%/2m",
           .read = [](std::string_view text) -> std::expected<Budget, std::string> {
             const auto parts = SplitAt(text, '/');
             if (parts.size() != 2 || !parts[0].ends_with('%')) return AgainstRule();
@@ -92,6 +92,16 @@ Parser<ReleaseHolds> HoldsByType(ReleaseHolds unless_named) {
           }};
 }
 
+// Shards of this protocol take 0 for "as you think best".
+Parser<Duration> HintsInterval() {
+  return {.rule = "a duration, such as 90s; 0 means 5s",
+          .read = [](std::string_view text) -> std::expected<Duration, std::string> {
+            const auto given = host::AnyDuration().read(text == "0" ? "0s" : text);
+            if (!given) return std::unexpected(given.error());
+            return *given == Duration::zero() ? Config().hints_interval : *given;
+          }};
+}
+
 Parser<contract::Domain> LabelOfMachine() {
   return {.rule = "labels, such as topology.kubernetes.io/zone=zone-a",
           .read = [](std::string_view text) -> std::expected<contract::Domain, std::string> {
@@ -119,6 +129,9 @@ void DeclareDecisions(host::Settings& settings, RoleOptions& options, Composed& 
       .Add("--cycle-interval", config.cycle_interval, "1s", PositiveDuration(), "Longest time between two decisions")
       .Add("--phase1-workers", options.workers, "1", WholeNumber<size_t>(1, 256),
            "Threads that decide; the answers do not depend on it")
+      .Add("--phase1-retries", config.policy.phase1_retries, "10", WholeNumber<int32_t>(0, 1000),
+           "How often a plan that was overtaken may be made again; 0 plans nothing ahead, and the answers do not "
+           "depend on it")
       .Add("--victim-weights", config.policy.victim_weights, "1,0.1,0.1,0.1", Weights(),
            "What counts in choosing a victim: priority gap, drain speed, interruption, reclamation")
       .Add("--surplus-hold", config.policy.surplus_hold, "120s", host::AnyDuration(),
@@ -134,7 +147,7 @@ void DeclareRails(host::Settings& settings, Config& config, Composed& composed) 
            "Most actions begun in a cycle; 0 is no limit")
       .Add("--reclaim-cap-fraction", config.reclaim_cap, "0.05", host::Fraction(),
            "Most of a cluster's machines reclaimed in a cycle")
-      .Add("--reclaim-budget", composed.budget, "5%/10m", ReclaimBudget(),
+      .Add("--reclaim-budget", composed.budget, "10%/2m", ReclaimBudget(),
            "Most of a cluster's machines reclaimed in a span of time")
       .Switch("--empty-rollup-guard", config.empty_rollup_guard,
               "Hold roll-ups that suddenly want next to nothing; on unless switched off")
@@ -152,7 +165,7 @@ void DeclareRails(host::Settings& settings, Config& config, Composed& composed) 
 void DeclarePartners(host::Settings& settings, RoleOptions& options, Composed& composed) {
   Config& config = options.config;
   settings
-      .Add("--available-capacity-interval", config.hints_interval, "5s", PositiveDuration(),
+      .Add("--available-capacity-interval", config.hints_interval, "5s", HintsInterval(),
            "How often clusters are told what is free")
       .Path("--audit-log", options.audit.path, "File for every action and its outcome, as JSON lines")
       .Add("--audit-rotate", options.audit.rotate_bytes, "64MiB", host::ByteSize(4096),
@@ -167,10 +180,8 @@ void DeclarePartners(host::Settings& settings, RoleOptions& options, Composed& c
            "After lost state: an epoch higher than any before");
 }
 
+// A pause is stricter than dry run, and holds where both are given.
 Status Compose(const host::Settings& settings, const Composed& composed, Config& config) {
-  if (composed.paused && composed.dry_run) {
-    return {Code::kInvalidArgument, "--dry-run: leave it out: --actuation-paused is stricter"};
-  }
   config.mode = composed.paused    ? contract::ActuationMode::kPaused
                 : composed.dry_run ? contract::ActuationMode::kDryRun
                                    : contract::ActuationMode::kUnspecified;

@@ -1,0 +1,436 @@
+// Failures move on: what failed is held, needs take the next best, and nothing is asked for again and again.
+#include <gtest/gtest.h>
+
+#include "base/probe.h"
+#include "core/shard/lab_for_test.h"
+
+namespace muster::shard {
+namespace {
+
+using enum model::MachineState;
+
+// Speculative machines "<name>-000" and on of a zone or type and a price.
+void Offer(Lab& lab, const std::string& name, int count, const std::string& zone, int64_t dollars,
+           const std::string& type = "m") {
+  for (int i = 0; i < count; ++i) {
+    model::Machine machine = Lab::MakeMachine(fmt::format("{}-{:03}", name, i), kSpeculative);
+    machine.zone = zone;
+    machine.instance_type = type;
+    machine.price_per_hour = {dollars * 1'000'000};
+    lab.Put(machine);
+  }
+}
+
+// Refuses Creates of machines whose id begins so.
+void RefuseCreates(Lab& lab, const std::string& prefix, Code code) {
+  lab.refuses = [prefix, code](const contract::ProviderRequest& request) {
+    const auto* create = std::get_if<contract::CreateRequest>(&request);
+    const bool hit = create != nullptr && create->machine_id.starts_with(prefix);
+    return hit ? Status(code, "no more") : Status();
+  };
+}
+
+int Creates(const Lab& lab, const std::string& prefix) {
+  int count = 0;
+  for (const auto& transition : lab.transitions) {
+    const auto* create = std::get_if<contract::CreateRequest>(&transition);
+    count += create != nullptr && create->machine_id.starts_with(prefix) ? 1 : 0;
+  }
+  return count;
+}
+
+int ConfiguresFor(const Lab& lab, const std::string& cluster) {
+  int count = 0;
+  for (const auto& transition : lab.transitions) {
+    const auto* configure = std::get_if<contract::ConfigureRequest>(&transition);
+    count += configure != nullptr && configure->cluster_id == cluster ? 1 : 0;
+  }
+  return count;
+}
+
+contract::MachineView ViewOf(Lab& lab, const std::string& id) {
+  for (const auto& view : lab.AskFor<contract::MachinesListed>(contract::ListMachines{}).machines) {
+    if (view.machine->id == id) return view;
+  }
+  return {};
+}
+
+model::Reason WhyShort(Lab& lab, const std::string& cluster) {
+  return lab.AskFor<contract::NeedsInspected>(contract::InspectNeeds{.cluster_id = cluster}).needs.at(0).reason;
+}
+
+TEST(ShardHolds, AFailedCreateMovesOnToTheNextMachine) {
+  Lab lab;
+  Offer(lab, "s", 3, "a", 1);
+  RefuseCreates(lab, "s-000", Code::kInternal);
+  lab.Start();
+  lab.ConnectWith("a", 1);
+  lab.Run(1s);
+  EXPECT_EQ(Creates(lab, "s-000"), 1);
+  EXPECT_EQ(Creates(lab, "s-001"), 1);
+  EXPECT_EQ(lab.core().View()->shortfalls, 0u);
+  EXPECT_EQ(lab.core().View()->holds.at("machine"), 1u);
+  const contract::MachineView held = ViewOf(lab, "s-000");
+  EXPECT_EQ(held.hold, "Create failed 1 times in a row");
+  EXPECT_GT(*held.hold_until, lab.now.wall);
+  EXPECT_EQ(ViewOf(lab, "s-001").hold, "");
+}
+
+int CreatesOfWhatFailsForOneMinute() {
+  Lab lab;
+  Offer(lab, "s", 3, "a", 1);
+  RefuseCreates(lab, "s-000", Code::kInternal);
+  lab.Start();
+  lab.ConnectWith("a", 1);
+  lab.Run(1min);
+  return Creates(lab, "");
+}
+
+TEST(ShardHolds, AMachineThatFailsIsNotAskedForEveryCycle) {
+  EXPECT_EQ(CreatesOfWhatFailsForOneMinute(), 2);
+  const faults::ScopedMutant on("shard.failed_create_not_held");
+  EXPECT_EQ(CreatesOfWhatFailsForOneMinute(), 4) << "until its class is held, and a probe";
+}
+
+// 2 s and 4 s for the machine; its third failure within a minute holds the class, for 30 s and then 60 s.
+TEST(ShardHolds, HoldsDoubleAndAClassIsHeldAfterThreeFailures) {
+  faults::ResetProbes();
+  Lab lab;
+  Offer(lab, "s", 1, "a", 1);
+  RefuseCreates(lab, "s", Code::kInternal);
+  lab.Start();
+  lab.ConnectWith("a", 1);
+  lab.Run(1900ms);
+  EXPECT_EQ(Creates(lab, "s"), 1);
+  lab.Run(1500ms);
+  EXPECT_EQ(Creates(lab, "s"), 2);
+  lab.Run(2500ms);
+  EXPECT_EQ(Creates(lab, "s"), 2);
+  lab.Run(1500ms);
+  EXPECT_EQ(Creates(lab, "s"), 3);
+  EXPECT_EQ(lab.core().View()->holds.at("class"), 1u);
+  EXPECT_EQ(WhyShort(lab, "a"), model::Reason::kOutOfStock);
+  lab.Run(27s);
+  EXPECT_EQ(Creates(lab, "s"), 3);
+  lab.Run(5s);
+  EXPECT_EQ(Creates(lab, "s"), 4) << "the probe";
+  lab.Run(55s);
+  EXPECT_EQ(Creates(lab, "s"), 4);
+  lab.Run(10s);
+  EXPECT_EQ(Creates(lab, "s"), 5);
+  EXPECT_EQ(faults::ProbeHits()["shard.probe_failed"], 2u);
+  lab.refuses = nullptr;
+  lab.Run(3min);
+  EXPECT_EQ(Creates(lab, "s"), 6);
+  lab.Finish();
+  lab.Run(2s);
+  EXPECT_TRUE(lab.core().View()->holds.empty()) << "a success ends it";
+  EXPECT_EQ(ConfiguresFor(lab, "a"), 1);
+}
+
+// What a stock-out by zone or by type costs: one failed call, and the dearer machines are bought in the next cycle.
+void ExpectMovesOn(const std::string& zone, const std::string& type) {
+  Lab lab({.execute_concurrency = 1});
+  Offer(lab, "cheap", 10, "a", 1);
+  Offer(lab, "dear", 10, zone, 2, type);
+  RefuseCreates(lab, "cheap", Code::kResourceExhausted);
+  lab.Start();
+  lab.ConnectWith("a", 5);
+  lab.Run(1s);
+  EXPECT_EQ(Creates(lab, "cheap"), 1);
+  EXPECT_EQ(Creates(lab, "dear"), 5);
+  EXPECT_EQ(lab.Outcomes("on_hold"), 4) << "what had begun is left for later";
+  EXPECT_EQ(lab.core().View()->shortfalls, 0u);
+  EXPECT_EQ(ViewOf(lab, "cheap-009").hold, "on-demand m in a is out of stock");
+  lab.Run(1min);
+  EXPECT_EQ(Creates(lab, ""), 6) << "nobody wants more";
+}
+
+TEST(ShardHolds, AStockOutOfAZoneOrATypeMovesOn) {
+  faults::ResetProbes();
+  ExpectMovesOn("b", "m");
+  ExpectMovesOn("a", "n");
+  EXPECT_EQ(faults::ProbeHits()["shard.held_in_queue"], 8u);
+}
+
+int CreatesOfAStockOut() {
+  Lab lab({.execute_concurrency = 1});
+  Offer(lab, "cheap", 10, "a", 1);
+  Offer(lab, "dear", 10, "b", 2);
+  RefuseCreates(lab, "cheap", Code::kResourceExhausted);
+  lab.Start();
+  lab.ConnectWith("a", 5);
+  lab.Run(1s);
+  return Creates(lab, "cheap");
+}
+
+TEST(ShardHolds, WithoutAHoldOfTheClassAllOfItIsTried) {
+  EXPECT_EQ(CreatesOfAStockOut(), 1);
+  const faults::ScopedMutant on("shard.no_class_hold");
+  EXPECT_EQ(CreatesOfAStockOut(), 10);
+}
+
+// A class whose hold has passed, and a gang that wants three machines of it. How many Creates are sent at once.
+int CreatesOfAGangAfterAHold(Lab& lab) {
+  lab.config().hold_first = 5s;
+  for (int i = 0; i < 3; ++i) {
+    model::Machine machine = Lab::MakeMachine(fmt::format("s-{:03}", i), kSpeculative);
+    machine.labels = {{"rack", "r1"}};
+    lab.Put(machine);
+  }
+  RefuseCreates(lab, "s", Code::kResourceExhausted);
+  lab.Start();
+  lab.Connect("a");
+  const model::Need gang{
+      .profile = model::Profile({.requirements = {{.key = "rack", .op = model::Operator::kSame}}, .priority = 10}),
+      .aggregate = {{"cpu", 3000}},
+      .min_unit = {{"cpu", 1000}},
+      .group = "g"};
+  lab.Say("a", contract::Rollup{.cluster_id = "a", .timestamp = lab.now.wall, .rows = contract::NeedRows({gang})});
+  lab.Run(3s);
+  EXPECT_EQ(WhyShort(lab, "a"), model::Reason::kOutOfStock);
+  lab.refuses = nullptr;
+  const int before = Creates(lab, "s");
+  lab.Run(5s);
+  return Creates(lab, "s") - before;
+}
+
+TEST(ShardHolds, AfterTheHoldOneProbeGoesAheadAndAGangIsNotDeadlocked) {
+  faults::ResetProbes();
+  Lab lab;
+  EXPECT_EQ(CreatesOfAGangAfterAHold(lab), 1);
+  lab.Run(20s);
+  EXPECT_EQ(Creates(lab, "s"), 3 + 1) << "the rest waits for how it ends";
+  lab.Finish();
+  lab.Run(2s);
+  EXPECT_EQ(Creates(lab, "s"), 3 + 3);
+  for (const char* probe : {"shard.failed_while_held", "shard.probe_sent", "shard.hold_ended"}) {
+    EXPECT_GT(faults::ProbeHits()[probe], 0u) << probe;
+  }
+  const faults::ScopedMutant on("shard.no_probe");
+  Lab other;
+  EXPECT_EQ(CreatesOfAGangAfterAHold(other), 3);
+}
+
+TEST(ShardHolds, ACreateThatEndsInFailedCountsAndIsToldAsAFailure) {
+  faults::ResetProbes();
+  Lab lab;
+  Offer(lab, "s", 1, "a", 1);
+  Offer(lab, "t", 1, "b", 2);
+  lab.breaks = [](const model::Machine& machine) { return machine.zone == "a"; };
+  lab.Start();
+  lab.ConnectWith("a", 1);
+  lab.Run(1s);
+  ASSERT_EQ(lab.Outcomes("success"), 1) << "acknowledged";
+  lab.Finish();
+  lab.Run(2s);
+  EXPECT_EQ(lab.Outcomes("failed"), 1);
+  EXPECT_EQ(faults::ProbeHits()["shard.transition_ended_in_failed"], 1u);
+  EXPECT_EQ(lab.core().View()->counters.outcomes.at({"Provision", "failed"}), 1u);
+  const auto actions = lab.AskFor<contract::ActionsListed>(contract::ListActions{}).actions;
+  ASSERT_EQ(actions.size(), 2u);
+  EXPECT_EQ(actions[1].outcome, "failed") << "the line of the action says so";
+  EXPECT_EQ(actions[1].error, "broken");
+  EXPECT_EQ(Creates(lab, "t"), 1);
+  const faults::ScopedMutant on("shard.failed_told_as_success");
+  lab.breaks = [](const model::Machine&) { return true; };
+  lab.Finish();
+  lab.Run(2s);
+  EXPECT_EQ(lab.Outcomes("failed"), 1);
+}
+
+TEST(ShardHolds, AFailedConfigureHoldsTheMachineForThatClusterOnly) {
+  Lab lab;
+  lab.Add("m", 2, kIdle);
+  lab.refuses = [](const contract::ProviderRequest& request) {
+    const auto* configure = std::get_if<contract::ConfigureRequest>(&request);
+    const bool hit = configure != nullptr && configure->cluster_id == "a" && configure->machine_id == "m-000";
+    return hit ? Status(Code::kInternal, "no") : Status();
+  };
+  lab.Start();
+  lab.ConnectWith("a", 1);
+  lab.Run(1s);
+  EXPECT_EQ(lab.machines.at("m-001").cluster, "a");
+  EXPECT_EQ(ViewOf(lab, "m-000").hold, "Configure for a failed 1 times in a row");
+  lab.ConnectWith("b", 1);
+  lab.Run(500ms);
+  EXPECT_EQ(lab.machines.at("m-000").cluster, "b") << "the other cluster may have it";
+}
+
+// A fleet of 72, a cluster whose Configures end in Failed, and another that comes later. How many of the fleet are
+// Failed after 45 s.
+int FailedByABadTemplate(Lab& lab) {
+  lab.config().failed_policy = FailedPolicy::kKeep;
+  lab.Add("m", 72, kIdle);
+  lab.breaks = [](const model::Machine& machine) { return machine.cluster == "bad"; };
+  lab.Start();
+  lab.ConnectWith("bad", 8);
+  for (int i = 0; i < 45; ++i) {
+    lab.Run(1s);
+    lab.Finish();
+  }
+  return lab.InState(kFailed);
+}
+
+TEST(ShardHolds, ABadTemplateCostsTheOthersNothing) {
+  Lab lab;
+  EXPECT_EQ(FailedByABadTemplate(lab), 9) << "what it asked for at first, and one probe";
+  EXPECT_EQ(WhyShort(lab, "bad"), model::Reason::kClusterOnHold);
+  const auto clusters = lab.AskFor<contract::ClustersListed>(contract::ListClusters{}).clusters;
+  ASSERT_EQ(clusters.size(), 1u);
+  EXPECT_GT(*clusters[0].hold_until, lab.now.wall);
+  lab.ConnectWith("good", 60);
+  lab.Run(1s);
+  EXPECT_EQ(lab.InState(kConfiguring, "good"), 60) << "at once, and all of it";
+  EXPECT_EQ(lab.core().View()->counters.outcomes.at({"Bootstrap", "failed"}), 9u);
+  lab.breaks = nullptr;
+  lab.Finish();
+  lab.Run(2min);
+  lab.Finish();
+  lab.Run(2s);
+  lab.Finish();
+  lab.Run(2s);
+  EXPECT_EQ(lab.InState(kConfigured, "bad"), 3) << "three were left";
+  const faults::ScopedMutant on("shard.no_cluster_hold");
+  Lab other;
+  EXPECT_EQ(FailedByABadTemplate(other), 72);
+}
+
+TEST(ShardHolds, AClusterThatIsSilentCannotFillTheQueueAndIsHeld) {
+  const auto asked_of_others = [] {
+    Lab lab({.execute_queue = 20});
+    lab.Add("m", 100, kIdle);
+    lab.mute = {"mute"};
+    lab.Start();
+    lab.ConnectWith("mute", 80, 1000);
+    lab.Run(1s);
+    lab.ConnectWith("b", 5);
+    lab.Run(1s);
+    EXPECT_EQ(lab.core().View()->counters.dropped > 0, true);
+    const int of_b = ConfiguresFor(lab, "b");
+    lab.Run(31s);
+    EXPECT_GT(lab.Outcomes("blob_timeout"), 2);
+    EXPECT_EQ(WhyShort(lab, "mute"), model::Reason::kClusterOnHold);
+    return of_b;
+  };
+  EXPECT_EQ(asked_of_others(), 5);
+  const faults::ScopedMutant on("shard.no_share");
+  EXPECT_EQ(asked_of_others(), 0);
+}
+
+// The provider is away for 30 s while a machine is to be bought. How many dearer ones are bought.
+int DearerBoughtInAnOutage(Code code) {
+  Lab lab;
+  Offer(lab, "cheap", 2, "a", 1);
+  Offer(lab, "dear", 2, "b", 2);
+  lab.Start();
+  lab.Run(1s);
+  lab.refusal = Status(code, "try later");
+  lab.ConnectWith("a", 2);
+  lab.Run(30s);
+  if (!MUTANT("shard.outage_holds")) {
+    EXPECT_LE(lab.transitions.size(), 2u + 4u) << "after 2 s, 4 s, 8 s, 16 s, one at a time";
+    EXPECT_TRUE(lab.core().View()->holds.empty());
+    EXPECT_TRUE(lab.core().View()->provider_away);
+    EXPECT_EQ(lab.Noted(model::Reason::kProviderSilent), 1);
+  }
+  lab.refusal = {};
+  lab.Run(31s);
+  EXPECT_FALSE(lab.core().View()->provider_away);
+  EXPECT_TRUE(MUTANT("shard.outage_holds") || lab.InState(kCreating) == 2);
+  return Creates(lab, "dear");
+}
+
+TEST(ShardHolds, AnOutageOfTheProviderHoldsNothingAndBuysNothingDearer) {
+  faults::ResetProbes();
+  EXPECT_EQ(DearerBoughtInAnOutage(Code::kUnavailable), 0);
+  EXPECT_GT(faults::ProbeHits()["shard.outage"], 3u);
+  EXPECT_EQ(DearerBoughtInAnOutage(Code::kDeadlineExceeded), 0);
+  const faults::ScopedMutant on("shard.outage_holds");
+  EXPECT_GT(DearerBoughtInAnOutage(Code::kUnavailable), 0);
+}
+
+TEST(ShardHolds, ADrainThatFailsIsNotTriedEveryCycle) {
+  Lab lab;
+  lab.Add("m", 1, kConfigured, "a");
+  lab.refusal = Status(Code::kInternal, "no");
+  lab.Start();
+  lab.ConnectWith("a", 1);
+  lab.ConnectWith("b", 1, 1'000'000);
+  lab.Run(1900ms);
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 1);
+  lab.Run(60s);
+  EXPECT_EQ(lab.Count<contract::DrainRequest>(), 5) << "after 2 s, 4 s, 8 s, 16 s";
+}
+
+// A shard with a hold of each kind is restarted. How many calls follow within the hold.
+size_t CallsAfterARestart(HoldKind kind) {
+  Lab lab({.restart_grace = 0s});
+  const bool acquires = kind == HoldKind::kPair || kind == HoldKind::kCluster;
+  if (kind == HoldKind::kRest) {
+    lab.Add("m", 1, kConfigured, "x");
+  } else if (acquires) {
+    lab.Add("m", kind == HoldKind::kPair ? 1 : 4, kIdle);
+  } else {
+    Offer(lab, "s", kind == HoldKind::kMachine ? 1 : 5, "a", 1);
+  }
+  lab.config().retry_first = kind == HoldKind::kClass || kind == HoldKind::kCluster ? 1ms : 60s;
+  lab.config().retry_longest = 60s;
+  lab.refusal = Status(kind == HoldKind::kClass ? Code::kResourceExhausted : Code::kInternal, "no");
+  const auto connect = [&] {
+    if (kind == HoldKind::kRest) lab.ConnectWith("x", 1);
+    lab.ConnectWith("a", 3, 1'000'000);
+  };
+  lab.Start();
+  connect();
+  lab.Run(5s);
+  const auto view = lab.core().View();
+  EXPECT_EQ(view->holds.contains(std::string(HoldKindName(kind))), true) << HoldKindName(kind);
+  const size_t before = lab.transitions.size();
+  lab.Restart();
+  connect();
+  lab.Run(20s);
+  return lab.transitions.size() - before;
+}
+
+TEST(ShardHolds, ARestartInsideAHoldCausesNoCall) {
+  for (const HoldKind kind :
+       {HoldKind::kMachine, HoldKind::kClass, HoldKind::kPair, HoldKind::kCluster, HoldKind::kRest}) {
+    EXPECT_EQ(CallsAfterARestart(kind), 0u) << HoldKindName(kind);
+    const faults::ScopedMutant on("shard.holds_forgotten");
+    EXPECT_GT(CallsAfterARestart(kind), 0u) << HoldKindName(kind);
+  }
+}
+
+TEST(ShardHolds, TheWindowOfFailuresSurvivesARestart) {
+  Lab lab({.restart_grace = 0s});
+  Offer(lab, "s", 1, "a", 1);
+  RefuseCreates(lab, "s", Code::kInternal);
+  lab.Start();
+  lab.ConnectWith("a", 1);
+  lab.Run(4s);
+  EXPECT_EQ(Creates(lab, "s"), 2);
+  lab.Restart();
+  lab.ConnectWith("a", 1);
+  lab.Run(5s);
+  EXPECT_EQ(Creates(lab, "s"), 3);
+  EXPECT_EQ(lab.core().View()->holds.count("class"), 1u) << "the third within the minute";
+}
+
+TEST(ShardHolds, OfAMachineThatIsGoneNothingIsKept) {
+  Lab lab;
+  Offer(lab, "s", 1, "a", 1);
+  RefuseCreates(lab, "s", Code::kInternal);
+  lab.Start();
+  lab.ConnectWith("a", 1);
+  lab.Run(500ms);
+  EXPECT_EQ(lab.core().rails().holds().state().holds.size(), 2u);
+  lab.machines.clear();
+  lab.Run(2min);
+  EXPECT_TRUE(lab.core().machines().tracked().empty());
+  EXPECT_TRUE(lab.core().rails().holds().state().holds.empty());
+  for (const auto& [key, value] : lab.disk) EXPECT_FALSE(key.starts_with("hold/"));
+}
+
+}  // namespace
+}  // namespace muster::shard

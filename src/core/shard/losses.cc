@@ -1,0 +1,204 @@
+#include "core/shard/losses.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/probe.h"
+
+namespace muster::shard {
+namespace {
+
+using model::Reason;
+
+int64_t ShareOf(model::Probability share, int64_t machines) { return machines * share.millionths / 1'000'000; }
+
+}  // namespace
+
+Losses::Losses(const Config& config, Clusters& clusters, const Machines& machines, State state)
+    : config_(config),
+      clusters_(clusters),
+      machines_(machines),
+      failed_(std::move(state.failed)),
+      vanished_(std::move(state.vanished)),
+      replaced_(std::move(state.replaced)),
+      missing_(std::move(state.missing)),
+      failing_(std::move(state.failing)),
+      vanishing_(std::move(state.vanishing)) {}
+
+Losses::State Losses::state() const {
+  return {.failed = failed_.state(),
+          .vanished = vanished_.state(),
+          .replaced = replaced_.state(),
+          .missing = missing_,
+          .failing = failing_,
+          .vanishing = vanishing_};
+}
+
+void Losses::RegisterRows(contract::RowReader& reader) {
+  reader.On(kLossRows, [this](const std::string& cluster, const LossRow& row) {
+    if (!cluster.empty()) clusters_.Add(cluster);
+    for (uint64_t i = 0; i < row.failed; ++i) failed_.Add({.cluster = cluster});
+    for (uint64_t i = 0; i < row.vanished; ++i) vanished_.Add({.cluster = cluster});
+    for (uint64_t i = 0; i < row.replaced; ++i) replaced_.Add({.cluster = cluster});
+    if (row.failing) failing_.insert(cluster);
+    if (row.vanishing) vanishing_.insert(cluster);
+  });
+}
+
+void Losses::Start(MonoTime now) {
+  failed_.SetTimes(now);
+  vanished_.SetTimes(now);
+  replaced_.SetTimes(now);
+}
+
+// --- what happens to machines
+
+void Losses::OnFailed(const std::string& machine, const std::string& cluster, StepContext& ctx) {
+  Expire(ctx);
+  failed_.Add({.at = ctx.now.mono, .machine = machine, .cluster = cluster});
+  AreTooMany(failed_, cluster, failing_, "turned Failed", ctx);
+  Keep(cluster, ctx);
+}
+
+bool Losses::OnVanished(const model::Machine& machine, StepContext& ctx) {
+  using enum model::MachineState;
+  if (machine.state == kSpeculative || machine.state == kDeleting) return true;
+  if (missing_.contains(machine.id)) return false;
+  Expire(ctx);
+  vanished_.Add({.at = ctx.now.mono, .machine = machine.id, .cluster = machine.cluster});
+  const bool too_many = AreTooMany(vanished_, machine.cluster, vanishing_, "vanished from the lists", ctx);
+  if (too_many && !MUTANT("shard.lists_believed")) {
+    PROBE("shard.machine_missing");
+    missing_.insert(machine.id);
+    Keep(machine.cluster, ctx);
+    return false;
+  }
+  CountReplaced(machine.id, machine.cluster, ctx);
+  return true;
+}
+
+void Losses::OnReturned(const std::string& machine, StepContext& ctx) {
+  if (missing_.erase(machine) == 0) return;
+  vanished_.Remove(machine);
+  Keep(ClusterOf(machine), ctx);
+}
+
+std::vector<std::string> Losses::TakeReplaced(StepContext& ctx) {
+  Expire(ctx);
+  std::vector<std::string> taken;
+  for (const std::string& machine : missing_) {
+    const std::string cluster = ClusterOf(machine);
+    if (!MayReplace(cluster) && !MUTANT("shard.missing_all_replaced")) continue;
+    PROBE("shard.missing_replaced");
+    CountReplaced(machine, cluster, ctx);
+    taken.push_back(machine);
+  }
+  for (const std::string& machine : taken) missing_.erase(machine);
+  return taken;
+}
+
+std::vector<std::string> Losses::Accept(const std::string& cluster, StepContext& ctx) {
+  Names changed{cluster};
+  std::vector<std::string> given_up;
+  std::erase_if(missing_, [&](const std::string& id) {
+    if (!cluster.empty() && ClusterOf(id) != cluster) return false;
+    given_up.push_back(id);
+    return true;
+  });
+  for (LossWindow* window : {&failed_, &vanished_, &replaced_}) {
+    for (const Loss& loss : window->state()) {
+      if (cluster.empty() || loss.cluster == cluster) changed.insert(loss.cluster);
+    }
+    window->Clear(cluster);
+  }
+  for (Names* alerts : {&failing_, &vanishing_}) {
+    if (cluster.empty()) changed.insert(alerts->begin(), alerts->end());
+    std::erase_if(*alerts, [&](const std::string& name) { return cluster.empty() || name == cluster; });
+  }
+  for (const std::string& name : changed) Keep(name, ctx);
+  return given_up;
+}
+
+// --- shares
+
+bool Losses::MayRepair(const std::string& cluster) const {
+  if (MUTANT("shard.repairs_of_the_mass")) return true;
+  return !failing_.contains("") && (cluster.empty() || !failing_.contains(cluster));
+}
+
+int64_t Losses::SizeOf(const std::string& cluster, const LossWindow& window) const {
+  if (cluster.empty()) return machines_.Costly() + window.total().dropped;
+  return static_cast<int64_t>(machines_.BoundTo(cluster).machines.size()) + window.Of(cluster).dropped;
+}
+
+bool Losses::AreTooMany(const LossWindow& window, const std::string& cluster, Names& alerts, std::string_view what,
+                        StepContext& ctx) const {
+  const LossLimits& limits = config_.losses;
+  const auto check = [&](const std::string& name, int64_t lost) {
+    const int64_t size = SizeOf(name, window);
+    if (lost < limits.fewest || lost <= ShareOf(limits.share, size)) return false;
+    if (alerts.insert(name).second) {
+      PROBE("shard.loss_alert");
+      ctx.Note(Reason::kLosses, name.empty() ? config_.id : name,
+               fmt::format("{} of {} machines {} within {} min; `muster fleet accept` says that they are lost indeed",
+                           lost, size, what, std::chrono::duration_cast<std::chrono::minutes>(limits.window).count()));
+      Keep(name, ctx);
+    }
+    return true;
+  };
+  const bool fleet = check("", window.total().all);
+  return (!cluster.empty() && check(cluster, window.Of(cluster).all)) || fleet;
+}
+
+bool Losses::MayReplace(const std::string& cluster) const {
+  const auto has_room = [&](const std::string& name, int64_t given_up) {
+    return given_up < std::max<int64_t>(1, ShareOf(config_.losses.replaced, SizeOf(name, vanished_)));
+  };
+  return has_room("", replaced_.total().all) && (cluster.empty() || has_room(cluster, replaced_.Of(cluster).all));
+}
+
+void Losses::CountReplaced(const std::string& machine, const std::string& cluster, StepContext& ctx) {
+  vanished_.SetDropped(machine);
+  replaced_.Add({.at = ctx.now.mono, .machine = machine, .cluster = cluster});
+  Keep(cluster, ctx);
+}
+
+// --- durable
+
+void Losses::Expire(StepContext& ctx) {
+  Names changed;
+  const auto gone = [&](const std::string& cluster) { changed.insert(cluster); };
+  failed_.Expire(ctx.now.mono, config_.losses.window, gone);
+  vanished_.Expire(ctx.now.mono, config_.losses.window, gone);
+  replaced_.Expire(ctx.now.mono, config_.losses.replace_window, gone);
+  for (const std::string& cluster : changed) Keep(cluster, ctx);
+}
+
+void Losses::Keep(const std::string& cluster, StepContext& ctx) const {
+  if (MUTANT("shard.losses_forgotten")) return;
+  const LossRow row{.failed = static_cast<uint64_t>(failed_.Of(cluster).all),
+                    .vanished = static_cast<uint64_t>(vanished_.Of(cluster).all),
+                    .replaced = static_cast<uint64_t>(replaced_.Of(cluster).all),
+                    .failing = failing_.contains(cluster),
+                    .vanishing = vanishing_.contains(cluster)};
+  const bool empty = row.failed + row.vanished + row.replaced == 0 && !row.failing && !row.vanishing;
+  ctx.Write(empty ? kLossRows.Erase(cluster) : kLossRows.Put(cluster, row));
+}
+
+std::string Losses::ClusterOf(const std::string& machine) const {
+  const Tracked* tracked = machines_.Find(machine);
+  return tracked == nullptr ? "" : tracked->record->cluster;
+}
+
+void Losses::CheckInvariants() const {
+  for (const std::string& id : missing_) {
+    MUSTER_CHECK(machines_.AsideOf(id) == SetAside::kMissing, "machine {} is missing and not set aside", id);
+  }
+  const auto aside =
+      std::ranges::count(machines_.set_aside(), SetAside::kMissing, [](const auto& row) { return row.second; });
+  MUSTER_CHECK(static_cast<size_t>(aside) == missing_.size());
+}
+
+}  // namespace muster::shard

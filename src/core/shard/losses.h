@@ -1,0 +1,113 @@
+// Losses: machines that turn Failed or vanish from the provider's lists. A few at a time are repaired and replaced as
+// they go. When more than a share of a cluster or of the fleet goes within a window, the provider is the likelier
+// culprit: an alert latches until an operator accepts the losses, repairs of those machines stop, and what vanished is
+// missing: it stays tracked and set aside, and is given up a share at a time.
+//
+// Invariants:
+//   1. `missing` holds the tracked machines that are set aside as missing, and no others.
+//   2. Within LossLimits::replace_window, no more missing machines of a cluster, and of the fleet, are given up than
+//      their share, unless an operator accepts the losses.
+// Durable: the counts within the windows, by cluster, and the alerts. After a restart, losses of an earlier life count
+// as if they had happened then.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/fields.h"
+#include "base/time.h"
+#include "contract/tables.h"
+#include "core/shard/clusters.h"
+#include "core/shard/config.h"
+#include "core/shard/loss_window.h"
+#include "core/shard/machines.h"
+#include "core/shard/step_context.h"
+#include "model/machine.h"
+
+namespace muster::shard {
+
+struct LossRow {
+  uint64_t failed = 0;  // within the window
+  uint64_t vanished = 0;
+  uint64_t replaced = 0;
+  bool failing = false;  // the alerts; of the fleet in the row without a name
+  bool vanishing = false;
+
+  MUSTER_FIELDS(LossRow, failed, vanished, replaced, failing, vanishing)
+};
+
+inline constexpr contract::Table<std::string, LossRow> kLossRows{"loss/"};  // cluster; empty: machines of none
+
+class Losses {
+ public:
+  using Names = std::set<std::string, std::less<>>;  // of clusters, if not said otherwise; the empty name is the fleet
+  struct State {
+    LossWindow::State failed;
+    LossWindow::State vanished;
+    LossWindow::State replaced;  // given up, of the vanished
+    Names missing;               // machines
+    Names failing;               // alerts
+    Names vanishing;
+
+    MUSTER_FIELDS(State, failed, vanished, replaced, missing, failing, vanishing)
+  };
+
+  // What is referred to outlives this.
+  Losses(const Config& config, Clusters& clusters, const Machines& machines, State state);
+
+  void RegisterRows(contract::RowReader& reader);
+  void Start(MonoTime now);
+
+  // The machine, of that cluster, has turned Failed.
+  void OnFailed(const std::string& machine, const std::string& cluster, StepContext& ctx);
+  // The provider does not know the machine any more. Whether it is to be dropped; else it is missing from now on.
+  bool OnVanished(const model::Machine& machine, StepContext& ctx);
+  // A machine that an earlier life set aside as missing.
+  void RestoreMissing(const std::string& machine) { missing_.insert(machine); }
+  // The machine is shown again, or no longer tracked for another reason.
+  void OnReturned(const std::string& machine, StepContext& ctx);
+  // Missing machines that are given up now.
+  std::vector<std::string> TakeReplaced(StepContext& ctx);
+
+  // Ends the alerts, and begins the windows anew: of the cluster, or all of them if the name is empty. The missing
+  // machines that are given up by that.
+  std::vector<std::string> Accept(const std::string& cluster, StepContext& ctx);
+
+  // Whether machines of the cluster may be repaired without an order.
+  bool MayRepair(const std::string& cluster) const;
+  const Names& failing() const { return failing_; }
+  const Names& vanishing() const { return vanishing_; }
+  size_t missing() const { return missing_.size(); }
+
+  State state() const;
+  void CheckInvariants() const;
+
+ private:
+  // Whether the losses in the window, of the cluster or of the fleet, are more than chance explains; latches `alerts`.
+  bool AreTooMany(const LossWindow& window, const std::string& cluster, Names& alerts, std::string_view what,
+                  StepContext& ctx) const;
+  // Machines of the cluster, or of the fleet if the name is empty, those dropped within the window included.
+  int64_t SizeOf(const std::string& cluster, const LossWindow& window) const;
+  bool MayReplace(const std::string& cluster) const;
+  void CountReplaced(const std::string& machine, const std::string& cluster, StepContext& ctx);
+  void Expire(StepContext& ctx);
+  void Keep(const std::string& cluster, StepContext& ctx) const;
+  std::string ClusterOf(const std::string& machine) const;
+
+  const Config& config_;
+  Clusters& clusters_;
+  const Machines& machines_;
+  LossWindow failed_;
+  LossWindow vanished_;
+  LossWindow replaced_;
+  Names missing_;
+  Names failing_;
+  Names vanishing_;
+};
+
+}  // namespace muster::shard

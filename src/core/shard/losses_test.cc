@@ -1,0 +1,370 @@
+// What the shard does when machines fail or vanish in masses, and when the provider refuses to repair them.
+#include "core/shard/losses.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/probe.h"
+#include "core/shard/lab_for_test.h"
+#include "core/shard/loss_window.h"
+
+namespace muster::shard {
+namespace {
+
+using model::Reason;
+using enum model::MachineState;
+
+std::string Name(int number) { return fmt::format("m-{:03}", number); }
+
+// So many machines of cluster a, all of which it needs, and as many that could be bought.
+void Serve(Lab& lab, int machines) {
+  lab.Add("m", machines, kConfigured, "a");
+  lab.Add("s", machines, kSpeculative);
+  lab.Start();
+  lab.ConnectWith("a", machines);
+  lab.Run(2s);
+}
+
+void Lose(Lab& lab, int first, int end) {
+  for (int i = first; i < end; ++i) lab.Lose(Name(i));
+}
+
+void Fail(Lab& lab, int first, int end) {
+  for (int i = first; i < end; ++i) lab.SetState(Name(i), kFailed);
+}
+
+const model::Machine& Tracked(Lab& lab, const std::string& id) {
+  return *lab.core().machines().tracked().at(id).record;
+}
+
+// --- the window
+
+TEST(LossWindow, CountsEachMachineOnceAndByCluster) {
+  LossWindow window({});
+  window.Add({.at = MonoTime(1s), .machine = "x", .cluster = "a"});
+  window.Add({.at = MonoTime(2s), .machine = "y", .cluster = "a"});
+  window.Add({.at = MonoTime(3s), .machine = "x", .cluster = "b"});
+  EXPECT_EQ(window.total().all, 2);
+  EXPECT_EQ(window.Of("a").all, 1);
+  window.SetDropped("x");
+  EXPECT_EQ(window.Of("b").dropped, 1);
+  std::vector<std::string> gone;
+  window.Expire(MonoTime(12s), 10s, [&](const std::string& cluster) { gone.push_back(cluster); });
+  EXPECT_EQ(gone, std::vector<std::string>{"a"});
+  EXPECT_EQ(window.total().all, 1);
+  EXPECT_TRUE(window.Remove("x"));
+  EXPECT_FALSE(window.Remove("x"));
+  EXPECT_EQ(window.total().dropped, 0);
+}
+
+// --- lists
+
+TEST(ShardMissing, AFewThatVanishAreReplacedAtOnce) {
+  Lab lab;
+  Serve(lab, 100);
+  Lose(lab, 0, 4);
+  lab.Run(65s);
+  EXPECT_EQ(lab.Count<contract::CreateRequest>(), 4);
+  EXPECT_EQ(lab.core().View()->missing, 0u);
+  EXPECT_TRUE(lab.core().View()->losses_vanished.empty());
+}
+
+TEST(ShardMissing, ManyThatVanishAreReplacedATenthInTwoMinutes) {
+  Lab lab;
+  Serve(lab, 100);
+  Lose(lab, 0, 60);
+  lab.Run(65s);
+  EXPECT_EQ(lab.core().View()->losses_vanished, (std::set<std::string, std::less<>>{"", "a"}));
+  EXPECT_EQ(lab.Noted(Reason::kLosses), 2);
+  std::vector<int> bought{lab.Count<contract::CreateRequest>()};
+  EXPECT_EQ(bought.back(), 10);
+  EXPECT_EQ(lab.core().View()->missing, 50u);
+  for (int i = 0; i < 14 * 6; ++i) {
+    lab.Run(10s);
+    bought.push_back(lab.Count<contract::CreateRequest>());
+    if (bought.size() <= 12) continue;
+    EXPECT_LE(bought.back() - bought[bought.size() - 13], 10) << "within two minutes";
+  }
+  EXPECT_EQ(bought.back(), 60) << "a lost zone does not wait for a person";
+  EXPECT_EQ(lab.core().View()->missing, 0u);
+  EXPECT_FALSE(lab.core().View()->losses_vanished.empty()) << "the alert stays until an operator has seen it";
+}
+
+TEST(ShardMissing, CountsForItsNeedAndIsNobodysVictim) {
+  Lab lab;
+  Serve(lab, 40);
+  Lose(lab, 0, 20);
+  lab.Run(65s);
+  const uint64_t missing = lab.core().View()->missing;
+  ASSERT_GT(missing, 10u);
+  for (int i = 20 - static_cast<int>(missing); i < 20; ++i) {
+    ASSERT_EQ(lab.core().machines().AsideOf(Name(i)), SetAside::kMissing) << i;
+  }
+  EXPECT_EQ(lab.Count<contract::CreateRequest>(), 20 - static_cast<int>(missing));
+  lab.ConnectWith("b", 80, 1'000'000);  // takes whatever it may
+  lab.Rollup("a", 5);
+  lab.Run(30s);
+  std::set<std::string> drained;
+  for (const auto& request : lab.transitions) {
+    if (const auto* drain = std::get_if<contract::DrainRequest>(&request)) drained.insert(drain->machine_id);
+  }
+  EXPECT_GT(drained.size(), 5u);
+  for (const std::string& id : drained) EXPECT_TRUE(lab.machines.contains(id)) << id << " is missing";
+  const auto views = lab.AskFor<contract::MachinesListed>(contract::ListMachines{.cluster_id = "a"}).machines;
+  const auto shown = std::ranges::count_if(views, &contract::MachineView::missing);
+  EXPECT_EQ(static_cast<uint64_t>(shown), lab.core().View()->missing);
+  EXPECT_EQ(std::ranges::find_if(views, &contract::MachineView::missing)->reason, Reason::kMissing);
+}
+
+TEST(ShardMissing, AcceptGivesAllOfThemUp) {
+  Lab lab;
+  Serve(lab, 100);
+  Lose(lab, 0, 60);
+  lab.Run(65s);
+  const auto accepted = lab.AskFor<contract::LossesAccepted>(contract::AcceptLosses{.reason = "zone is gone"});
+  EXPECT_EQ(accepted.missing, 50);
+  lab.Run(2s);
+  EXPECT_EQ(lab.Count<contract::CreateRequest>(), 60);
+  EXPECT_TRUE(lab.core().View()->losses_vanished.empty());
+  EXPECT_EQ(lab.Ask(contract::AcceptLosses{.cluster_id = "nobody"}).status.code(), Code::kNotFound);
+}
+
+TEST(ShardMissing, WhatComesBackIsAsBefore) {
+  faults::ResetProbes();
+  Lab lab;
+  Serve(lab, 100);
+  const auto before = lab.machines;
+  Lose(lab, 0, 60);
+  lab.Run(65s);
+  ASSERT_EQ(lab.core().View()->missing, 50u);
+  for (int i = 0; i < 60; ++i) lab.Put(before.at(Name(i)));
+  lab.Run(3s);
+  EXPECT_EQ(lab.core().View()->missing, 0u);
+  EXPECT_EQ(lab.Noted(Reason::kReturned), 50);
+  EXPECT_EQ(faults::ProbeHits()["shard.missing_returned"], 50u);
+  lab.Run(1h);
+  EXPECT_EQ(lab.Count<contract::CreateRequest>(), 10);
+  EXPECT_FALSE(lab.disk.contains(kMissingRows.Put(Name(50), {}).key));
+}
+
+TEST(ShardMissing, ARestartCausesNoCallAndKeepsTheLimit) {
+  Lab lab;
+  Serve(lab, 100);
+  Lose(lab, 0, 60);
+  lab.Run(65s);
+  const size_t calls = lab.transitions.size();
+  lab.Restart();
+  lab.ConnectWith("a", 100);
+  EXPECT_EQ(lab.core().View()->missing, 50u);
+  EXPECT_EQ(Tracked(lab, Name(59)).cluster, "a");
+  lab.Run(100s);
+  EXPECT_EQ(lab.transitions.size(), calls) << "those given up before count as if it had been at the restart";
+  EXPECT_FALSE(lab.core().View()->losses_vanished.empty());
+  lab.Run(30s);
+  EXPECT_EQ(lab.Count<contract::CreateRequest>(), 20);
+}
+
+TEST(ShardMissing, ASmallClusterCountsByItself) {
+  Lab lab;
+  lab.Add("b", 400, kConfigured, "b");
+  lab.Add("m", 10, kConfigured, "a");
+  lab.Add("s", 20, kSpeculative);
+  lab.Start();
+  lab.ConnectWith("b", 400);
+  lab.ConnectWith("a", 10);
+  lab.Run(2s);
+  Lose(lab, 0, 10);
+  lab.Run(65s);
+  EXPECT_EQ(lab.core().View()->losses_vanished, (std::set<std::string, std::less<>>{"a"}));
+  EXPECT_EQ(lab.core().View()->missing, 6u) << "the fifth is one too many";
+  EXPECT_EQ(lab.Count<contract::CreateRequest>(), 4);
+}
+
+TEST(ShardMissing, MachinesThatCostNothingAreDropped) {
+  Lab lab;
+  Serve(lab, 40);
+  for (int i = 0; i < 40; ++i) lab.Lose(fmt::format("s-{:03}", i));
+  lab.Run(65s);
+  EXPECT_EQ(lab.core().machines().tracked().size(), 40u);
+  EXPECT_TRUE(lab.core().View()->losses_vanished.empty());
+}
+
+// --- repairs
+
+TEST(ShardRepairs, OnePercentOfTheFleetAtATime) {
+  faults::ResetProbes();
+  {
+    const faults::ScopedMutant on("shard.repairs_unlimited");
+    Lab lab;
+    lab.Add("m", 350, kFailed);
+    lab.Start();
+    lab.Run(70s);
+    EXPECT_GT(lab.Count<contract::DeleteRequest>(), 3);
+    EXPECT_EQ(faults::ProbeHits()["shard.repair_waits"], 0u);
+  }
+  Lab lab;
+  lab.Add("m", 350, kFailed);
+  lab.Start();
+  lab.Run(70s);
+  EXPECT_GT(faults::ProbeHits()["shard.repair_waits"], 0u);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 3);
+  EXPECT_EQ(lab.core().View()->under_repair, 3u);
+  lab.Run(10min);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 3) << "the provider has not ended them";
+  lab.Finish();
+  lab.Run(5s);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 6);
+}
+
+TEST(ShardRepairs, OwnedHardwareIsUnderRepairUntilItIsMadeAgain) {
+  Lab lab;
+  for (int i = 0; i < 2; ++i) {
+    model::Machine machine = Lab::MakeMachine(Name(i), kFailed);
+    machine.capacity_type = model::CapacityType::kBareMetal;
+    lab.Put(machine);
+  }
+  lab.Start();
+  lab.Run(70s);
+  lab.Finish();
+  lab.Run(5s);
+  ASSERT_EQ(lab.InState(kCreating), 1);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 1);
+  lab.Finish();
+  lab.Run(5s);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 2) << "then the next";
+}
+
+TEST(ShardRepairs, CountAmongTheActionsOfACycle) {
+  Lab lab({.max_actions_per_cycle = 1});
+  lab.Add("m", 400, kFailed);
+  lab.Start();
+  lab.Run(59s + 500ms);
+  ASSERT_EQ(lab.Count<contract::DeleteRequest>(), 0);
+  for (int i = 1; i <= 3; ++i) {
+    const int cycles = lab.cycles;
+    while (lab.cycles == cycles) lab.Run(100ms);
+    EXPECT_LE(lab.Count<contract::DeleteRequest>(), i);
+  }
+  lab.Run(5s);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 4);
+}
+
+TEST(ShardRepairs, NoneOfAPausedClusterAndEachCarriesItsCluster) {
+  Lab lab;
+  lab.Add("a", 2, kFailed, "a");
+  lab.Add("b", 1, kFailed, "b");
+  lab.Start();
+  lab.Ask(contract::SetActuation{.cluster_id = "a", .mode = contract::ActuationMode::kPaused});
+  lab.Run(10min);
+  ASSERT_EQ(lab.transitions.size(), 1u);
+  EXPECT_EQ(std::get<contract::DeleteRequest>(lab.transitions[0]).machine_id, "b-000");
+  EXPECT_EQ(lab.audits.back().action.cluster_id, "b");
+  EXPECT_EQ(lab.Outcomes("suppressed"), 0);
+}
+
+TEST(ShardRepairs, NoneWhileMachinesFailInMasses) {
+  Lab lab;
+  lab.Add("m", 200, kConfigured, "a");
+  lab.Start();
+  lab.ConnectWith("a", 200);
+  lab.Run(2s);
+  Fail(lab, 0, 200);
+  lab.Run(1h);
+  EXPECT_TRUE(lab.transitions.empty());
+  EXPECT_EQ(lab.core().View()->losses_failed, (std::set<std::string, std::less<>>{"", "a"}));
+  lab.Restart();
+  lab.ConnectWith("a", 200);
+  lab.Run(1h);
+  EXPECT_TRUE(lab.transitions.empty());
+  EXPECT_EQ(lab.core().View()->losses_failed, (std::set<std::string, std::less<>>{"", "a"}));
+  EXPECT_TRUE(lab.Ask(contract::RepairMachine{.machine_id = Name(7)}).status.ok()) << "a person may";
+  lab.Run(1s);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 1);
+  const auto accepted = lab.AskFor<contract::LossesAccepted>(contract::AcceptLosses{});
+  EXPECT_EQ(accepted.failed, 199);
+  lab.Run(5s);
+  EXPECT_TRUE(lab.core().View()->losses_failed.empty());
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 2) << "one percent at a time";
+}
+
+TEST(ShardRepairs, OtherClustersAreRepairedWhileOneFailsInMasses) {
+  Lab lab;
+  lab.Add("b", 400, kConfigured, "b");
+  lab.Add("m", 20, kConfigured, "a");
+  lab.Start();
+  lab.Run(2s);
+  Fail(lab, 0, 6);
+  lab.SetState("b-000", kFailed);
+  lab.Run(10min);
+  EXPECT_EQ(lab.core().View()->losses_failed, (std::set<std::string, std::less<>>{"a"}));
+  ASSERT_EQ(lab.Count<contract::DeleteRequest>(), 1);
+  EXPECT_EQ(std::get<contract::DeleteRequest>(lab.transitions[0]).machine_id, "b-000");
+}
+
+TEST(ShardRepairs, AFailureNowAndThenIsNoAlert) {
+  Lab lab;
+  lab.Add("m", 20, kConfigured, "a");
+  lab.Start();
+  for (int i = 0; i < 20; ++i) {
+    lab.SetState(Name(i), kFailed);
+    lab.Run(3min);
+  }
+  EXPECT_TRUE(lab.core().View()->losses_failed.empty());
+  EXPECT_GE(lab.Count<contract::DeleteRequest>(), 1);
+}
+
+TEST(ShardRepairs, AProviderThatRefusesIsNotAskedForEver) {
+  const auto refuse = [](const contract::ProviderRequest& request) {
+    return std::holds_alternative<contract::DeleteRequest>(request) ? Status(Code::kAborted, "it is Failed") : Status();
+  };
+  {
+    const faults::ScopedMutant on("shard.refused_for_ever");
+    Lab lab;
+    lab.Add("m", 1, kFailed);
+    lab.refuses = refuse;
+    lab.Start();
+    lab.Run(24h);
+    EXPECT_GT(lab.Count<contract::DeleteRequest>(), 20);
+  }
+  faults::ResetProbes();
+  Lab lab;
+  lab.Add("m", 1, kFailed);
+  lab.refuses = refuse;
+  lab.Start();
+  lab.Run(24h);
+  EXPECT_EQ(faults::ProbeHits()["shard.repair_given_up"], 1u);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 3);
+  EXPECT_EQ(lab.Noted(Reason::kRepairRefused), 1);
+  const auto view = lab.AskFor<contract::MachinesListed>(contract::ListMachines{}).machines.at(0);
+  EXPECT_EQ(view.reason, Reason::kRepairRefused);
+  lab.Restart();
+  lab.Run(24h);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 3) << "that is durable";
+  lab.Ask(contract::RepairMachine{.machine_id = Name(0)});
+  lab.Run(1s);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 4);
+  lab.SetState(Name(0), kIdle);
+  lab.Run(2s);
+  lab.SetState(Name(0), kFailed);
+  lab.refuses = nullptr;
+  lab.Run(2h);
+  EXPECT_EQ(lab.InState(kDeleting), 1) << "another state, another attempt";
+}
+
+TEST(ShardRepairs, AnOutageOfTheProviderIsNoRefusal) {
+  Lab lab;
+  lab.Add("m", 1, kFailed);
+  lab.refusal = Status(Code::kUnavailable, "try later");
+  lab.Start();
+  lab.Run(12h);
+  EXPECT_GT(lab.Count<contract::DeleteRequest>(), 5);
+  EXPECT_EQ(lab.Noted(Reason::kRepairRefused), 0);
+}
+
+}  // namespace
+}  // namespace muster::shard

@@ -1,0 +1,55 @@
+// OrderLog: which orders were given, by whom, why and when. Every order, also a refused one, is a line of the audit
+// log; the last that was taken of each cluster is kept for `muster fleet clusters`, and the one by which a machine was
+// forgotten for `muster fleet machines --forgotten`.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/fields.h"
+#include "base/status.h"
+#include "contract/orders.h"
+#include "contract/tables.h"
+#include "core/shard/clusters.h"
+#include "core/shard/step_context.h"
+
+namespace muster::shard {
+
+inline constexpr contract::Table<std::string, contract::OrderView> kOrderRows{"order/"};  // cluster; empty: the shard
+inline constexpr contract::Table<std::string, contract::OrderView> kForgetOrderRows{"forget-order/"};  // machine
+
+class OrderLog {
+ public:
+  using ByName = std::map<std::string, contract::OrderView, std::less<>>;
+  struct State {
+    ByName last;       // by cluster; empty: the shard
+    ByName forgotten;  // by machine
+
+    MUSTER_FIELDS(State, last, forgotten)
+  };
+
+  // `clusters` outlives this.
+  OrderLog(Clusters& clusters, State state) : clusters_(clusters), state_(std::move(state)) {}
+  void RegisterRows(contract::RowReader& reader);
+
+  // An order was taken, or refused for the reason that `refusal` gives.
+  void Add(contract::OrderView order, const Status& refusal, StepContext& ctx);
+  // Drops the orders of machines that are no longer forgotten.
+  void KeepForgotten(const std::set<std::string, std::less<>>& forgotten, StepContext& ctx);
+
+  // The last order of the cluster, or of the shard if the name is empty; none: an order without a kind.
+  const contract::OrderView& LastOf(const std::string& cluster) const;
+  // The order by which the machine was forgotten; none: one without a kind.
+  const contract::OrderView& ForgottenBy(const std::string& machine) const;
+
+  const State& state() const { return state_; }
+
+ private:
+  Clusters& clusters_;
+  State state_;
+};
+
+}  // namespace muster::shard

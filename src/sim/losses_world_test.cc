@@ -1,0 +1,36 @@
+#include "sim/losses_world.h"
+
+#include <gtest/gtest.h>
+
+#include "base/parallel.h"
+#include "base/probe.h"
+#include "host/fault_table_for_test.h"
+#include "sim/planted_bug_for_test.h"
+
+namespace muster::sim {
+namespace {
+
+Scenario World() {
+  return [](uint64_t seed) { return RunLossesWorld(seed); };
+}
+
+TEST(LossesWorld, HoldsUnderEveryKindOfLoss) {
+  faults::ResetProbes();
+  InlineParallel parallel;
+  const CampaignReport report = RunCampaign(World(), {.seeds = 16, .repeats = 1}, parallel);
+  for (const SeedFailure& failure : report.failures) ADD_FAILURE() << "seed " << failure.seed << ": " << failure.what;
+  for (const char* area : {"shard", "sim"}) faults::ExpectReached("LossesWorld.HoldsUnderEveryKindOfLoss", area);
+}
+
+class LossBug : public testing::TestWithParam<faults::Row> {};
+TEST_P(LossBug, IsFound) { ExpectFound(GetParam(), World()); }
+INSTANTIATE_TEST_SUITE_P(LossesWorld, LossBug, testing::ValuesIn(faults::RowsOf("LossBug.IsFound", "shard", "bug")),
+                         faults::TestNameOf);
+
+TEST(BreathingWorld, ADayOfCounterPhaseMovesABoundedNumberOfMachines) {
+  const RunResult run = RunBreathingWorld(1);
+  EXPECT_EQ(run.failure, std::nullopt);
+}
+
+}  // namespace
+}  // namespace muster::sim
