@@ -96,8 +96,8 @@ int64_t DeviceMix::Value(const DeviceRoom& room) const {
   for (const Shape& shape : shapes_) {
     int64_t times = uses[shape.size].times;
     // Divisions are the cost of this loop, and most nodes have cpu and memory enough.
-    if (times * shape.cpu > room.cpu) times = room.cpu / shape.cpu;
-    if (times * shape.memory > room.memory) times = room.memory / shape.memory;
+    if (shape.cpu > 0 && times * shape.cpu > room.cpu) times = room.cpu / shape.cpu;
+    if (shape.memory > 0 && times * shape.memory > room.memory) times = room.memory / shape.memory;
     const int64_t useless = times <= 0 ? all : uses[shape.size].useless;
     value += shape.weight * (std::max<int64_t>(times, 0) * shape.milli - useless);
   }

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <csignal>
+#include <exception>
 #include <string>
 
 #include "base/probe.h"
@@ -43,6 +44,19 @@ struct Found {
   std::string what;  // "" if nothing; what it wrote to standard error if it died
 };
 
+// What the child does: it never returns into the test program, whatever is thrown.
+[[noreturn]] void SearchAndExit(const faults::Row& bug, int end) {
+  std::string text;
+  try {
+    const faults::ScopedMutant on(bug.name);
+    text = Search(bug.from, end);
+  } catch (const std::exception& thrown) {
+    text = fmt::format("thrown: {}", thrown.what());
+  }
+  const bool said = write(end, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  _exit(said ? 0 : 1);
+}
+
 // The search with the bug switched on, in a process of its own.
 Found SearchApart(const faults::Row& bug) {
   std::array<int, 2> ends{};
@@ -51,10 +65,7 @@ Found SearchApart(const faults::Row& bug) {
   if (child == 0) {
     alarm(kMostSeconds);
     dup2(ends[1], STDERR_FILENO);
-    const faults::ScopedMutant on(bug.name);
-    const std::string text = Search(bug.from, ends[1]);
-    const bool said = write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    _exit(said ? 0 : 1);
+    SearchAndExit(bug, ends[1]);
   }
   close(ends[1]);
   std::string text;

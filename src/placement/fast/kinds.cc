@@ -272,13 +272,13 @@ void Placer::State::CompileUnits(const Kind& kind, KindRow& row) {
   row.exclude.clear();
   const std::vector<UnitSelector> all = ColocateSelectors(kind);
   for (const UnitTerm& term : kind.colocate) {
-    row.colocate.push_back(CounterFor({.holders = false, .selectors = all, .key = term.topology_key}, nullptr));
+    row.colocate.push_back(CounterFor({.holders = false, .selectors = all, .key = term.topology_key}));
   }
   row.colocates_itself =
       std::ranges::all_of(all, [&](const UnitSelector& selector) { return Matches(selector, kind, namespaces); });
   for (const UnitTerm& term : kind.exclude) {
     row.exclude.push_back(
-        CounterFor({.holders = false, .selectors = {SelectorOf(kind, term)}, .key = term.topology_key}, nullptr));
+        CounterFor({.holders = false, .selectors = {SelectorOf(kind, term)}, .key = term.topology_key}));
   }
 }
 
