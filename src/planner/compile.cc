@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/probe.h"
 #include "placement/match.h"
 
 namespace muster::planner {
@@ -124,7 +125,7 @@ std::vector<int64_t> Compiler::CapacityOf(const model::Resources& allocatable,
         problem_.dimensions[d] == kDeviceDimension
             ? std::ranges::count_if(devices, [](int32_t milli) { return milli >= 1000; }) * kDeviceParts
             : allocatable.Get(problem_.dimensions[d]);
-    row.push_back(amount / problem_.grains[d]);
+    row.push_back(amount / problem_.grains[d] + (MUTANT("planner.capacity_rounded_up") ? 1 : 0));
   }
   return row;
 }
@@ -237,7 +238,10 @@ void Compiler::AddFixedNodes() {
 void Compiler::AddFixedUnits() {
   std::vector<model::Resources> taken;
   std::vector<int64_t> devices(problem_.fixed.size(), 0);
-  for (const FixedNode& fixed : problem_.fixed) taken.push_back(request_.world.nodes[fixed.node].reserved);
+  for (const FixedNode& fixed : problem_.fixed) {
+    const model::Resources& reserved = request_.world.nodes[fixed.node].reserved;
+    taken.push_back(MUTANT("planner.reserved_forgotten") ? model::Resources() : reserved);
+  }
   problem_.fixed_counts.assign(selectors_.size(), std::vector<int64_t>(problem_.cells.size(), 0));
   for (const placement::PlacedUnit& placed : request_.world.placed) {
     const uint32_t at = fixed_by_node_.at(placed.node);

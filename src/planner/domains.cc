@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/probe.h"
+
 namespace muster::planner {
 namespace {
 
@@ -169,14 +171,18 @@ class Assigner {
       switch (rule.rule.kind) {
         case DomainRuleKind::kSpread:
           if (domain == kNoKey) return Reason::kSpreadKey;
-          if (slot.count[domain] + (rule.self ? 1 : 0) - LeastOf(rule) > rule.rule.most) return Reason::kSpreadSkew;
+          if (slot.count[domain] + (rule.self ? 1 : 0) - LeastOf(rule) > rule.rule.most) {
+            if (!MUTANT("planner.spread_forgotten")) return Reason::kSpreadSkew;
+          }
           break;
         case DomainRuleKind::kLimit:
           if (domain != kNoKey && slot.count[domain] + (rule.self ? 1 : 0) > rule.rule.most) return Reason::kExcludes;
           break;
         case DomainRuleKind::kNear:
           if (domain == kNoKey) return Reason::kColocateKey;
-          if (slot.count[domain] == 0 && !(rule.self && slot.total == 0)) return Reason::kColocateNone;
+          if (slot.count[domain] == 0 && !(rule.self && slot.total == 0)) {
+            if (!MUTANT("planner.near_forgotten")) return Reason::kColocateNone;
+          }
           break;
       }
     }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/codec.h"
+#include "base/probe.h"
 #include "placement/match.h"
 #include "planner/problem.h"
 
@@ -37,7 +38,8 @@ std::vector<std::string> NeededKeys(const placement::Kind& kind) {
 
 bool MayUse(const placement::Kind& kind, const std::vector<std::string>& needed_keys, const placement::Node& node) {
   return node.ready && node.fresh && placement::MatchesLabels(kind, node) && placement::SupportsType(node, kind.type) &&
-         placement::PassesCordon(kind, node) && placement::UntoleratedTaint(kind, node) == nullptr &&
+         placement::PassesCordon(kind, node) &&
+         (placement::UntoleratedTaint(kind, node) == nullptr || MUTANT("planner.taints_ignored")) &&
          std::ranges::all_of(needed_keys, [&](const std::string& key) { return node.labels.contains(key); });
 }
 

@@ -155,7 +155,8 @@ class Writer {
       if (bin.choice == kNoChoice) continue;  // placement assigns those of a node that is there
       const Candidate& candidate = request_.candidates[problem().choices[bin.choice].candidate];
       DeviceTable& table = tables.try_emplace(bin_of_unit_[u], candidate.devices.size()).first->second;
-      devices[u] = table.Take(request_of(u));
+      devices[u] = MUTANT("planner.device_twice") ? DeviceTable(candidate.devices.size()).Take(request_of(u))
+                                                  : table.Take(request_of(u));
     }
     return devices;
   }

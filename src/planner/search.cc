@@ -39,10 +39,10 @@ class Searcher {
       }
       const double progress = static_cast<double>(done()) / static_cast<double>(options_.steps);
       Round(static_cast<int64_t>(options_.heat * wasted * (1 - progress)));
-      if (packing_.cost() < best.cost()) best = packing_;
+      if (packing_.cost() < best.cost() || MUTANT("planner.search_keeps_last")) best = packing_;
     }
     report.steps = done();
-    if (!MUTANT("planner.search_keeps_last")) packing_ = std::move(best);
+    packing_ = std::move(best);
     return report;
   }
 
@@ -109,7 +109,7 @@ class Searcher {
     builder_.LookOnlyAt({});
     const bool whole = packing_.left_in_all() == left_before;
     const int64_t dearer = step * std::countl_zero(rng_.Next());
-    if (whole && packing_.cost() <= before + dearer) {
+    if (whole && (packing_.cost() <= before + dearer || MUTANT("planner.search_keeps_last"))) {
       packing_.Commit();
       ListBins();
     } else {

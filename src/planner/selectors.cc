@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/probe.h"
+
 namespace muster::planner {
 namespace {
 
@@ -55,7 +57,8 @@ void SelectorTable::MatchPorts() {
       for (; at != ports_.end(); ++at) {
         const auto& [protocol, number, ip] = at->first;
         if (protocol != port.protocol || number != port.port) break;
-        if (every || ip.empty() || ip == port.ip) matches_[k].push_back(at->second);
+        if ((every && !MUTANT("planner.every_address")) || ip.empty() || ip == port.ip)
+          matches_[k].push_back(at->second);
       }
     }
   }

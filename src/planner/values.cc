@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 
+#include "base/probe.h"
 #include "planner/domains.h"
 
 namespace muster::planner {
@@ -119,7 +120,7 @@ Values Valuer::Of(const std::vector<int64_t>& counts, bool with_fixed, double ev
   }
   for (double& demand : cover.demand) demand = std::max(demand, 0.0);
   const CoverAnswer answer = SolveCover(cover);
-  Values values{.bound = answer.bound};
+  Values values{.bound = answer.bound * (MUTANT("planner.bound_too_high") ? 1.5 : 1)};
   values.grain.assign(answer.values.begin(), answer.values.begin() + static_cast<ptrdiff_t>(dims));
   if (even > 0) Even(cover, answer.bound, even, values.grain);
   for (const DenseKind& kind : problem_.kinds) {
