@@ -19,10 +19,11 @@ struct PlaceLine {
   size_t pending = 0;
   size_t placed = 0;
   size_t samples = 0;
-  double rate_per_s = 0;  // units decided a second, the index built in the same time; the middle sample
-  double best_per_s = 0;  // of the fastest sample
-  double build_us = 0;    // the index alone, the middle sample
-  size_t workers = 1;     // threads; placement uses the caller's
+  double rate_per_s = 0;      // units decided a second, the index built in the same time; the middle sample
+  double cpu_rate_per_s = 0;  // the same by the thread's processor time: what a busy machine does not disturb
+  double best_per_s = 0;      // of the fastest sample
+  double build_us = 0;        // the index alone, processor time, the middle sample
+  size_t workers = 1;         // threads; placement uses the caller's
   uint64_t digest = 0;
   std::optional<double> gpu_allocated;  // gpu-trace: share of all device capacity, the mean over the seeds
   std::optional<double> descent;        // gpu-trace: the same for fragmentation gradient descent

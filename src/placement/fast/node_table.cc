@@ -1,6 +1,7 @@
 #include "placement/fast/node_table.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "base/check.h"
@@ -39,7 +40,13 @@ std::string LayoutKey(const Node& node, const std::vector<std::string>& leading)
   return text;
 }
 
+constexpr std::array<std::string_view, 2> kScored = {"cpu", "memory"};
+
 }  // namespace
+
+NodeTable::NodeTable(Strategy strategy) : strategy_(strategy) {
+  for (const std::string_view name : kScored) Dim(name);
+}
 
 void NodeTable::Load(const std::vector<Node>& nodes, const std::vector<std::string>& leading) {
   std::vector<std::pair<std::string, const Node*>> layout;
@@ -68,6 +75,7 @@ void NodeTable::Grow(size_t rows) {
   in_use_ = std::move(in_use);
   rank_.resize(rows);
   class_of_.resize(rows);
+  load_.resize(rows);
   order_.resize(rows, kNoOrder);
   block_order_.resize(blocks, kNoOrder);
   for (auto& column : left_) column.resize(rows, kNothing);
@@ -146,6 +154,11 @@ DimIndex NodeTable::Dim(std::string_view resource) {
 
 void NodeTable::WriteAmounts(Position row) {
   const Node& node = nodes_[row];
+  for (size_t i = 0; i < kScored.size(); ++i) {
+    load_[row].total[i] = node.total.Get(kScored[i]);
+    load_[row].reserved[i] = node.reserved.Get(kScored[i]);
+    load_[row].used[i] = node.used.Get(kScored[i]);
+  }
   for (size_t i = 0; i < dims_.size(); ++i) {
     const std::string_view resource = dims_.Text(DimIndex::Of(i));
     const bool unlimited = std::ranges::find(node.unlimited, resource) != node.unlimited.end();
@@ -186,14 +199,12 @@ void NodeTable::Renumber() {
 
 uint64_t NodeTable::OrderOf(Position row) const {
   if (!in_use_.Test(row)) return kNoOrder;
-  const Node& node = nodes_[row];
+  const Scored& load = load_[row];
   int64_t sum = 0;
-  for (const std::string_view name : {"cpu", "memory"}) {
-    const DimIndex dim = dims_.Find(name);
-    const int64_t taken = dim.valid() ? taken_[dim.value()][row] : 0;
-    const int64_t reserved = node.reserved.Get(name) + taken;
-    const int64_t busy = MUTANT("placement.used_ignored") ? reserved : std::max(reserved, node.used.Get(name));
-    sum += Share(busy, node.total.Get(name));
+  for (size_t i = 0; i < kScored.size(); ++i) {
+    const int64_t reserved = load.reserved[i] + taken_[i][row];
+    const int64_t busy = MUTANT("placement.used_ignored") ? reserved : std::max(reserved, load.used[i]);
+    sum += Share(busy, load.total[i]);
   }
   const int64_t key = strategy_ == Strategy::kSpread ? sum : 2 * kShareMost - sum;
   return static_cast<uint64_t>(key) << 32 | (MUTANT("placement.tie_by_row") ? row : rank_[row]);

@@ -9,6 +9,7 @@
 // minimum over its rows; rows not in use have nothing left and the largest order.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
 #include <string_view>
@@ -34,7 +35,7 @@ struct LabelColumn {
 
 class NodeTable {
  public:
-  explicit NodeTable(Strategy strategy) : strategy_(strategy) {}
+  explicit NodeTable(Strategy strategy);
 
   // --- Rows. `leading` are label keys by which rows are laid out first.
   void Load(const std::vector<Node>& nodes, const std::vector<std::string>& leading);
@@ -78,6 +79,13 @@ class NodeTable {
   void CheckInvariants() const;
 
  private:
+  // What the utilisation of a row is computed from, besides what units took: cpu and memory, the first two resources.
+  struct Scored {
+    std::array<int64_t, 2> total{};
+    std::array<int64_t, 2> reserved{};
+    std::array<int64_t, 2> used{};
+  };
+
   Position FreeRow();
   void Grow(size_t rows);
   void Write(Position row, const Node& node);
@@ -100,6 +108,7 @@ class NodeTable {
   std::vector<std::vector<int64_t>> left_;   // by resource and row
   std::vector<std::vector<int64_t>> taken_;  // by resource and row: what units took
   std::vector<std::vector<int64_t>> block_left_;
+  std::vector<Scored> load_;  // by row
   std::vector<uint64_t> order_;
   std::vector<uint64_t> block_order_;
 

@@ -64,7 +64,7 @@ Score ScoreOf(const World& world, const Kind& kind, const Node& node, const Poli
   return {.avoided_taints = AvoidedTaints(kind, node),
           .minus_weight = -(PreferredNodeWeight(kind, node) + UnitWeight(world, kind, node)),
           .soft_spread = SoftSpread(world, kind, node),
-          .device_cost = CostOfDevices(world, kind, node, policy),
+          .device_cost = CostOfDevices(world, kind, node, policy),                           // [S.devices]
           .utilisation = policy.strategy == Strategy::kSpread ? utilisation : -utilisation,  // [S.strategy]
           .node = node.id};                                                                  // [S.tie]
 }
