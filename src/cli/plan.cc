@@ -1,6 +1,7 @@
 // `muster plan`: which machines a set of workloads takes, before anything is bought.
 #include <memory>
 
+#include "cli/consolidation_view.h"
 #include "cli/plan_files.h"
 #include "cli/plan_view.h"
 #include "cli/verbs.h"
@@ -14,9 +15,26 @@ constexpr int kChanges = 2;
 struct Flags {
   PlanFlags plan;
   std::string output = "table";
+  bool consolidate = false;
 };
 
+Result<int> Consolidate(const Flags& flags) {
+  PlanFlags plan = flags.plan;
+  if (!plan.keep.empty() && plan.keep != "nodes")
+    return InvalidArgument("--consolidate and --keep none exclude each other");
+  plan.keep = "nodes";
+  MUSTER_ASSIGN_OR_RETURN(const PlanQuestion question, ReadPlanQuestion(plan));
+  if (question.input.nodes == 0)
+    return InvalidArgument("--consolidate needs nodes: give a Kubernetes dump with -f FILE");
+  MUSTER_ASSIGN_OR_RETURN(const planner::Consolidation answer, planner::MakeConsolidation(question.input.request));
+  if (flags.output == "table") Print(ConsolidationTable(question, answer));
+  if (flags.output == "json") Print(ConsolidationDocument(question, answer).ToJson() + "\n");
+  if (flags.output == "yaml") Print(ConsolidationDocument(question, answer).ToYaml());
+  return answer.waves.empty() ? kNothingToDo : kChanges;
+}
+
 Result<int> RunPlanVerb(const Flags& flags) {
+  if (flags.consolidate) return Consolidate(flags);
   MUSTER_ASSIGN_OR_RETURN(PlanQuestion question, ReadPlanQuestion(flags.plan));
   MUSTER_ASSIGN_OR_RETURN(const planner::Plan plan, RunPlan(question.input.request));
   if (flags.output == "table") Print(PlanTable(question, plan));
@@ -32,10 +50,12 @@ void AddPlan(CommandLine& app) {
   Verb plan = app.AddVerb("plan", "Say which machines workloads would take and what they cost; nothing is changed");
   AddPlanFlags(plan, flags->plan);
   plan.Choice("-o,--output", flags->output, {"table", "json", "yaml"}, "Form of the answer")
+      .Flag("--consolidate", flags->consolidate, "Say which nodes could go, in which order, and what that saves")
       .UsageCode(kFailed)
       .Example(
           "kubectl get nodes,pods,pdb,daemonsets,pvc,pv,csinodes,priorityclasses,namespaces -A -o json > dump.json")
       .Example("muster plan -f dump.json --catalogue examples/catalogues/ec2.yaml --keep none")
+      .Example("muster plan -f dump.json --catalogue examples/catalogues/ec2.yaml --consolidate")
       .Example("muster plan -f workloads.yaml --catalogue types.csv -o json | jq .machines")
       .Example("Exit code: 0 nothing to do, 2 changes, 1 error")
       .Run([flags]() -> Result<int> { return RunPlanVerb(*flags); });

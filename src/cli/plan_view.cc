@@ -146,8 +146,9 @@ std::string Headline(const PlanQuestion& question, const planner::Plan& plan) {
   }
   if (input.request.keep == planner::Keep::kNodes) {
     if (machines == 0) {
-      return plan.unplaced.empty() ? "Every unit has a node: nothing to buy."
-                                   : "No machine of the catalogue would take what has no node.";
+      if (!plan.unplaced.empty()) return "No machine of the catalogue would take what has no node.";
+      if (input.pending == 0) return "Every unit has a node: nothing to buy.";
+      return fmt::format("There is room for {} on the nodes: nothing to buy.", Count(input.pending, "pending unit"));
     }
     return fmt::format(
         "{} more would take what is pending, for {}/h{}.", Count(machines, "machine"), FormatPrice(plan.cost_machines),

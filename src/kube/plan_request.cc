@@ -88,7 +88,13 @@ class Builder {
   // Pods of one owner are alike: a pending one may go where the others run.
   void FindHomes() {
     for (const DumpNode& node : dump_.nodes) {
-      if (!node.control_plane) ++homes_[HomeOf(node)];
+      if (!node.control_plane) homes_.insert(HomeOf(node));
+    }
+    // Without nodes: what most programs are made for.
+    if (homes_.empty()) {
+      for (const std::string_view terms : {"bare-metal", "on-demand", "reserved"}) {
+        homes_.insert({"amd64", "linux", std::string(terms)});
+      }
     }
     for (const DumpPod& pod : dump_.pods) {
       if (!pod.node.empty() && !pod.owner.empty()) {
@@ -201,7 +207,10 @@ class Builder {
     if (home) {
       values.insert((*home)[label]);
     } else {
-      for (const auto& [any, count] : homes_) values.insert(any[label]);
+      // What says itself where it runs is not told twice.
+      const auto said = std::ranges::find(kind.requirements, kHomeLabels[label], &model::Requirement::key);
+      if (said != kind.requirements.end()) return;
+      for (const Home& any : homes_) values.insert(any[label]);
       // Terms that end without notice are not given to what never ran on them.
       if (kHomeLabels[label] == kCapacityTypeLabel && values.size() > 1) values.erase("spot");
     }
@@ -226,6 +235,8 @@ class Builder {
         Kind kind = placement::KindOf(spec);
         kind.request.Set(planner::kPodsResource, 1000);
         kind.type = model::WorkloadType::kUnspecified;  // a machine that is bought runs every type
+        for (size_t i = 0; i < kHomeLabels.size(); ++i) AddHome(kind, i, std::nullopt);
+        std::ranges::sort(kind.requirements);
         const KindIndex index = kinds_.Add(kind);
         ++order;
         for (int32_t i = 0; i < spec.replicas; ++i) {
@@ -275,18 +286,19 @@ class Builder {
 
   void AddNotes() {
     std::vector<std::string>& notes = input_.notes;
-    const auto note = [&](int64_t count, std::string_view text) {
-      if (count > 0) notes.push_back(fmt::format("{} {}", count, text));
-    };
     if (input_.without_requests > 0) {
-      notes.push_back(fmt::format("{} pods request neither cpu nor memory and are taken as {}", input_.without_requests,
+      notes.push_back(fmt::format("{} pod{} neither cpu nor memory, taken as {}", input_.without_requests,
+                                  input_.without_requests == 1 ? " requests" : "s request",
                                   options_.assume_requests.empty()
                                       ? "needing nothing; --assume-requests cpu=100m,memory=128Mi changes that"
                                       : options_.assume_requests.ToString()));
     }
-    note(dump_.on_unknown_nodes, "pods are on nodes that the dump does not have, and are taken as pending");
-    note(dump_.unknown_volumes, "volume claims have no known volume: their pods stay in their zone");
-    for (const auto& [name, count] : dump_.not_understood) note(count, fmt::format("pods use {}", name));
+    const auto note = [&](int64_t count, std::string_view text) {
+      if (count > 0) notes.push_back(fmt::format("{}: {}", text, count));
+    };
+    note(dump_.on_unknown_nodes, "pods on nodes that the dump does not have, taken as pending");
+    note(dump_.unknown_volumes, "volume claims without a known volume, whose pods stay in their zone");
+    for (const auto& [name, count] : dump_.not_understood) note(count, fmt::format("pods with {}", name));
     for (const FixedNode& node : input_.fixed) {
       notes.push_back(fmt::format("node {} stays as it is: {}", node.id, node.because));
     }
@@ -297,7 +309,7 @@ class Builder {
   const PlanOptions& options_;
   const Pools pools_;
   std::map<std::string, const DumpNode*> nodes_;
-  std::map<Home, int64_t> homes_;  // of the nodes, with how many
+  std::set<Home> homes_;  // of the nodes
   std::map<std::pair<std::string_view, std::string>, Home> owner_homes_;
   std::map<std::string, std::vector<const DumpPod*>> pods_on_;
   std::map<std::string, std::vector<const DumpPod*>> overhead_;

@@ -166,7 +166,7 @@ TEST(PlanRequest, RequestsCanBeAssumed) {
   EXPECT_EQ(bare.without_requests, 1);
   EXPECT_EQ(bare.request.world.kinds[0].request.ToString(), "pods=1");
   ASSERT_FALSE(bare.notes.empty());
-  EXPECT_TRUE(bare.notes[0].starts_with("1 pods request neither cpu nor memory"));
+  EXPECT_TRUE(bare.notes[0].starts_with("1 pod requests neither cpu nor memory, taken as needing nothing"));
   const PlanInput assumed = MustMake(items, {.assume_requests = *ParseAssumedRequests("cpu=100m,memory=128Mi")});
   EXPECT_EQ(assumed.request.world.kinds[0].request.ToString(), "cpu=100m memory=128Mi pods=1");
 }
@@ -230,6 +230,12 @@ TEST(PlanRequest, WorkloadFilesBecomeUnits) {
   const placement::Kind& kind = input->request.world.kinds[0];
   EXPECT_EQ(kind.request.ToString(), "cpu=1 pods=1");
   EXPECT_EQ(kind.devices.whole, 2);
+  // A workload that runs nowhere yet is taken to be made for the common architecture, and not for spot.
+  EXPECT_EQ(kind.requirements,
+            (std::vector<model::Requirement>{
+                {"kubernetes.io/arch", model::Operator::kIn, {"amd64"}},
+                {"kubernetes.io/os", model::Operator::kIn, {"linux"}},
+                {"muster.io/capacity-type", model::Operator::kIn, {"bare-metal", "on-demand", "reserved"}}}));
   EXPECT_EQ(kind.spread[0].selector.all,
             (std::vector<model::Requirement>{{"muster.io/set", model::Operator::kIn, {"web"}}}));
   EXPECT_EQ(input->request.world.quotas.at("t").Get("workloads"), 2000);

@@ -1,7 +1,8 @@
-"""examples_test.py DOC MUSTER: the examples of a page do what the page shows.
+"""examples_test.py DOC MUSTER [FOLDER...]: the examples of a page do what the page shows.
 
 A yaml block that begins with `# name.yaml` is a file. A block that begins with `$ ` holds commands and, below each, what
-it prints; they run in a directory with the page's files, with MUSTER as `muster`.
+it prints; they run in a directory with the page's files and the FOLDERs, with MUSTER as `muster`. With MUSTER_ACCEPT=1
+the page is rewritten to show what the commands print.
 """
 import os
 import re
@@ -12,6 +13,8 @@ import unittest
 from pathlib import Path
 
 DOC, MUSTER = Path(sys.argv[1]), Path(sys.argv[2]).resolve()
+FOLDERS = [Path(name).resolve() for name in sys.argv[3:]]
+BLOCK = re.compile(r"```\n\$ (.*?)```", re.DOTALL)
 
 
 class Examples(unittest.TestCase):
@@ -20,18 +23,37 @@ class Examples(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="muster-docs-") as folder:
             (Path(folder) / "bin").mkdir()
             (Path(folder) / "bin" / "muster").symlink_to(MUSTER)
+            for shared in FOLDERS:
+                (Path(folder) / shared.name).symlink_to(shared)
             for name, content in re.findall(r"```yaml\n# ([\w-]+\.yaml)\n(.*?)```", text, re.DOTALL):
                 (Path(folder) / name).write_text(content)
             env = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}"}
+
+            def run(command):
+                return subprocess.run(command, shell=True, cwd=folder, env=env, capture_output=True, text=True)
+
+            if os.environ.get("MUSTER_ACCEPT"):
+                self.accept(text, run)
+                return
             commands = 0
-            for block in re.findall(r"```\n\$ (.*?)```", text, re.DOTALL):
+            for block in BLOCK.findall(text):
                 for example in block.split("\n$ "):
                     command, _, shown = example.partition("\n")
                     with self.subTest(command=command):
-                        result = subprocess.run(command, shell=True, cwd=folder, env=env, capture_output=True, text=True)
+                        result = run(command)
                         self.assertEqual(result.stdout.rstrip(), shown.rstrip(), result.stderr)
                         commands += 1
             self.assertGreater(commands, 0, "the page has no example")
+
+    def accept(self, text, run):
+        def rewritten(match):
+            parts = []
+            for example in match.group(1).split("\n$ "):
+                command = example.partition("\n")[0]
+                parts.append(f"{command}\n{run(command).stdout.rstrip()}".rstrip() + "\n")
+            return "```\n$ " + "\n$ ".join(parts) + "```"
+
+        DOC.write_text(BLOCK.sub(rewritten, text))
 
 
 unittest.main(argv=sys.argv[:1], verbosity=2)
