@@ -192,6 +192,7 @@ class ConcurrentRun {
   // A last write ends the history, so that there is something to wait for: its revision.
   Result<Revision> LastChange(Blocking& writer) {
     for (int attempt = 0; attempt < 100; ++attempt) {
+      static_cast<void>(writer.Range(contract::OneKey(options_.prefix)));  // waits for a store that answers
       Event event{.client = options_.clients};
       event.transaction.writes.push_back(
           contract::Put(Tag(options_.clients), fmt::format("{}-{}", options_.clients, attempt)));
