@@ -78,6 +78,7 @@ class SqliteFile::Query {
     statement_ = statement;
   }
   ~Query() {
+    if (statement_ == nullptr) return;  // it could not be prepared
     sqlite3_reset(statement_);
     sqlite3_clear_bindings(statement_);
   }

@@ -49,6 +49,7 @@ Result<std::unique_ptr<EtcdConnection>> EtcdConnection::Make(const EtcdOptions& 
         MakeChannel(
             {.target = target, .tls = options.tls, .max_message_bytes = kLargeMessageBytes, .keep_alive = kKeepAlive}));
     connection->members_.push_back({.target = target,
+                                    .channel = channel,
                                     .kv = pb::KV::NewStub(channel),
                                     .watch = pb::Watch::NewStub(channel),
                                     .lease = pb::Lease::NewStub(channel),
@@ -66,8 +67,14 @@ size_t EtcdConnection::current() const {
 }
 
 void EtcdConnection::MemberFailed(size_t index) {
-  const std::lock_guard lock(mu_);
-  if (current_ == index) current_ = (index + 1) % members_.size();
+  size_t next = 0;
+  {
+    const std::lock_guard lock(mu_);
+    if (current_ == index) current_ = (index + 1) % members_.size();
+    next = current_;
+  }
+  // Pauses are ours: gRPC's own would keep a member that is back waiting for seconds.
+  grpc::experimental::ChannelResetConnectionBackoff(members_[next].channel.get());
 }
 
 void EtcdConnection::Call(EtcdCall call) { TryOnce(std::make_shared<Attempt>(std::move(call))); }

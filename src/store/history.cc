@@ -166,7 +166,7 @@ class ConcurrentRun {
   Result<History> Run() {
     Blocking reader(store_);
     const KeyRange all = contract::KeysUnder(options_.prefix);
-    MUSTER_ASSIGN_OR_RETURN(const RangeReply first, reader.Range(all));
+    MUSTER_ASSIGN_OR_RETURN(const RangeReply first, ReadFirst(reader, all));
     history_.begins = first.revision;
     std::vector<std::unique_ptr<WatchLog>> logs;
     logs.push_back(std::make_unique<WatchLog>(store_, all, first.revision + 1));
@@ -189,9 +189,17 @@ class ConcurrentRun {
   }
 
  private:
+  // A store with faults may not answer at once.
+  static Result<RangeReply> ReadFirst(Blocking& reader, const KeyRange& all) {
+    Result<RangeReply> first = reader.Range(all);
+    for (int attempt = 0; !first && attempt < 5; ++attempt) first = reader.Range(all);
+    return first;
+  }
+
   // A last write ends the history, so that there is something to wait for: its revision.
   Result<Revision> LastChange(Blocking& writer) {
     for (int attempt = 0; attempt < 100; ++attempt) {
+      static_cast<void>(writer.Range(contract::OneKey(options_.prefix)));  // waits for a store that answers
       Event event{.client = options_.clients};
       event.transaction.writes.push_back(
           contract::Put(Tag(options_.clients), fmt::format("{}-{}", options_.clients, attempt)));

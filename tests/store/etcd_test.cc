@@ -125,7 +125,7 @@ TEST(EtcdStore, LeavesAMemberThatHangs) {
   faults::ResetProbes();
   for (size_t member = 0; member < 2; ++member) {
     etcd.Pause(member);
-    const auto other = etcd.Client({.endpoints = {etcd.endpoint(2)}});
+    const auto other = etcd.Client(rpc::EtcdOptions{.endpoints = {etcd.endpoint(2)}});
     ASSERT_EQ(CommitOne(*other, fmt::format("/while-{}-hangs", member)), Status());
     const auto now = Blocking(*other).Range(contract::EveryKey());
     ASSERT_TRUE(now.has_value());
@@ -139,8 +139,8 @@ TEST(EtcdStore, LeavesAMemberThatHangs) {
 // The only member that a watch knows is away while its history is written and compacted.
 TEST(EtcdStore, TellsAWatchThatItsHistoryIsCompacted) {
   Etcd etcd({.members = 3});
-  const auto writer = etcd.Client({.endpoints = {etcd.endpoint(1), etcd.endpoint(2)}});
-  const auto reader = etcd.Client({.endpoints = {etcd.endpoint(0)}, .progress_every = 500ms});
+  const auto writer = etcd.Client(rpc::EtcdOptions{.endpoints = {etcd.endpoint(1), etcd.endpoint(2)}});
+  const auto reader = etcd.Client(rpc::EtcdOptions{.endpoints = {etcd.endpoint(0)}, .progress_every = 500ms});
   ASSERT_EQ(CommitOne(*writer, "/up"), Status());
   Blocking writes(*writer);
   Blocking reads(*reader);

@@ -113,14 +113,18 @@ TEST(SqliteStoreKilled, AtEveryCrashPoint) {
 }
 
 TEST(SqliteStoreKilled, FindsAnAcknowledgementThatCameTooSoon) {
-  const host::TempDir dir;
-  setenv("MUSTER_CRASH_POINT", "store.before_commit:40", 1);
-  smoke::Process writer(Writer(dir.File("store"), "store.acknowledged_before_durable"));
-  unsetenv("MUSTER_CRASH_POINT");
-  ASSERT_EQ(writer.Wait(), 128 + SIGKILL);
-  Told told;
-  told.Read(writer.err());
-  EXPECT_EQ(CheckKept(dir.File("store"), told).code(), Code::kDataLoss);
+  Status found;
+  for (int hit = 20; hit < 60 && found.ok(); ++hit) {  // a group may be of reads alone
+    const host::TempDir dir;
+    setenv("MUSTER_CRASH_POINT", fmt::format("store.before_commit:{}", hit).c_str(), 1);
+    smoke::Process writer(Writer(dir.File("store"), "store.acknowledged_before_durable"));
+    unsetenv("MUSTER_CRASH_POINT");
+    ASSERT_EQ(writer.Wait(), 128 + SIGKILL);
+    Told told;
+    told.Read(writer.err());
+    found = CheckKept(dir.File("store"), told);
+  }
+  EXPECT_EQ(found.code(), Code::kDataLoss) << found.ToString();
 }
 
 // A disk of four megabytes, which fills up and gets room again.

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,6 +26,15 @@ void Say(const std::string& line) {
   static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
 }
 
+// On the store's thread: what is acknowledged is said before anything else happens.
+void Report(int client, int64_t number, const CommitOutcome& outcome) {
+  if (const auto* committed = std::get_if<contract::Committed>(&outcome)) {
+    return Say(fmt::format("ack {} {} {}", client, number, committed->revision));
+  }
+  const auto* unknown = std::get_if<contract::Unknown>(&outcome);
+  Say(fmt::format("refused {} {}", client, unknown != nullptr ? unknown->status.ToString() : "conflict"));
+}
+
 void Client(Store& store, int client) {
   Blocking blocking(store);
   const std::string a = fmt::format("/w/{}/a", client);
@@ -35,14 +45,13 @@ void Client(Store& store, int client) {
     const int64_t next = *row ? std::stoll((*row)->value) + 1 : 1;
     const Revision seen = *row ? (*row)->modified : 0;
     const std::string text = fmt::format("{:<1000}", next);  // pages of it
-    const CommitOutcome outcome =
-        blocking.Commit({{contract::IfUnchanged(a, seen)}, {contract::Put(a, text), contract::Put(b, text)}});
-    if (const auto* committed = std::get_if<contract::Committed>(&outcome)) {
-      Say(fmt::format("ack {} {} {}", client, next, committed->revision));
-    } else {
-      const auto* unknown = std::get_if<contract::Unknown>(&outcome);
-      Say(fmt::format("refused {} {}", client, unknown != nullptr ? unknown->status.ToString() : "conflict"));
-    }
+    std::promise<void> answered;
+    store.Commit({{contract::IfUnchanged(a, seen)}, {contract::Put(a, text), contract::Put(b, text)}}, 10s,
+                 [&](const CommitOutcome& outcome) {
+                   Report(client, next, outcome);
+                   answered.set_value();
+                 });
+    answered.get_future().wait();
   }
 }
 
