@@ -50,6 +50,8 @@ TEST(ShardExecute, ProvisionBuysAndThenBinds) {
   EXPECT_EQ(lab.lasted[1].leg, Leg::kBlob);
   EXPECT_LE(lab.lasted[1].took, 100ms);
   EXPECT_EQ(lab.lasted[2].leg, Leg::kConfigure);
+  EXPECT_EQ(lab.lasted[3].leg, Leg::kProvision);
+  EXPECT_GE(lab.lasted[3].took, lab.lasted[0].took + lab.lasted[2].took);
 }
 
 TEST(ShardExecute, ReclaimTellsTheClusterBeforeItDrains) {
