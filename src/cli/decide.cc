@@ -51,18 +51,12 @@ Status CheckRoom(const std::string& name, const engine::Case& input) {
   };
   for (const engine::CaseStep& step : input.steps) {
     for (const engine::CaseMachine& machine : step.add) add(machine.machine.EffectiveAllocatable());
-    for (const engine::CaseCluster& cluster : step.clusters) {
-      if (!cluster.needs) continue;
-      for (const engine::CaseNeed& row : *cluster.needs) {
-        add(row.need.aggregate);
-        add(row.need.min_unit);
-      }
-    }
   }
-  if (name != "fast" || resources.size() <= engine::fast::kMaxDimensions) return {};
+  if (name != "fast" || resources.size() <= engine::fast::kMaxMachineDimensions) return {};
   return {Code::kInvalidArgument,
-          fmt::format("the case names {} resources and the fast engine has room for {}: use --engine reference",
-                      resources.size(), engine::fast::kMaxDimensions)};
+          fmt::format(
+              "the machines of the case have {} resources and the fast engine has room for {}: use --engine reference",
+              resources.size(), engine::fast::kMaxMachineDimensions)};
 }
 
 Result<int> Explain(const Options& options, const engine::Case& input, int32_t cycles) {

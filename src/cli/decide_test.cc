@@ -70,8 +70,9 @@ TEST_F(DecideTest, MoreResourcesThanTheFastEngineHasRoomFor) {
   std::string text = good_;
   text.replace(text.find("cpu: 4"), 6, wide);
   const std::string file = Write(text);
-  ExpectRefused({"-f", file},
-                "the case names 17 resources and the fast engine has room for 16: use --engine reference");
+  ExpectRefused(
+      {"-f", file},
+      "the machines of the case have 17 resources and the fast engine has room for 15: use --engine reference");
   EXPECT_EQ(Run({"-f", file, "--engine", "reference"}).code, 0);
 }
 

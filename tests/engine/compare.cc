@@ -87,6 +87,30 @@ DecideFn UnderNewNames(DecideFn decide) {
   };
 }
 
+DecideFn AskingForTheUnknown(DecideFn decide) {
+  return [decide = std::move(decide), calls = 0](const World& world, Memory& memory, MonoTime now,
+                                                 const Policy& policy) mutable {
+    World odd = world;
+    for (size_t i = 0; i < odd.needs.size(); ++i) {
+      model::Need& need = odd.needs[i];
+      const auto name = [&](size_t n) { return fmt::format("example.com/odd-{}", n); };
+      const size_t kind = (i + static_cast<size_t>(calls / 4)) % 5;
+      if (kind < 3) need.aggregate.Set(name(kind), 1000 + static_cast<int64_t>(i % 2));
+      if (kind == 1) need.aggregate.Set(name(100 + static_cast<size_t>(calls)), 1);
+      if (kind == 2) need.min_unit.Set(name(2), 1000);
+    }
+    // From the middle on some machines offer what until then none had.
+    for (size_t i = 0; calls >= 12 && i < odd.machines.size(); i += 3) {
+      model::Resources more = odd.machines[i].EffectiveAllocatable();
+      more.Set("example.com/odd-0", 2000);
+      odd.machines[i].resources = more;
+      odd.machines[i].allocatable = more;
+    }
+    ++calls;
+    return decide(odd, memory, now, policy);
+  };
+}
+
 Decision Comparison::Decide(const World& world, Memory& memory, MonoTime now, const Policy& policy) {
   const Memory before = memory;
   const Decision expected = reference::Decide(world, memory, now, policy);

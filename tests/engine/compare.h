@@ -14,6 +14,8 @@ namespace muster::engine {
 
 // Shows `decide` every gang under another name in every other call.
 DecideFn UnderNewNames(DecideFn decide);
+// Some needs ask for what no machine has, and then some machines have some of it.
+DecideFn AskingForTheUnknown(DecideFn decide);
 
 class Comparison {
  public:

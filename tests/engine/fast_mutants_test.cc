@@ -176,6 +176,110 @@ TEST(FastMutants, WhatIsSettledAnewIsFound) {
   EXPECT_TRUE(found.starts_with("cycle 5, without verdicts: claim 1\n")) << found;
 }
 
+model::Profile OfOneZone(int32_t priority) {
+  model::ProfileParts parts{.priority = priority};
+  parts.requirements.push_back({.key = std::string(model::kZoneKey), .op = model::Operator::kSame});
+  return model::Profile(std::move(parts));
+}
+
+model::Need Cpus(int64_t cpus, model::Profile profile, std::string group = "") {
+  return {.cluster = "mine",
+          .profile = std::move(profile),
+          .aggregate = {{"cpu", cpus * 1000}},
+          .min_unit = {{"cpu", 1000}},
+          .group = std::move(group)};
+}
+
+void Pledge(const std::string& machine, const model::Need& need, Memory& memory) {
+  memory.machines[machine].pledge = {
+      .cluster = need.cluster, .fingerprint = need.profile.fingerprint(), .group = need.group};
+}
+
+// Too rare since gangs look for victims: what drains for a gang completes it where it is, beside a zone that is free.
+std::string WhileAGangWaits() {
+  Comparison comparison;
+  Memory memory;
+  World world{.clusters = {{"mine", {}}, {"other", {}}}};
+  world.machines = {OneCpu("a1", "a", "mine"), OneCpu("a2", "a", "other"), OneCpu("b1", "b", ""),
+                    OneCpu("b2", "b", "")};
+  world.machines[1].state = model::MachineState::kDraining;
+  world.needs.push_back(Cpus(2, OfOneZone(10), "gang"));
+  Pledge("a2", world.needs[0], memory);
+  EXPECT_TRUE(comparison.Decide(world, memory, MonoTime(1h), {}).actions.empty());
+  return comparison.difference();
+}
+
+TEST(FastMutants, DrainsThatAreNotSeenAreFound) {
+  EXPECT_EQ(WhileAGangWaits(), "");
+  const faults::ScopedMutant on("fast.drains_unseen");
+  EXPECT_TRUE(WhileAGangWaits().starts_with("cycle 1, afresh: action 0")) << WhileAGangWaits();
+}
+
+// A gang holds two machines that are pledged to it, and then two needs come that stand before it.
+std::string WhenBetterNeedsCome() {
+  Comparison comparison;
+  Memory memory;
+  World world{.clusters = {{"mine", {}}}};
+  world.machines = {OneCpu("a1", "a", ""), OneCpu("a2", "a", ""), OneCpu("b1", "b", "mine")};
+  world.needs.push_back(Cpus(1, model::Profile(model::ProfileParts{.priority = 50})));
+  world.needs.push_back(Cpus(4, OfOneZone(10), "gang"));
+  for (const char* machine : {"a1", "a2"}) Pledge(machine, world.needs[1], memory);
+  EXPECT_TRUE(comparison.Decide(world, memory, MonoTime(1h), {}).actions.empty());
+  for (const int32_t priority : {100, 99}) {
+    world.needs.push_back(Cpus(1, model::Profile(model::ProfileParts{.priority = priority})));
+  }
+  EXPECT_EQ(comparison.Decide(world, memory, MonoTime(1h + 1s), {}).actions.size(), 2u);
+  return comparison.difference();
+}
+
+TEST(FastMutants, WhatAGangHeldBeforeIsFound) {
+  EXPECT_EQ(WhenBetterNeedsCome(), "");
+  const faults::ScopedMutant on("fast.held_over");
+  EXPECT_TRUE(WhenBetterNeedsCome().starts_with("cycle 2, long-lived: ")) << WhenBetterNeedsCome();
+}
+
+// A class runs out of stock, and nothing else changes.
+std::string WhenStockRunsOut() {
+  Comparison comparison;
+  World world{.clusters = {{"mine", {}}}};
+  world.machines = {OneCpu("a1", "a", ""), OneCpu("b1", "b", "")};
+  for (model::Machine& machine : world.machines) machine.state = model::MachineState::kSpeculative;
+  world.machines[1].price_per_hour = {1'000'000};
+  world.needs.push_back(Cpus(1, {}));
+  Memory memory;
+  EXPECT_EQ(comparison.Decide(world, memory, MonoTime(1h), {}).actions.at(0).machine, "a1");
+  world.holds.classes.insert(StockClassOf(world.machines[0]));
+  EXPECT_EQ(comparison.Decide(world, memory, MonoTime(1h + 1s), {}).actions.at(0).machine, "b1");
+  return comparison.difference();
+}
+
+TEST(FastMutants, StaleStockIsFound) {
+  EXPECT_EQ(WhenStockRunsOut(), "");
+  const faults::ScopedMutant on("fast.stale_stock");
+  EXPECT_TRUE(WhenStockRunsOut().starts_with("cycle 2, long-lived: ")) << WhenStockRunsOut();
+}
+
+// The reclaim budget is spent: an unused machine goes instead of one that serves a lesser need.
+std::string WhenTheBudgetIsSpent() {
+  Comparison comparison;
+  Memory memory;
+  World world{.clusters = {{"mine", {}}, {"lab", {}}, {"rich", {.reclaims_allowed = 0}}}};
+  world.machines = {OneCpu("a1", "a", "lab"), OneCpu("b1", "a", "rich")};
+  world.needs.push_back(Cpus(1, model::Profile(model::ProfileParts{.priority = 1000})));
+  world.needs.push_back(Cpus(1, model::Profile(model::ProfileParts{.priority = 1})));
+  world.needs[1].cluster = "lab";
+  memory.machines["b1"].attribution = model::Attribution{.fingerprint = "gone", .priority = 5000};
+  memory.machines["b1"].unclaimed_since = MonoTime(50min);
+  EXPECT_EQ(comparison.Decide(world, memory, MonoTime(1h), {}).actions.at(0).machine, "b1");
+  return comparison.difference();
+}
+
+TEST(FastMutants, AMissedStandInIsFound) {
+  EXPECT_EQ(WhenTheBudgetIsSpent(), "");
+  const faults::ScopedMutant on("fast.instead_missed");
+  EXPECT_TRUE(WhenTheBudgetIsSpent().starts_with("cycle 1, afresh: action 0")) << WhenTheBudgetIsSpent();
+}
+
 TEST(FastMutants, NothingIsFoundWithoutThem) { EXPECT_EQ(Search(0), ""); }
 
 }  // namespace

@@ -84,6 +84,22 @@ TEST(FastEngine, DecidesAsTheReferenceWhileGangsTakeNewNames) {
   }
 }
 
+std::string AskForTheUnknown(uint64_t seed) {
+  Choices choices = ChoicesFor(7'600'000 + seed);
+  const Scene scene = RandomScene(choices, kFlavours[seed % kFlavours.size()]);
+  Comparison comparison;
+  (void)RunHistory(choices, scene, 20, AskingForTheUnknown(comparison.AsFunction()));
+  return comparison.difference();
+}
+
+TEST(FastEngine, DecidesAsTheReferenceWhileNeedsAskForTheUnknown) {
+  for (uint64_t seed = 0; seed < 100 * SearchScale(); ++seed) ASSERT_EQ(AskForTheUnknown(seed), "") << "seed " << seed;
+  const faults::ScopedMutant on("fast.odd_unread");
+  std::string found;
+  for (uint64_t seed = 0; seed < 100 && found.empty(); ++seed) found = AskForTheUnknown(seed);
+  EXPECT_NE(found.find("long-lived: "), std::string::npos) << found;
+}
+
 TEST(FastEngine, DecidesAsTheReferenceInSmallWorlds) {
   uint64_t looked_at = 0;
   const uint64_t worlds = ForEachSmallWorld(SearchScale() >= 10 ? 1 : 40, [&](const Scene& scene, uint64_t number) {

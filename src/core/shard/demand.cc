@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <span>
 #include <string_view>
 
@@ -21,18 +22,24 @@ int64_t AddCapped(int64_t a, int64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
 }
 
-// What a roll-up asks for, by dimension. There are few, so a list is quicker than a tree.
+// What a roll-up asks for, by dimension, in the order of first sight. There are few, so a list is quicker than a tree;
+// when a roll-up invents names, the tree keeps it from costing their square.
 struct Totals {
   struct Total {
     std::string_view name;
     int64_t amount = 0;
     bool asked_for = false;  // in an aggregate, not only as the size of a unit
   };
+  static constexpr size_t kFew = 16;
   std::vector<Total> totals;
+  std::map<std::string_view, size_t> beyond;  // of `totals` from the place kFew on
 
   Total& Of(std::string_view name) {
-    const auto known = std::ranges::find(totals, name, &Total::name);
-    return known == totals.end() ? totals.emplace_back(Total{.name = name}) : *known;
+    const auto few = std::span(totals).first(std::min(totals.size(), kFew));
+    if (const auto known = std::ranges::find(few, name, &Total::name); known != few.end()) return *known;
+    if (const auto known = beyond.find(name); known != beyond.end()) return totals[known->second];
+    if (totals.size() >= kFew) beyond.emplace(name, totals.size());
+    return totals.emplace_back(Total{.name = name});
   }
 };
 
@@ -89,14 +96,9 @@ void Demand::OnRollup(const std::string& cluster, const contract::Rollup& rollup
     return deps_.sessions.Acknowledge(cluster, "rollup", ctx);  // the demand in force, once more
   }
   const Totals totals = TotalsOf(rollup.rows);
-  model::Resources dimensions;
   Baseline size{.rows = rollup.rows.size()};
   for (const Totals::Total& total : totals.totals) {
-    dimensions.Set(total.name, 1);
     if (total.asked_for) size.totals.emplace(total.name, total.amount);
-  }
-  if (!deps_.engine.HasRoomFor(dimensions)) {
-    return Refuse(cluster, "needs: more kinds of resources than a shard can tell apart", ctx);
   }
   demand.last_refusal = deps_.rails.quarantine().Hold(cluster, size);
   if (demand.last_refusal.empty()) {

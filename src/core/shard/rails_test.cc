@@ -512,15 +512,17 @@ TEST(ShardRollup, ThatCannotBeReadLeavesTheLastGoodOne) {
   EXPECT_EQ(lab.core().demand().clusters().at("a").last_refusal, "");
 }
 
-TEST(ShardRollup, WithMoreDimensionsThanFitIsRefused) {
+// Machines alone say which resources there are: invented names take no room from them. Nor may many of them take the
+// square of their number: these took half a minute.
+TEST(ShardRollup, WithInventedResourcesIsAcceptedAndShort) {
   Lab lab;
   lab.Start();
   lab.Connect("a");
   model::Need need;
-  for (int i = 0; i < 40; ++i) need.aggregate.Set(fmt::format("thing-{}", i), 1);
+  for (int i = 0; i < 100'000; ++i) need.aggregate.Set(fmt::format("thing-{:06}", i), 1);
   lab.Say("a", contract::Rollup{.cluster_id = "a", .rows = contract::NeedRows({need})});
-  EXPECT_FALSE(lab.core().demand().clusters().at("a").accepted);
-  EXPECT_NE(lab.core().demand().clusters().at("a").last_refusal, "");
+  EXPECT_TRUE(lab.core().demand().clusters().at("a").accepted);
+  EXPECT_EQ(lab.core().demand().clusters().at("a").last_refusal, "");
 }
 
 }  // namespace

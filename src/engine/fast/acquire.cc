@@ -190,6 +190,8 @@ void Planner::FillPool(std::vector<Offerer>& offerers, Pool& pool) const {
 
 // The pool without what is pledged or on hold for somebody: kept from need to need and cycle to cycle.
 Planner::Pool& Planner::FreePool(NeedId n, PoolId of, DomainId domain) {
+  if (sweeps_ != catalogue().sweeps()) pools_.clear();
+  sweeps_ = catalogue().sweeps();
   KeptPools& kept = pools_[uint64_t{need(n).fit.value()} << 8 | uint64_t{of} << 6 | static_cast<uint64_t>(BucketOf(n))];
   const size_t classes = fit(n).classes.size();
   if (kept.version != inventory_.supply_version() || (kept.classes != classes && !MUTANT("fast.stale_pool_domains"))) {

@@ -13,6 +13,8 @@
 namespace muster::engine::fast {
 
 inline constexpr size_t kMaxDimensions = 16;
+// That machines may have: one is for what needs ask for and no machine has.
+inline constexpr size_t kMaxMachineDimensions = kMaxDimensions - 1;
 
 struct Amounts {
   std::array<int64_t, kMaxDimensions> v{};

@@ -66,6 +66,19 @@ std::string DomainText(const std::vector<std::string>& domain) {
   return text;
 }
 
+size_t Catalogue::Intern(std::string_view name) {
+  const size_t d = names_.size();
+  MUSTER_CHECK(d < kMaxDimensions, "more than {} resource dimensions", kMaxDimensions);
+  names_.emplace_back(name);
+  if (name.empty()) {
+    unknown_ = d;
+    return d;
+  }
+  by_name_.push_back(static_cast<uint32_t>(d));
+  std::ranges::sort(by_name_, {}, [&](uint32_t i) -> const std::string& { return names_[i]; });
+  return d;
+}
+
 Amounts Catalogue::Dense(const model::Resources& resources) {
   Amounts amounts;
   size_t next = 0;  // both are mostly in the order of names
@@ -75,13 +88,28 @@ Amounts Catalogue::Dense(const model::Resources& resources) {
       for (d = 0; d < names_.size() && names_[d] != name;) ++d;
     }
     next = d + 1;
-    if (d == names_.size()) {
-      MUSTER_CHECK(d < kMaxDimensions, "more than {} resource dimensions", kMaxDimensions);
-      names_.push_back(name);
-      by_name_.push_back(static_cast<uint32_t>(d));
-      std::ranges::sort(by_name_, {}, [&](uint32_t i) -> const std::string& { return names_[i]; });
-    }
+    if (d == names_.size()) d = Intern(name);
     amounts[d] = amount;
+  }
+  return amounts;
+}
+
+// [A.dimensions]
+Amounts Catalogue::DenseOfNeed(const model::Resources& resources) {
+  Amounts amounts;
+  size_t next = 0;
+  for (const auto& [name, amount] : resources.entries()) {
+    size_t d = next;
+    if (d >= names_.size() || names_[d] != name) {
+      for (d = 0; d < names_.size() && names_[d] != name;) ++d;
+    }
+    next = d + 1;
+    if (d < names_.size()) {
+      amounts[d] = amount;
+      continue;
+    }
+    if (unknown_ >= names_.size()) Intern("");
+    ++amounts[unknown_];
   }
   return amounts;
 }
@@ -98,7 +126,7 @@ bool Catalogue::HasRoomFor(const model::Resources& resources) const {
   size_t unknown = 0;
   for (const auto& [name, amount] : resources.entries())
     unknown += std::ranges::find(names_, name) == names_.end() ? 1 : 0;
-  return names_.size() + unknown <= kMaxDimensions;
+  return by_name_.size() + unknown <= kMaxMachineDimensions;
 }
 
 ShapeId Catalogue::ShapeOf(const Amounts& each) {
@@ -229,7 +257,13 @@ FilterId Catalogue::FilterOf(const model::Profile& profile) {
       [&](FilterId i) {
         return filters_[i].requirements == filter.requirements && filters_[i].spread == filter.spread;
       },
-      [&] { return filters_.Add(std::move(filter)); });
+      [&] {
+        if (spare_filters_.empty()) return filters_.Add(std::move(filter));
+        const FilterId id = spare_filters_.back();
+        spare_filters_.pop_back();
+        filters_[id] = std::move(filter);
+        return id;
+      });
 }
 
 bool Catalogue::MatchesFilter(const Filter& filter, ClassId id) const {
@@ -286,7 +320,32 @@ const std::vector<ClassId>* Catalogue::ClassesWith(const std::string& key, const
 FitId Catalogue::FitOf(FilterId filter, const Amounts& min_unit) {
   return fit_lookup_.FindOrAdd(
       HashOf(filter, min_unit), [&](FitId i) { return fits_[i].filter == filter && fits_[i].min_unit == min_unit; },
-      [&] { return fits_.Add({.filter = filter, .min_unit = min_unit}); });
+      [&] {
+        Fit fit{.filter = filter, .min_unit = min_unit};
+        if (spare_fits_.empty()) return fits_.Add(std::move(fit));
+        const FitId id = spare_fits_.back();
+        spare_fits_.pop_back();
+        fits_[id] = std::move(fit);
+        return id;
+      });
+}
+
+void Catalogue::Sweep(const Rows<FilterId, bool>& used_filters, const Rows<FitId, bool>& used_fits) {
+  ++sweeps_;
+  for (const FitId id : fits_.ids()) {
+    Fit& fit = fits_[id];
+    if (fit.filter == kNoId || used_fits[id]) continue;
+    fit_lookup_.Erase(HashOf(fit.filter, fit.min_unit), id);
+    fit = {};
+    spare_fits_.push_back(id);
+  }
+  for (const FilterId id : filters_.ids()) {
+    Filter& filter = filters_[id];
+    if (filter.is_spare || used_filters[id]) continue;
+    filter_lookup_.Erase(HashOf(filter), id);
+    filter = {.is_spare = true};
+    spare_filters_.push_back(id);
+  }
 }
 
 const Fit& Catalogue::fit(FitId id) {

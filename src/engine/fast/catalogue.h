@@ -2,7 +2,11 @@
 // differ in nothing but id and state), filters (requirements) and fits (which classes can serve a need).
 //
 // A fleet has many machines but few classes, so a profile is matched against classes, once; the answer is kept and only
-// tried against classes that came since. Nothing is ever removed: ids stay good.
+// tried against classes that came since. Filters and fits that no need uses are given back (Sweep); nothing else is
+// ever removed, and ids stay good.
+//
+// Machines alone define dimensions. What needs ask for beside them is one dimension more, which no machine has: as much
+// as it takes to know that they cannot be covered. Their names stay with the needs (Demand).
 //
 // Invariants (Verify): 1. every lookup finds exactly the rows of its table, and a row by its own content. 2. A shape's
 // live machines are those of its classes. 3. The index from (key, value) to classes says what the classes say. 4. A
@@ -10,6 +14,7 @@
 // bits and types. 5. Where domains are named, each class is in the domain of its values, and domains are in order.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -59,6 +64,7 @@ struct Filter {
   std::vector<model::Spread> spread;   // the binding constraints; none for a gang
   std::vector<ClassId> classes;        // those that match and have every key it spreads over
   size_t seen = 0;                     // classes tried so far
+  bool is_spare = false;
 
   bool is_gang() const { return !same_keys.empty(); }
   // What a domain of this filter is named by.
@@ -101,9 +107,15 @@ class Catalogue {
   // Dimensions in the order of their names.
   const std::vector<uint32_t>& by_name() const { return by_name_; }
 
+  // Of a machine: names that are not known become dimensions.
   Amounts Dense(const model::Resources& resources);
+  // Of a need: names that are not known are counted in one dimension.
+  Amounts DenseOfNeed(const model::Resources& resources);
+  // How many such names it has.
+  int64_t unknown_in(const Amounts& amounts) const { return unknown_ < names_.size() ? amounts[unknown_] : 0; }
+  bool IsDimension(std::string_view name) const { return std::ranges::find(names_, name) != names_.end(); }
   model::Resources Sparse(const Amounts& amounts) const;
-  // Whether `resources` would need more dimensions than there is room for.
+  // Whether a machine with `resources` would need more dimensions than there is room for.
   bool HasRoomFor(const model::Resources& resources) const;
 
   // `digest` is MachineDigest::cls.
@@ -134,7 +146,13 @@ class Catalogue {
   const Fit& fit_as_is(FitId id) const { return fits_[id]; }
   // The same with domains by name.
   const Fit& FitWithDomains(FitId id);
-  size_t fits() const { return fits_.size(); }
+  size_t fits() const { return fits_.size() - spare_fits_.size(); }
+  size_t filters() const { return filters_.size() - spare_filters_.size(); }
+  // Gives back what is not in use. Ids of it are another's from now on.
+  void Sweep(const Rows<FilterId, bool>& used_filters, const Rows<FitId, bool>& used_fits);
+  uint64_t sweeps() const { return sweeps_; }
+  size_t filter_rows() const { return filters_.size(); }
+  size_t fit_rows() const { return fits_.size(); }
 
   TypeId TypeOf(std::string_view instance_type);
   const Rows<TypeId, std::string>& types() const { return types_; }
@@ -155,7 +173,10 @@ class Catalogue {
   // The classes with this value of the key, if there are any.
   const std::vector<ClassId>* ClassesWith(const std::string& key, const std::string& value) const;
 
-  std::vector<std::string> names_;
+  size_t Intern(std::string_view name);
+
+  std::vector<std::string> names_;   // one of them empty: of what no machine has
+  size_t unknown_ = kMaxDimensions;  // its place, once a need asked for such
   std::vector<uint32_t> by_name_;
   Rows<ShapeId, Shape> shapes_;
   Lookup<ShapeId> shape_lookup_;
@@ -165,8 +186,11 @@ class Catalogue {
   std::unordered_map<std::string, Values> with_;  // by key and value: the classes that have it, ascending
   Rows<FilterId, Filter> filters_;
   Lookup<FilterId> filter_lookup_;
+  std::vector<FilterId> spare_filters_;
   Rows<FitId, Fit> fits_;
   Lookup<FitId> fit_lookup_;
+  std::vector<FitId> spare_fits_;
+  uint64_t sweeps_ = 0;
   Rows<TypeId, std::string> types_;
   Lookup<TypeId> type_lookup_;
   std::set<StockClass> held_stocks_;

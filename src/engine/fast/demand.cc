@@ -3,6 +3,7 @@
 #include <fmt/compile.h>
 
 #include <algorithm>
+#include <compare>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -39,6 +40,17 @@ uint64_t Precedence(const model::Profile& profile) {
          static_cast<uint64_t>(profile.reclamation());
 }
 
+// By the first name, in order, of which they have different amounts.
+std::strong_ordering Compare(const model::Resources& a, const model::Resources& b) {
+  auto x = a.entries().begin();
+  auto y = b.entries().begin();
+  for (; x != a.entries().end() && y != b.entries().end() && *x == *y; ++x) ++y;
+  const bool ends_a = x == a.entries().end();
+  const bool ends_b = y == b.entries().end();
+  if (ends_a || ends_b) return ends_b <=> ends_a;  // what is absent is zero
+  return x->first == y->first ? x->second <=> y->second : y->first <=> x->first;
+}
+
 Amounts Max(const Amounts& a, const Amounts& b) {
   Amounts larger;
   for (size_t d = 0; d < kMaxDimensions; ++d) larger[d] = std::max(a[d], b[d]);
@@ -70,6 +82,15 @@ ProfileId Demand::ProfileOf(const model::Profile& profile) {
   return id;
 }
 
+std::string Demand::FoldNameOf(const model::Resources& aggregate) {
+  std::string name(kFoldPrefix);
+  for (const auto& [dimension, amount] : aggregate.entries()) {
+    const std::string_view comma = name.size() == kFoldPrefix.size() ? "" : ",";
+    name += fmt::format("{}{}={}", comma, dimension, model::FormatQuantity(amount));
+  }
+  return name;
+}
+
 const std::string& Demand::FoldNameOf(const Amounts& aggregate) {
   Hasher hasher;
   AddTo(hasher, aggregate);
@@ -77,13 +98,7 @@ const std::string& Demand::FoldNameOf(const Amounts& aggregate) {
   const FoldNameId known =
       fold_name_lookup_.Find(hash, [&](FoldNameId i) { return fold_names_[i.value()].first == aggregate; });
   if (known != kNoId) return fold_names_[known.value()].second;
-  const Catalogue& catalogue = inventory_.catalogue();
-  std::string name(kFoldPrefix);
-  for (const uint32_t d : catalogue.by_name()) {
-    if (aggregate[d] == 0) continue;
-    const std::string_view comma = name.size() == kFoldPrefix.size() ? "" : ",";
-    name += fmt::format("{}{}={}", comma, catalogue.dimension_names()[d], model::FormatQuantity(aggregate[d]));
-  }
+  std::string name = FoldNameOf(inventory_.catalogue().Sparse(aggregate));
   fold_name_lookup_.Insert(hash, FoldNameId::Of(fold_names_.size()));
   return fold_names_.emplace_back(aggregate, std::move(name)).second;
 }
@@ -121,47 +136,11 @@ void Demand::Unlist(KeyId key) {
   if (!std::exchange(listing.is_gone, true)) gone_.push_back(key);
 }
 
-// Gives back keys that are no longer listed once no machine refers to them. A name that normalising made stays.
-void Demand::ForgetKeys() {
-  constexpr uint64_t kPatience = 32;  // cycles until machines of such a key are looked for again
-  std::erase_if(gone_, [&](KeyId key) {
-    Listing& listing = listings_[key];
-    if (listing.forget_at > cycle_) return false;
-    const bool is_made = inventory_.key(key).is_made;
-    if (listing.rows == 0 && !is_made && !inventory_.IsBare(key)) {
-      listing.forget_at = cycle_ + kPatience;
-      return false;
-    }
-    listing.is_gone = false;
-    if (listing.rows > 0 || is_made) return true;
-    if (stamp_of_.Has(key)) stamp_of_[key] = kNoStamp;
-    if (listed_in_.Has(key)) listed_in_[key] = 0;
-    inventory_.Forget(key);
-    return true;
-  });
-}
-
-void Demand::SweepStamps() {
-  if (!inventory_.HasManyStamps()) return;
-  terms_.assign(terms_.size(), {});
-  inventory_.SweepStamps([&](const auto& use) {
-    if (MUTANT("fast.stamp_of_need")) return;
-    for (const StampId stamp : stamp_of_) use(stamp);
-    for (const ClusterDemand& demand : clusters_) {
-      for (const Row& row : demand.rows) {
-        use(row.stamp);
-        use(row.fold_stamp);
-      }
-      for (const NeedRow& need : demand.needs) use(need.stamp);
-    }
-  });
-}
-
 Demand::Row Demand::Read(ClusterId cluster, const model::Need& from) {
   Catalogue& catalogue = inventory_.catalogue();
   Row row{.profile = ProfileOf(from.profile), .arrival = from.arrival.time_since_epoch().count()};
-  row.aggregate = catalogue.Dense(from.aggregate);
-  Terms& terms = TermsOf(row.profile, row.aggregate, catalogue.Dense(from.min_unit));
+  row.aggregate = catalogue.DenseOfNeed(from.aggregate);
+  Terms& terms = TermsOf(row.profile, row.aggregate, catalogue.DenseOfNeed(from.min_unit));
   row.key = inventory_.KeyOf(cluster, row.profile, from.group);
   row.fit = terms.fit;
   if (from.group.empty()) row.stamp = terms.stamp;
@@ -173,7 +152,54 @@ Demand::Row Demand::Read(ClusterId cluster, const model::Need& from) {
   row.fold_key = terms.fold_key;
   row.fold_fit = terms.fold_fit;
   row.fold_stamp = terms.fold_stamp;
+  if (catalogue.unknown_in(row.aggregate) > 0) {  // others with the same amounts may ask for something else
+    const std::string name = FoldNameOf(from.aggregate);
+    row.fold_key = inventory_.MadeKeyOf(cluster, infos_[row.profile].folded, name);
+    row.fold_stamp = StampOf(infos_[row.profile].folded, name);
+  }
   return row;
+}
+
+// [A.dimensions] Keeps what a row asks for that no machine has: it is in no dimension.
+void Demand::NoteOdd(ClusterDemand& demand, uint32_t position, const model::Need& from) {
+  const Row& row = demand.rows[position];
+  const Catalogue& catalogue = inventory_.catalogue();
+  const bool odd =
+      catalogue.unknown_in(row.aggregate) > 0 || catalogue.unknown_in(catalogue.fit_as_is(row.fit).min_unit) > 0;
+  if (odd) {
+    demand.odd.insert_or_assign(position, from);
+  } else if (!demand.odd.empty()) {
+    demand.odd.erase(position);
+  }
+}
+
+// A machine brought a dimension: rows that asked for what there was not may ask for it.
+void Demand::ReadOddAgain() {
+  const size_t dimensions = inventory_.catalogue().dimensions();
+  if (std::exchange(dimensions_, dimensions) == dimensions || MUTANT("fast.odd_unread")) return;
+  for (const ClusterId c : clusters_.ids()) {
+    ClusterDemand& demand = clusters_[c];
+    if (demand.odd.empty()) continue;
+    ++rollups_;
+    demand.changed = true;
+    const std::map<uint32_t, model::Need> odd = demand.odd;
+    for (const auto& [position, from] : odd) {
+      Row& row = demand.rows[position];
+      const int64_t arrival = row.arrival;
+      row = Read(c, from);
+      row.arrival = arrival;
+      NoteOdd(demand, position, from);
+    }
+  }
+}
+
+model::Resources Demand::NamedAmounts(const NeedRow& need, const Amounts& amounts, bool of_unit) const {
+  const Catalogue& catalogue = inventory_.catalogue();
+  if (catalogue.unknown_in(amounts) == 0) return catalogue.Sparse(amounts);
+  const model::Need& from = clusters_[need.cluster].odd.at(need.row);
+  model::Resources named = of_unit ? from.min_unit : from.aggregate;
+  for (const uint32_t d : catalogue.by_name()) named.Set(catalogue.dimension_names()[d], amounts[d]);
+  return named;
 }
 
 bool Demand::IsAmountOnly(const Row& row, const model::Need& from, bool stamped) const {
@@ -186,8 +212,8 @@ bool Demand::IsAmountOnly(const Row& row, const model::Need& from, bool stamped)
 // A row that only wants more or less than it did.
 void Demand::UpdateAmounts(Row& row, const model::Need& from) {
   Catalogue& catalogue = inventory_.catalogue();
-  row.aggregate = catalogue.Dense(from.aggregate);
-  const Amounts min_unit = catalogue.Dense(from.min_unit);
+  row.aggregate = catalogue.DenseOfNeed(from.aggregate);
+  const Amounts min_unit = catalogue.DenseOfNeed(from.min_unit);
   if (catalogue.fit_as_is(row.fit).min_unit == min_unit) return;
   row.fit = catalogue.FitOf(infos_[row.profile].filter, min_unit);
 }
@@ -217,6 +243,7 @@ void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<Wall
         !infos_[demand.rows[i].profile].is_gang) {
       // The common case: a plain need wants more or less. It keeps its place in every order.
       UpdateAmounts(demand.rows[i], rollup.rows[i]);
+      NoteOdd(demand, i, rollup.rows[i]);
       Patch(demand, demand.rows[i]);
       continue;
     }
@@ -240,6 +267,8 @@ void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<Wall
   if (!same_count) {
     for (const Row& row : demand.rows) Unlist(row.key);
     demand.rows.assign(fresh.begin(), fresh.end());  // not swapped: the scratch is as large as the largest cluster
+    demand.odd.clear();
+    for (uint32_t i = 0; i < demand.rows.size(); ++i) NoteOdd(demand, i, rollup.rows[i]);
     return;
   }
   for (size_t n = 0; n < fresh.size(); ++n) {
@@ -248,6 +277,7 @@ void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<Wall
     const uint32_t need = row.need;
     row = fresh[n];
     row.need = need;
+    NoteOdd(demand, where[n], rollup.rows[where[n]]);
     if (in_place) Patch(demand, row);
   }
 }
@@ -503,6 +533,15 @@ Demand::SortKey Demand::SortKeyOf(NeedRow& need) const {
 bool Demand::SameKeyLess(const NeedRow& a, const NeedRow& b) const {
   if (a.key != b.key) return inventory_.key_group(a.key) < inventory_.key_group(b.key);
   const Catalogue& catalogue = inventory_.catalogue();
+  if (IsOdd(a) || IsOdd(b)) {
+    const auto unit = [&](const NeedRow& need) {
+      return NamedAmounts(need, catalogue.fit_as_is(need.fit).min_unit, true);
+    };
+    const auto amounts = [&](const NeedRow& need) { return NamedAmounts(need, need.aggregate, false); };
+    if (const auto order = Compare(unit(a), unit(b)); order != 0) return order < 0;
+    if (const auto order = Compare(amounts(a), amounts(b)); order != 0) return order < 0;
+    return a.row < b.row;
+  }
   const auto first_less = [&](const Amounts& x, const Amounts& y) {
     const auto d = std::ranges::find_if(catalogue.by_name(), [&](uint32_t i) { return x[i] != y[i]; });
     return x[*d] < y[*d];
@@ -537,6 +576,8 @@ void Demand::BeginCycle() {
   ++cycle_;
   ForgetKeys();
   SweepStamps();
+  SweepProfiles();
+  ReadOddAgain();
   RefreshHosts();
   clusters_.resize(std::max(clusters_.size(), inventory_.clusters()));
   is_normalised_.assign(clusters_.size(), 0);
@@ -558,10 +599,10 @@ void Demand::BeginCycle() {
   // The needs of these clusters move in memory: their old places leave the order before. A new cluster or profile may
   // have moved the ranks of the others, but never past each other.
   std::erase_if(sorted_, [&](const SortKey& key) { return is_normalised_[key.cluster] != 0; });
-  if (ranked_clusters_ != inventory_.clusters() || ranked_profiles_ != inventory_.profiles()) {
+  if (ranked_clusters_ != inventory_.clusters() || ranked_profiles_ != inventory_.profiles_version()) {
     for (SortKey& key : sorted_) key = SortKeyOf(*key.need);
     ranked_clusters_ = inventory_.clusters();
-    ranked_profiles_ = inventory_.profiles();
+    ranked_profiles_ = inventory_.profiles_version();
   }
   fresh_keys_.clear();
   run_ends_.clear();

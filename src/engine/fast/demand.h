@@ -11,6 +11,7 @@
 
 #include <array>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -81,6 +82,8 @@ class Demand {
   // Positions in the roll-up of the rows that the need stands for: one, or all gangs that were folded into it.
   std::vector<size_t> RowsOf(const NeedRow& need) const;
   bool IsListed(KeyId key) const;
+  // What the need wants or lacks (a machine's unit of it), with names that no machine knows.
+  model::Resources NamedAmounts(const NeedRow& need, const Amounts& amounts, bool of_unit) const;
 
   const std::vector<NeedRow>& NeedsOf(ClusterId cluster) const {
     static const std::vector<NeedRow> none;
@@ -114,9 +117,10 @@ class Demand {
   };
   struct ClusterDemand {
     std::vector<Row> rows;
-    std::vector<uint64_t> digests;  // of rows
-    std::vector<NeedRow> needs;     // normalised, in order
-    bool changed = true;            // needs must be made anew
+    std::vector<uint64_t> digests;        // of rows
+    std::vector<NeedRow> needs;           // normalised, in order
+    std::map<uint32_t, model::Need> odd;  // rows, by position, that ask for what no machine has
+    bool changed = true;                  // needs must be made anew
     bool has_equal_rows = false;
     bool has_gangs = false;
     uint64_t listed = 0;
@@ -141,7 +145,13 @@ class Demand {
   ProfileId ProfileOf(const model::Profile& profile);
   ProfileId InternProfile(const model::Profile& profile);
   const std::string& FoldNameOf(const Amounts& aggregate);
+  static std::string FoldNameOf(const model::Resources& aggregate);
   Row Read(ClusterId cluster, const model::Need& from);
+  void NoteOdd(ClusterDemand& demand, uint32_t position, const model::Need& from);
+  void ReadOddAgain();
+  bool IsOdd(const NeedRow& need) const {
+    return !clusters_[need.cluster].odd.empty() && clusters_[need.cluster].odd.contains(need.row);
+  }
   bool IsAmountOnly(const Row& row, const model::Need& from, bool stamped) const;
   void UpdateAmounts(Row& row, const model::Need& from);
   void Patch(ClusterDemand& demand, const Row& row);
@@ -177,6 +187,11 @@ class Demand {
   void Unlist(KeyId key);
   void ForgetKeys();
   void SweepStamps();
+  void SweepStampsNow();
+  void SweepProfiles();
+  void ForgetMadeKeys();
+  void ForgetUnusedProfiles();
+  size_t KnownNames() const;
 
   Inventory& inventory_;
   Rows<ClusterId, ClusterDemand> clusters_;
@@ -229,8 +244,12 @@ class Demand {
   Rows<KeyId, uint64_t> listed_in_;  // version() when it was last listed
   uint64_t listing_ = 0;
   size_t gangs_ = 0;
-  size_t ranked_clusters_ = 0;  // how many there were when `sorted_` was made
-  size_t ranked_profiles_ = 0;
+  size_t ranked_clusters_ = 0;    // how many there were when `sorted_` was made
+  uint64_t ranked_profiles_ = 0;  // Names::profiles_version then
+  size_t dimensions_ = 0;         // when rows were read
+  size_t kept_names_ = 0;         // by the last sweep
+  uint64_t sweep_at_ = 0;         // the cycle in which one that has begun ends; 0: none
+  Rows<KeyId, uint64_t> unused_;  // made keys when it began: 0 if in use, otherwise 1 + listed_in_
   Rows<KeyId, KeyNotes> notes_;
   uint64_t normalisations_ = 0;
   std::vector<std::unique_ptr<LastTake>> spare_takes_;  // of needs that are gone

@@ -115,12 +115,11 @@ size_t Engine::pending() const {
 
 std::vector<ShortNeed> Engine::ShortNeeds() const {
   std::vector<ShortNeed> needs;
-  const Catalogue& catalogue = inventory().catalogue();
   for (const NeedId n : cycle_->short_needs()) {
     const NeedRow& row = *demand().order()[n];
     needs.push_back({.key = inventory().NameOf(row.key),
                      .profile = demand().info(row.profile).profile,
-                     .shortage = catalogue.Sparse(cycle_->outcome(n).shortage),
+                     .shortage = demand().NamedAmounts(row, cycle_->outcome(n).shortage, false),
                      .age = cycle_->need_memory(row.key).age_unmet,
                      .pending = cycle_->outcome(n).pending()});
   }

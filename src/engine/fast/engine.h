@@ -58,7 +58,8 @@ class Engine {
   void Decide(MonoTime now, bool explain = false, bool counts_ages = true);
 
   // --- what it was told
-  // Whether `resources` brings no more kinds of resources than the engine can tell apart.
+  // Whether a machine with `resources` brings no more kinds of them than the engine can tell apart. Needs may ask for
+  // any.
   bool HasRoomFor(const model::Resources& resources) const;
   // As SetCluster last said; nothing of a cluster that was never named.
   std::optional<ClusterState> StateOf(const std::string& cluster) const;

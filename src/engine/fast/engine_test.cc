@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/probe.h"
 #include "engine/fast/amounts.h"
+#include "engine/fast/internals.h"
 
 namespace muster::engine::fast {
 namespace {
@@ -137,11 +139,65 @@ TEST_F(QuestionsTest, KnowsWhatItWasTold) {
   ASSERT_TRUE(engine_.StateOf("a"));
   EXPECT_EQ(engine_.StateOf("a")->reclaims_allowed, 3);
   model::Resources many;
-  for (size_t d = 0; d < kMaxDimensions; ++d) many.Set(fmt::format("r{}", d), 1);
+  for (size_t d = 0; d < kMaxMachineDimensions; ++d) many.Set(fmt::format("r{}", d), 1);
   EXPECT_TRUE(engine_.HasRoomFor(many));
   Machine("m1", MachineState::kIdle);  // brings a dimension of its own
   EXPECT_FALSE(engine_.HasRoomFor(many));
   EXPECT_TRUE(engine_.HasRoomFor({{"cpu", 5}}));
+}
+
+TEST_F(QuestionsTest, NeedsBringNoDimensions) {
+  Machine("m1", MachineState::kIdle);
+  for (int i = 0; i < 40; ++i) {
+    Need(ProfileOf(i), 1000, fmt::format("g{}", i));
+    needs_.back().aggregate.Set(fmt::format("example.com/r{}", i), 5);
+  }
+  Decide();
+  model::Resources many;
+  for (size_t d = 1; d < kMaxMachineDimensions; ++d) many.Set(fmt::format("x{}", d), 1);
+  EXPECT_TRUE(engine_.HasRoomFor(many));
+  const std::vector<ShortNeed> needs = engine_.ShortNeeds();
+  ASSERT_EQ(needs.size(), 40u);
+  EXPECT_EQ(needs[0].shortage, (model::Resources{{"example.com/r39", 5}}));
+  EXPECT_EQ(needs[1].shortage, (model::Resources{{"cpu", 1000}, {"example.com/r38", 5}}));
+}
+
+// How many names the tables hold after so many profiles that are listed once, a thousand at a time; every tenth of a
+// gang.
+size_t NamesAfter(int profiles) {
+  Engine engine(Policy{});
+  engine.SetCluster("a", {});
+  model::Machine machine{.id = "m", .state = MachineState::kIdle, .instance_type = "m"};
+  machine.resources = {{"cpu", 1000}};
+  engine.Upsert(machine);
+  for (int first = 0; first < profiles; first += 1000) {
+    std::vector<model::Need> needs;
+    std::vector<uint64_t> digests;
+    for (int i = first; i < first + 1000; ++i) {
+      model::ProfileParts parts{.priority = 5};
+      parts.requirements.push_back({.key = "app", .op = model::Operator::kIn, .values = {fmt::format("v{}", i)}});
+      if (i % 10 == 0) parts.requirements.push_back({.key = "rack", .op = model::Operator::kSame});
+      needs.push_back(
+          {.cluster = "a", .profile = model::Profile(std::move(parts)), .aggregate = {{"cpu", 1 + i % 700}}});
+      digests.push_back(RowDigest(needs.back()));
+    }
+    engine.ReplaceNeeds("a", {.rows = needs, .digests = digests}, std::nullopt);
+    engine.Decide(MonoTime(std::chrono::seconds(3600 + first)));
+  }
+  const Inventory& inventory = Internals(engine).inventory;
+  return inventory.profiles() + inventory.keys() + inventory.stamps() + inventory.catalogue().fit_rows() +
+         inventory.catalogue().filter_rows();
+}
+
+TEST(Sweep, GivesBackProfilesThatNoNeedHas) {
+  EXPECT_LE(NamesAfter(100'000), NamesAfter(20'000) + 10'000);
+  const faults::ScopedMutant on("fast.profiles_stay");
+  EXPECT_GT(NamesAfter(40'000), NamesAfter(20'000) + 60'000);
+}
+
+TEST(SweepDeathTest, FindsAFitThatIsStillInUse) {
+  const faults::ScopedMutant on("fast.fit_in_use");
+  EXPECT_DEATH(NamesAfter(5'000), "check failed");
 }
 
 }  // namespace

@@ -50,12 +50,12 @@ NeedVerdict Cycle::VerdictOf(NeedId n) {
   verdict.need.cluster = inventory_.cluster(row.cluster).name;
   verdict.need.profile = demand_.info(row.profile).profile;
   verdict.need.group = inventory_.key_group(row.key);
-  verdict.need.aggregate = catalogue().Sparse(row.aggregate);
-  verdict.need.min_unit = catalogue().Sparse(fit(n).min_unit);
+  verdict.need.aggregate = demand_.NamedAmounts(row, row.aggregate, false);
+  verdict.need.min_unit = demand_.NamedAmounts(row, fit(n).min_unit, true);
   verdict.need.arrival = WallTime(WallTime::duration(row.arrival));
   verdict.rows = demand_.RowsOf(row);
   verdict.satisfied = IsZero(outcome.shortage, dims());
-  verdict.residual = catalogue().Sparse(outcome.shortage);
+  verdict.residual = demand_.NamedAmounts(row, outcome.shortage, false);
   verdict.credited = outcome.credited;
   verdict.creating = outcome.creating;
   verdict.bootstraps = outcome.bootstraps;

@@ -150,7 +150,9 @@ void Planner::ChooseDomain(NeedId n, const std::vector<DomainSupply>& supply, bo
   if (ranks_.empty()) return;
   if (explain_) {
     std::ranges::sort(ranks_, [](const Rank& a, const Rank& b) { return a < b; });
-    const auto demanded = std::ranges::count_if(aggregate.v, [](int64_t amount) { return amount > 0; });
+    const int64_t unknown = catalogue().unknown_in(aggregate);
+    const int64_t demanded = std::ranges::count_if(aggregate.v, [](int64_t amount) { return amount > 0; }) +
+                             (unknown == 0 ? 0 : unknown - 1);
     for (const Rank& rank : ranks_) {
       if (gang.domains.size() == 6) break;
       gang.domains.push_back({.domain = DomainText(fit(n).domains[rank.domain]),

@@ -54,11 +54,47 @@ const std::vector<ClusterId>& Names::ClustersByName() {
 ProfileId Names::ProfileOf(std::string_view fingerprint) {
   return fingerprint_lookup_.FindOrAdd(
       Hash(fingerprint), [&](ProfileId i) { return fingerprints_[i] == fingerprint; },
-      [&] { return fingerprints_.Add(std::string(fingerprint)); });
+      [&] {
+        ++profiles_version_;
+        if (spare_profiles_.empty()) return fingerprints_.Add(std::string(fingerprint));
+        const ProfileId id = spare_profiles_.back();
+        spare_profiles_.pop_back();
+        fingerprints_[id] = fingerprint;
+        return id;
+      });
+}
+
+void Names::ForgetProfilesBut(Rows<ProfileId, bool>& used) {
+  used.resize(fingerprints_.size(), false);
+  const auto use = [&](ProfileId id) {
+    if (id != kNoId) used[id] = true;  // an attribution may be of no profile
+  };
+  Rows<KeyId, bool> is_spare_key;
+  is_spare_key.resize(keys_.size(), false);
+  for (const KeyId id : spare_keys_) is_spare_key[id] = true;
+  for (const KeyId id : is_spare_key.ids()) {
+    if (!is_spare_key[id]) use(keys_[id].profile);
+  }
+  Rows<StampId, bool> is_spare_stamp;
+  is_spare_stamp.resize(stamps_.size(), false);
+  for (const StampId id : spare_stamps_) is_spare_stamp[id] = true;
+  for (const StampId id : stamps_.ids()) {
+    if (!is_spare_stamp[id]) use(stamps_[id].profile);
+  }
+  for (const ProfileId id : spare_profiles_) used[id] = true;  // forgotten already
+  for (const ProfileId id : fingerprints_.ids()) {
+    if (used[id]) continue;
+    ++profiles_version_;
+    fingerprint_lookup_.Erase(Hash(fingerprints_[id]), id);
+    fingerprints_[id] = {};
+    spare_profiles_.push_back(id);
+  }
+  for (const ProfileId id : spare_profiles_) used[id] = false;
 }
 
 void Names::RankProfiles() {
-  if (profile_rank_.size() == fingerprints_.size()) return;
+  if (ranked_version_ == profiles_version_) return;
+  ranked_version_ = profiles_version_;
   std::vector<ProfileId> by_name;
   for (const ProfileId id : fingerprints_.ids()) by_name.push_back(id);
   std::ranges::sort(by_name, {}, [&](ProfileId id) -> const std::string& { return fingerprints_[id]; });
@@ -101,6 +137,7 @@ bool Names::IsBare(KeyId id) const {
 
 void Names::Forget(KeyId id) {
   key_lookup_.Erase(KeyHash(keys_[id].cluster, keys_[id].profile, key_groups_[id]), id);
+  keys_[id].is_made = false;
   spare_keys_.push_back(id);
 }
 

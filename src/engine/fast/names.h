@@ -1,7 +1,8 @@
 // Names: the clusters, fingerprints, needs and attributions that machines and roll-ups speak of, as numbers.
 //
-// Clusters and fingerprints stay for the life of the engine. A key (cluster, fingerprint, group) that no roll-up lists
-// and no machine refers to is forgotten, and so is an attribution that nothing has: others take their rows.
+// Clusters stay for the life of the engine. A key (cluster, fingerprint, group) that no roll-up lists and no machine
+// refers to is forgotten, and so are an attribution that nothing has and a fingerprint that is in none of them: others
+// take their rows.
 //
 // Invariants (Verify): 1. every name in use is found by what it is, and is not spare. 2. Ranks follow names.
 #pragma once
@@ -85,7 +86,10 @@ class Names {
 
   ProfileId ProfileOf(std::string_view fingerprint);
   const std::string& fingerprint(ProfileId id) const { return fingerprints_[id]; }
-  size_t profiles() const { return fingerprints_.size(); }
+  size_t profiles() const { return fingerprints_.size() - spare_profiles_.size(); }
+  uint64_t profiles_version() const { return profiles_version_; }  // counts those that came and went
+  // Forgets fingerprints but those of keys, attributions and `used`, which is then all that stay.
+  void ForgetProfilesBut(Rows<ProfileId, bool>& used);
   // Ranks of fingerprints by name, made anew when one came.
   void RankProfiles();
   uint32_t profile_rank(ProfileId id) const { return profile_rank_[id]; }
@@ -98,6 +102,7 @@ class Names {
   const KeyState& key_state(KeyId id) const { return key_states_[id]; }
   NeedKey NameOf(KeyId id) const;
   size_t keys() const { return keys_.size(); }
+  size_t keys_in_use() const { return keys_.size() - spare_keys_.size(); }
   // Whether no machine is its own, made for it or pledged to it: as of BeginCycle.
   bool IsBare(KeyId id) const;
   // Nothing refers to the key any more: its row will be another's.
@@ -121,7 +126,10 @@ class Names {
   Rows<ProfileId, std::string> fingerprints_;
   Rows<ProfileId, uint32_t> profile_rank_;
   Lookup<ProfileId> fingerprint_lookup_;
-  Blocks<KeyId, Key> keys_;  // rows are large
+  std::vector<ProfileId> spare_profiles_;
+  uint64_t profiles_version_ = 0;
+  uint64_t ranked_version_ = 0;  // profiles_version_ for which ranks hold
+  Blocks<KeyId, Key> keys_;      // rows are large
   Rows<KeyId, KeyState> key_states_;
   IdTexts<KeyId> key_groups_;
   Lookup<KeyId> key_lookup_;

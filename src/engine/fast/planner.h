@@ -259,6 +259,7 @@ class Planner : private Tables {
     std::vector<std::unique_ptr<Pool>> pools;  // of all domains, then by domain; filled when asked for
   };
   std::unordered_map<uint64_t, KeptPools> pools_;  // by (fit, pool, bucket); never iterated
+  uint64_t sweeps_ = 0;                            // of Catalogue: how often ids of fits have become others'
 
   // Scratch, so that a steady cycle allocates nothing.
   std::pmr::unsynchronized_pool_resource scratch_{{.max_blocks_per_chunk = 0, .largest_required_pool_block = 1 << 16}};

@@ -23,8 +23,8 @@ std::string Catalogue::Verify() const {
   found.Merge("fits", fit_lookup_.Verify());
   found.Merge("types", type_lookup_.Verify());
   found.Expect(shape_lookup_.size() == shapes_.size() && class_lookup_.size() == classes_.size() &&
-                   filter_lookup_.size() == filters_.size() && fit_lookup_.size() == fits_.size() &&
-                   type_lookup_.size() == types_.size(),
+                   filter_lookup_.size() + spare_filters_.size() == filters_.size() &&
+                   fit_lookup_.size() + spare_fits_.size() == fits_.size() && type_lookup_.size() == types_.size(),
                "a lookup has not as many entries as its table has rows");
   Rows<ShapeId, int64_t> live;
   live.resize(shapes_.size());
@@ -61,7 +61,11 @@ std::string Catalogue::Verify() const {
     }
     found.Expect(classes == filters_[id].classes, "filter {} lists other classes than match it", id.value());
   }
-  for (const FitId id : fits_.ids()) found.Merge(fmt::format("fit {}", id.value()), VerifyFit(fits_[id]));
+  for (const FitId id : fits_.ids()) {
+    if (fits_[id].filter == kNoId) continue;  // spare
+    found.Expect(!filters_[fits_[id].filter].is_spare, "fit {} is of a filter that is forgotten", id.value());
+    found.Merge(fmt::format("fit {}", id.value()), VerifyFit(fits_[id]));
+  }
   return found.Take();
 }
 
@@ -118,8 +122,14 @@ std::string Names::Verify() const {
   found.Merge("stamps", stamp_lookup_.Verify());
   found.Expect(cluster_lookup_.size() == clusters_.size(), "{} clusters are found of {}", cluster_lookup_.size(),
                clusters_.size());
-  found.Expect(fingerprint_lookup_.size() == fingerprints_.size(), "{} fingerprints are found of {}",
-               fingerprint_lookup_.size(), fingerprints_.size());
+  found.Expect(fingerprint_lookup_.size() == profiles(), "{} fingerprints are found of {}", fingerprint_lookup_.size(),
+               profiles());
+  const std::set<ProfileId> spare_profiles(spare_profiles_.begin(), spare_profiles_.end());
+  const std::set<KeyId> spare_keys(spare_keys_.begin(), spare_keys_.end());
+  for (const KeyId id : IdRange<KeyId>(keys_.size())) {
+    found.Expect(spare_keys.contains(id) || !spare_profiles.contains(keys_[id].profile),
+                 "key {} is of a fingerprint that is forgotten", id.value());
+  }
   found.Expect(key_lookup_.size() + spare_keys_.size() == keys_.size(), "{} keys are found and {} spare of {}",
                key_lookup_.size(), spare_keys_.size(), keys_.size());
   found.Expect(stamp_lookup_.size() + spare_stamps_.size() + 1 == stamps_.size(),
