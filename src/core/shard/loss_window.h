@@ -18,11 +18,10 @@ namespace muster::shard {
 
 struct Loss {
   MonoTime at;
-  std::string machine;   // empty: of an earlier life
-  std::string cluster;   // empty: it served none
-  bool dropped = false;  // the machine is no longer tracked
+  std::string machine;  // empty: of an earlier life
+  std::string cluster;  // empty: it served none
 
-  MUSTER_FIELDS(Loss, at, machine, cluster, dropped)
+  MUSTER_FIELDS(Loss, at, machine, cluster)
 };
 
 class LossWindow {
@@ -46,13 +45,6 @@ class LossWindow {
     losses_.erase(found);
     return true;
   }
-  void SetDropped(const std::string& machine) {
-    const auto found = Find(machine);
-    if (found == losses_.end()) return;
-    Count(*found, -1);
-    found->dropped = true;
-    Count(*found, 1);
-  }
   // Removes what is older than `span`, and calls `gone` with the cluster of each.
   void Expire(MonoTime now, Duration span, const std::function<void(const std::string&)>& gone) {
     while (!losses_.empty() && now - losses_.front().at >= span) {
@@ -74,14 +66,10 @@ class LossWindow {
     for (Loss& loss : losses_) loss.at = now;
   }
 
-  struct Counts {
-    int64_t all = 0;
-    int64_t dropped = 0;
-  };
-  const Counts& total() const { return total_; }
-  Counts Of(const std::string& cluster) const {
+  int64_t total() const { return static_cast<int64_t>(losses_.size()); }
+  int64_t Of(const std::string& cluster) const {
     const auto found = by_cluster_.find(cluster);
-    return found == by_cluster_.end() ? Counts{} : found->second;
+    return found == by_cluster_.end() ? 0 : found->second;
   }
   const State& state() const { return losses_; }
 
@@ -90,12 +78,9 @@ class LossWindow {
     return machines_.contains(machine) ? std::ranges::find(losses_, machine, &Loss::machine) : losses_.end();
   }
   void Count(const Loss& loss, int64_t by) {
-    Counts& cluster = by_cluster_[loss.cluster];
-    cluster.all += by;
-    total_.all += by;
-    cluster.dropped += loss.dropped ? by : 0;
-    total_.dropped += loss.dropped ? by : 0;
-    if (cluster.all == 0) by_cluster_.erase(loss.cluster);
+    int64_t& count = by_cluster_[loss.cluster];
+    count += by;
+    if (count == 0) by_cluster_.erase(loss.cluster);
     if (loss.machine.empty()) return;
     if (by > 0) {
       machines_.insert(loss.machine);
@@ -106,8 +91,7 @@ class LossWindow {
 
   State losses_;
   // Derived from losses_.
-  Counts total_;
-  std::map<std::string, Counts, std::less<>> by_cluster_;
+  std::map<std::string, int64_t, std::less<>> by_cluster_;
   std::set<std::string> machines_;
 };
 

@@ -128,16 +128,15 @@ bool Losses::MayRepair(const std::string& cluster) const {
   return !failing_.contains("") && (cluster.empty() || !failing_.contains(cluster));
 }
 
-int64_t Losses::SizeOf(const std::string& cluster, const LossWindow& window) const {
-  if (cluster.empty()) return machines_.Costly() + window.total().dropped;
-  return static_cast<int64_t>(machines_.BoundTo(cluster).machines.size()) + window.Of(cluster).dropped;
+int64_t Losses::SizeOf(const std::string& cluster) const {
+  return cluster.empty() ? machines_.Costly() : static_cast<int64_t>(machines_.BoundTo(cluster).machines.size());
 }
 
 bool Losses::AreTooMany(const LossWindow& window, const std::string& cluster, Names& alerts, std::string_view what,
                         StepContext& ctx) const {
   const LossLimits& limits = config_.losses;
   const auto check = [&](const std::string& name, int64_t lost) {
-    const int64_t size = SizeOf(name, window);
+    const int64_t size = SizeOf(name);
     if (lost < limits.fewest || lost <= ShareOf(limits.share, size)) return false;
     if (alerts.insert(name).second) {
       PROBE("shard.loss_alert");
@@ -148,19 +147,18 @@ bool Losses::AreTooMany(const LossWindow& window, const std::string& cluster, Na
     }
     return true;
   };
-  const bool fleet = check("", window.total().all);
-  return (!cluster.empty() && check(cluster, window.Of(cluster).all)) || fleet;
+  const bool fleet = check("", window.total());
+  return (!cluster.empty() && check(cluster, window.Of(cluster))) || fleet;
 }
 
 bool Losses::MayReplace(const std::string& cluster) const {
   const auto has_room = [&](const std::string& name, int64_t given_up) {
-    return given_up < std::max<int64_t>(1, ShareOf(config_.losses.replaced, SizeOf(name, vanished_)));
+    return given_up < std::max<int64_t>(1, ShareOf(config_.losses.replaced, SizeOf(name)));
   };
-  return has_room("", replaced_.total().all) && (cluster.empty() || has_room(cluster, replaced_.Of(cluster).all));
+  return has_room("", replaced_.total()) && (cluster.empty() || has_room(cluster, replaced_.Of(cluster)));
 }
 
 void Losses::CountReplaced(const std::string& machine, const std::string& cluster, StepContext& ctx) {
-  vanished_.SetDropped(machine);
   replaced_.Add({.at = ctx.now.mono, .machine = machine, .cluster = cluster});
   Keep(cluster, ctx);
 }
@@ -178,9 +176,9 @@ void Losses::Expire(StepContext& ctx) {
 
 void Losses::Keep(const std::string& cluster, StepContext& ctx) const {
   if (MUTANT("shard.losses_forgotten")) return;
-  const LossRow row{.failed = static_cast<uint64_t>(failed_.Of(cluster).all),
-                    .vanished = static_cast<uint64_t>(vanished_.Of(cluster).all),
-                    .replaced = static_cast<uint64_t>(replaced_.Of(cluster).all),
+  const LossRow row{.failed = static_cast<uint64_t>(failed_.Of(cluster)),
+                    .vanished = static_cast<uint64_t>(vanished_.Of(cluster)),
+                    .replaced = static_cast<uint64_t>(replaced_.Of(cluster)),
                     .failing = failing_.contains(cluster),
                     .vanishing = vanishing_.contains(cluster)};
   const bool empty = row.failed + row.vanished + row.replaced == 0 && !row.failing && !row.vanishing;

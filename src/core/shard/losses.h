@@ -91,8 +91,8 @@ class Losses {
   // Whether the losses in the window, of the cluster or of the fleet, are more than chance explains; latches `alerts`.
   bool AreTooMany(const LossWindow& window, const std::string& cluster, Names& alerts, std::string_view what,
                   StepContext& ctx) const;
-  // Machines of the cluster, or of the fleet if the name is empty, those dropped within the window included.
-  int64_t SizeOf(const std::string& cluster, const LossWindow& window) const;
+  // Machines of the cluster, or of the fleet if the name is empty, missing ones included.
+  int64_t SizeOf(const std::string& cluster) const;
   bool MayReplace(const std::string& cluster) const;
   void CountReplaced(const std::string& machine, const std::string& cluster, StepContext& ctx);
   void Expire(StepContext& ctx);

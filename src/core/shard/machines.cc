@@ -16,11 +16,12 @@ MachineKind KindOf(const model::Machine& machine) {
 }
 
 // How the engine is shown a machine that is set aside. Bound and Configuring: credited, and nobody's victim. Creating:
-// counted for the need it is pledged to, and for no other. Deleting: not to be had.
-MachineState WhileSetAside(MachineState state) {
+// counted for the need it is pledged to, and for no other. Deleting: not to be had. A fenced one will not come to whom
+// it is pledged to.
+MachineState WhileSetAside(MachineState state, SetAside why) {
   switch (state) {
     case MachineState::kConfigured: return MachineState::kConfiguring;
-    case MachineState::kIdle: return MachineState::kCreating;
+    case MachineState::kIdle: return why == SetAside::kMissing ? MachineState::kCreating : MachineState::kDeleting;
     case MachineState::kSpeculative: return MachineState::kDeleting;
     default: return state;
   }
@@ -119,7 +120,8 @@ const InProgress* Machines::UnderWay(const std::string& id, const Tracked& track
 MachineState Machines::StateForEngine(const std::string& id, const Tracked& tracked) const {
   if (const InProgress* under_way = UnderWay(id, tracked)) return under_way->to;
   const MachineState state = tracked.record->state;
-  return AsideOf(id) == SetAside::kNo ? state : WhileSetAside(state);
+  const SetAside why = AsideOf(id);
+  return why == SetAside::kNo ? state : WhileSetAside(state, why);
 }
 
 model::Machine Machines::MachineForEngine(const std::string& id, const Tracked& tracked) const {

@@ -165,8 +165,9 @@ TEST(ShardRails, PauseOfAClusterLeavesTheOthersAlone) {
   Lab lab;
   lab.Add("m", 4, kIdle);
   lab.Start();
+  lab.Connect("a");
   lab.Ask(contract::SetActuation{.cluster_id = "a", .mode = ActuationMode::kPaused});
-  lab.ConnectWith("a", 2);
+  lab.Rollup("a", 2);
   lab.ConnectWith("b", 2);
   lab.Run(5s);
   EXPECT_EQ(lab.InState(kConfiguring, "a"), 0);
@@ -578,7 +579,7 @@ TEST(ShardRollup, ThatCannotBeReadLeavesTheLastGoodOne) {
 }
 
 // Machines alone say which resources there are: invented names take no room from them. Nor may many of them take the
-// square of their number: these took half a minute.
+// square of their number.
 TEST(ShardRollup, WithInventedResourcesIsAcceptedAndShort) {
   Lab lab;
   lab.Start();

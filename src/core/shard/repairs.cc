@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
+#include <vector>
 
 #include "base/check.h"
 #include "base/probe.h"
@@ -98,8 +100,9 @@ void Repairs::Forget(const std::string& id, StepContext& ctx) {
 void Repairs::RunDue(const Losses& losses, Rails& rails, Executor& executor, StepContext& ctx) {
   const auto tracked = static_cast<int64_t>(executor.tracked());
   const int64_t most = std::max<int64_t>(1, tracked * config_.losses.repaired.millionths / 1'000'000);
-  while (!due_.empty() && due_.begin()->first <= ctx.now.mono) {
-    const std::string id = due_.begin()->second;
+  std::vector<std::string> due;
+  for (auto it = due_.begin(); it != due_.end() && it->first <= ctx.now.mono; ++it) due.push_back(it->second);
+  for (const std::string& id : due) {
     Repair& repair = state_.repairs.find(id)->second;
     const model::Machine* machine = executor.FreeMachine(id);
     if (machine == nullptr || !losses.MayRepair(machine->cluster) || !rails.MayRepair(machine->cluster)) {
@@ -113,7 +116,7 @@ void Repairs::RunDue(const Losses& losses, Rails& rails, Executor& executor, Ste
     const bool begun = state_.under_way.contains(id);
     if (!begun && std::ssize(state_.under_way) >= most && !MUTANT("shard.repairs_unlimited")) {
       PROBE("shard.repair_waits");
-      return;  // those that are under way end first
+      continue;  // those that are under way end first
     }
     if (!rails.AdmitRepair(executor.operations().size())) return;
     Begin(*machine, Reason::kRepair, executor, ctx);
