@@ -84,6 +84,7 @@ Problem Compiler::Run() {
   AddKinds();
   MergeBundles();
   AddChoices();
+  problem_.classes_in_cell = std::move(classes_in_cell_);
   return std::move(problem_);
 }
 
@@ -252,7 +253,8 @@ void Compiler::AddFixedUnits() {
     devices[at] += kind.devices.whole + (kind.devices.milli > 0 ? 1 : 0);
     for (const uint32_t selector : selectors_.MatchesOf(k)) {
       Count(fixed.tallies, selector, 1, kUnlimited);
-      if (!placed.terminating) ++problem_.fixed_counts[selector][fixed.cell];
+      if (placed.terminating) Count(fixed.terminating, selector, 1, kUnlimited);
+      ++problem_.fixed_counts[selector][fixed.cell];
     }
     for (const placement::HostPort& port : kind.ports) Count(fixed.tallies, selectors_.AddPort(port), 0, 1);
     for (const placement::UnitTerm& term : kind.exclude) {
@@ -294,14 +296,20 @@ void Compiler::AddSpread(const placement::Kind& kind, const placement::SpreadCon
     for (uint32_t c = 0; c < row.size() && !eligible; ++c) eligible = row[c] && classes_.Eligible(kind, spread, c);
     cells.push_back(eligible);
   }
-  const auto known = std::ranges::find(problem_.cell_sets, cells);
-  const auto set = static_cast<uint32_t>(known - problem_.cell_sets.begin());
-  if (known == problem_.cell_sets.end()) problem_.cell_sets.push_back(std::move(cells));
+  std::vector<bool> classes;
+  for (uint32_t c = 0; c < classes_.size(); ++c) classes.push_back(classes_.Eligible(kind, spread, c));
+  const auto intern = [](std::vector<std::vector<bool>>& sets, std::vector<bool> set) {
+    const auto known = std::ranges::find(sets, set);
+    const auto number = static_cast<uint32_t>(known - sets.begin());
+    if (known == sets.end()) sets.push_back(std::move(set));
+    return number;
+  };
   dense.rules.push_back({.kind = DomainRuleKind::kSpread,
                          .key = KeyOf(spread.topology_key),
                          .selector = selector,
                          .most = skew,
-                         .cells = set,
+                         .cells = intern(problem_.cell_sets, std::move(cells)),
+                         .classes = intern(problem_.class_sets, std::move(classes)),
                          .min_domains = spread.min_domains});
 }
 

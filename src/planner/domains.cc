@@ -19,9 +19,11 @@ using placement::Reason;
 struct DomainCount {
   uint32_t key = 0;
   uint32_t selector = 0;
-  bool spreads = false;        // some unit is spread by it
-  std::vector<int64_t> count;  // by domain
-  std::vector<int64_t> most;   // by domain: the least limit that a unit there sets
+  bool spreads = false;              // some unit is spread by it
+  std::vector<int64_t> count;        // by domain
+  std::vector<int64_t> most;         // by domain: the least limit that a unit there sets
+  std::vector<int64_t> terminating;  // of the count, units that spread does not count
+  std::vector<uint32_t> members;     // positions of the involved kinds that it counts
   int64_t total = 0;
 };
 
@@ -30,6 +32,8 @@ struct RuleInUse {
   uint32_t slot = 0;
   bool self = false;              // the unit itself matches
   std::vector<uint32_t> domains;  // kSpread: those that count
+  std::vector<int64_t> fixed;     // kSpread: units that stay and count, by domain
+  bool every_class = true;        // kSpread: units count on whatever node they are
 };
 
 struct Involved {
@@ -44,15 +48,15 @@ struct Involved {
 
 class Assigner {
  public:
-  Assigner(const Problem& problem, const std::vector<double>& worth, const std::vector<double>& level)
-      : problem_(problem), worth_(worth), level_(level), load_(problem.cells.size(), 0) {}
+  Assigner(const Problem& problem, const CellRequest& request)
+      : problem_(problem), request_(request), load_(problem.cells.size(), 0) {}
 
   CellAssignment Run() {
     AddSlots();
     AddInvolved();
     std::ranges::stable_sort(order_, {}, [&](uint32_t i) {
       const Involved& one = involved_[i];
-      return std::tuple(one.phase, std::ranges::count(one.cells, true), -worth_[one.kind]);
+      return std::tuple(one.phase, std::ranges::count(one.cells, true), -request_.worth[one.kind]);
     });
     // Units that must be near others wait for them: as often as that helps.
     for (bool progress = true; progress;) {
@@ -82,6 +86,7 @@ class Assigner {
       DomainCount& slot = slots_.emplace_back(DomainCount{.key = key, .selector = selector});
       slot.count.assign(DomainsOf(key), 0);
       slot.most.assign(slot.count.size(), kUnlimited);
+      slot.terminating.assign(slot.count.size(), 0);
       if (!problem_.fixed_counts.empty()) AddFixed(slot);
     }
     return at->second;
@@ -94,6 +99,10 @@ class Assigner {
       if (domain == kNoKey) continue;
       slot.count[domain] += counts[c];
       slot.total += counts[c];
+    }
+    for (const FixedNode& fixed : problem_.fixed) {
+      const uint32_t domain = problem_.cells[fixed.cell].domains[slot.key];
+      if (domain != kNoKey) slot.terminating[domain] += CountOf(fixed.terminating, slot.selector);
     }
   }
 
@@ -114,13 +123,17 @@ class Assigner {
   void AddInvolved() {
     for (size_t k = 0; k < problem_.kinds.size(); ++k) {
       const DenseKind& kind = problem_.kinds[k];
-      Involved one{.kind = static_cast<uint32_t>(k), .left = kind.count()};
+      Involved one{.kind = static_cast<uint32_t>(k), .left = request_.counts[k]};
       for (uint32_t s = 0; s < slots_.size(); ++s) {
         if (std::ranges::binary_search(kind.matches, slots_[s].selector)) one.slots.push_back(s);
       }
       if (kind.rules.empty() && one.slots.empty()) continue;
       for (const DomainRule& rule : kind.rules) AddRule(kind, rule, one);
       one.cells = CellsThatFit(problem_, kind);
+      for (uint32_t c = 0; c < one.cells.size(); ++c) {
+        if (request_.forbidden.contains({one.kind, c})) one.cells[c] = false;
+      }
+      for (const uint32_t s : one.slots) slots_[s].members.push_back(static_cast<uint32_t>(involved_.size()));
       one.placed.assign(problem_.cells.size(), 0);
       one.phase = PhaseOf(one);
       order_.push_back(static_cast<uint32_t>(involved_.size()));
@@ -140,6 +153,48 @@ class Assigner {
       if (problem_.cell_sets[rule.cells][c] && domain != kNoKey) domains.insert(domain);
     }
     in_use.domains.assign(domains.begin(), domains.end());
+    const std::vector<bool>& counted = problem_.class_sets[rule.classes];
+    in_use.every_class = std::ranges::count(counted, false) == 0;
+    in_use.fixed.assign(slots_[in_use.slot].count.size(), 0);
+    for (const FixedNode& fixed : problem_.fixed) {
+      const uint32_t domain = problem_.cells[fixed.cell].domains[rule.key];
+      if (domain == kNoKey || !counted[fixed.node_class]) continue;
+      in_use.fixed[domain] += CountOf(fixed.tallies, rule.selector) - CountOf(fixed.terminating, rule.selector);
+    }
+  }
+
+  static int64_t CountOf(const std::vector<Tally>& tallies, uint32_t selector) {
+    const auto found = std::ranges::find(tallies, selector, &Tally::selector);
+    return found == tallies.end() ? 0 : found->count;
+  }
+
+  // Units that the rule counts in the domain: at most, or at least. Planned units have no node yet, so one of a kind
+  // that may use nodes that do not count is counted at most and not at least.
+  int64_t CountFor(const RuleInUse& rule, uint32_t domain, bool at_most) const {
+    int64_t sum = rule.fixed[domain];
+    for (const uint32_t i : slots_[rule.slot].members) {
+      const Involved& one = involved_[i];
+      for (size_t c = 0; c < one.placed.size(); ++c) {
+        if (one.placed[c] == 0 || problem_.cells[c].domains[rule.rule.key] != domain) continue;
+        if (at_most || rule.every_class || SurelyCounts(rule, one, c)) sum += one.placed[c];
+      }
+    }
+    return sum;
+  }
+
+  bool SurelyCounts(const RuleInUse& rule, const Involved& one, size_t c) const {
+    const std::vector<bool>& counted = problem_.class_sets[rule.rule.classes];
+    const std::vector<bool>& mask = problem_.masks[problem_.kinds[one.kind].mask];
+    for (size_t k = 0; k < counted.size(); ++k) {
+      if (!counted[k] && mask[k] && problem_.classes_in_cell[c][k]) return false;
+    }
+    return true;
+  }
+
+  // The same where every class counts, from the slot's own count.
+  int64_t SpreadCount(const RuleInUse& rule, uint32_t domain, bool at_most) const {
+    if (!rule.every_class) return CountFor(rule, domain, at_most);
+    return slots_[rule.slot].count[domain] - slots_[rule.slot].terminating[domain];
   }
 
   // Units without a choice first, then those with rules, then those that are only counted; last those that follow
@@ -158,7 +213,7 @@ class Assigner {
   int64_t LeastOf(const RuleInUse& rule) const {
     if (static_cast<int64_t>(rule.domains.size()) < rule.rule.min_domains || rule.domains.empty()) return 0;
     int64_t least = kUnlimited;
-    for (const uint32_t domain : rule.domains) least = std::min(least, slots_[rule.slot].count[domain]);
+    for (const uint32_t domain : rule.domains) least = std::min(least, SpreadCount(rule, domain, false));
     return least;
   }
 
@@ -171,7 +226,7 @@ class Assigner {
       switch (rule.rule.kind) {
         case DomainRuleKind::kSpread:
           if (domain == kNoKey) return Reason::kSpreadKey;
-          if (slot.count[domain] + (rule.self ? 1 : 0) - LeastOf(rule) > rule.rule.most) {
+          if (SpreadCount(rule, domain, true) + (rule.self ? 1 : 0) - LeastOf(rule) > rule.rule.most) {
             if (!MUTANT("planner.spread_forgotten")) return Reason::kSpreadSkew;
           }
           break;
@@ -196,7 +251,7 @@ class Assigner {
   void Move(Involved& one, size_t c, int64_t by) {
     one.placed[c] += by;
     one.left -= by;
-    load_[c] += worth_[one.kind] * static_cast<double>(by);
+    load_[c] += request_.worth[one.kind] * static_cast<double>(by);
     for (const uint32_t s : one.slots) {
       const uint32_t domain = problem_.cells[c].domains[slots_[s].key];
       if (domain == kNoKey) continue;
@@ -212,10 +267,11 @@ class Assigner {
     }
   }
 
-  // The emptiest domains of the selectors that spread, then the cheapest cell, then the one with the least in it.
+  // Where something can be bought, unless a rule says otherwise; then the emptiest domains of the selectors that
+  // spread, the cheapest cell, and the one with the least in it.
   std::optional<size_t> BestCell(const Involved& one) const {
     std::optional<size_t> best;
-    std::tuple<int64_t, double, double> best_score;
+    std::tuple<bool, int64_t, double, double> best_score;
     for (size_t c = 0; c < problem_.cells.size(); ++c) {
       if (!one.cells[c] || Barred(one, c) != Reason::kNone) continue;
       int64_t crowd = 0;
@@ -223,7 +279,9 @@ class Assigner {
         const uint32_t domain = problem_.cells[c].domains[slots_[s].key];
         if (slots_[s].spreads && domain != kNoKey) crowd += slots_[s].count[domain];
       }
-      const std::tuple score(crowd, level_[c], load_[c]);
+      const Cell& cell = problem_.cells[c];
+      const std::tuple score(one.rules.empty() && cell.first_choice == cell.end_choice, crowd, request_.level[c],
+                             load_[c]);
       if (!best || score < best_score) {
         best = c;
         best_score = score;
@@ -291,7 +349,7 @@ class Assigner {
     for (uint32_t k = 0; k < problem_.kinds.size(); ++k) {
       const auto found = of_kind.find(k);
       if (found == of_kind.end()) {
-        result.lots.push_back({.kind = k, .count = problem_.kinds[k].count()});
+        if (request_.counts[k] > 0) result.lots.push_back({.kind = k, .count = request_.counts[k]});
         continue;
       }
       const Involved& one = *found->second;
@@ -312,8 +370,7 @@ class Assigner {
   }
 
   const Problem& problem_;
-  const std::vector<double>& worth_;
-  const std::vector<double>& level_;
+  const CellRequest& request_;
   std::vector<double> load_;  // by cell
   std::vector<DomainCount> slots_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> slot_of_;
@@ -342,8 +399,8 @@ std::vector<bool> CellsThatFit(const Problem& problem, const DenseKind& kind) {
   return cells;
 }
 
-CellAssignment AssignCells(const Problem& problem, const std::vector<double>& worth, const std::vector<double>& level) {
-  return Assigner(problem, worth, level).Run();
+CellAssignment AssignCells(const Problem& problem, const CellRequest& request) {
+  return Assigner(problem, request).Run();
 }
 
 }  // namespace muster::planner

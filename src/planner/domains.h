@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "placement/reason.h"
@@ -25,8 +27,13 @@ struct CellAssignment {
   std::vector<Refused> refused;
 };
 
-// `worth`: of one unit of each kind; `level`: how dear a cell is.
-CellAssignment AssignCells(const Problem& problem, const std::vector<double>& worth, const std::vector<double>& level);
+struct CellRequest {
+  std::vector<int64_t> counts;                        // units of each kind that may be placed; the others are refused
+  std::vector<double> worth;                          // of one unit of each kind
+  std::vector<double> level;                          // how dear a cell is
+  std::set<std::pair<uint32_t, uint32_t>> forbidden;  // kinds and cells that packing found no room in
+};
+CellAssignment AssignCells(const Problem& problem, const CellRequest& request);
 
 // Cells where something could take one unit of the kind if it were empty.
 std::vector<bool> CellsThatFit(const Problem& problem, const DenseKind& kind);

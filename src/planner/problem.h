@@ -44,6 +44,7 @@ struct DomainRule {
   uint32_t selector = 0;
   int64_t most = 0;         // kSpread: the skew; kLimit: as Limit
   uint32_t cells = 0;       // kSpread: row of Problem::cell_sets, the cells whose domains count
+  uint32_t classes = 0;     // kSpread: row of Problem::class_sets, the node classes whose units count
   int64_t min_domains = 1;  // kSpread: with fewer domains the least count is taken as 0
 
   auto operator<=>(const DomainRule&) const = default;
@@ -94,7 +95,8 @@ struct FixedNode {
   uint32_t cell = 0;
   uint32_t node_class = 0;
   std::vector<int64_t> free;
-  std::vector<Tally> tallies;  // of the units that stay on it
+  std::vector<Tally> tallies;      // of the units that stay on it
+  std::vector<Tally> terminating;  // of those, the ones that spread does not count
 };
 
 // A unit that stays bars units that match `selector` from its domain.
@@ -116,6 +118,8 @@ struct Problem {
   std::vector<DenseKind> kinds;
   std::vector<FixedNode> fixed;
   std::vector<std::vector<bool>> cell_sets;
+  std::vector<std::vector<bool>> class_sets;
+  std::vector<std::vector<bool>> classes_in_cell;
   // Units that stay where they are: selector -> cell -> count.
   std::vector<std::vector<int64_t>> fixed_counts;
   std::vector<FixedDomainLimit> fixed_domain_limits;

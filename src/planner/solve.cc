@@ -14,6 +14,7 @@ namespace {
 constexpr uint64_t kFastStepsPerUnit = 60;
 constexpr uint64_t kBestStepsPerUnit = 10'000;
 constexpr uint64_t kFewestSteps = 20'000;
+constexpr int kForbidRounds = 4;
 constexpr uint64_t kMostBestSteps = 200'000'000;
 
 struct Variant {
@@ -25,6 +26,37 @@ struct Variant {
 std::vector<Variant> VariantsOf(bool exclusive) {
   if (!exclusive) return {{{.balance = 0.25}, 0}, {{.balance = 0.5}, 0}};
   return {{{.balance = 0.25, .share = 1.2}, 1}};
+}
+
+Packing BestOfVariants(const Solution& solution, const std::vector<Lot>& lots, bool exclusive) {
+  std::optional<Packing> best;
+  for (const Variant& variant : VariantsOf(exclusive)) {
+    Packing packing(*solution.problem, lots);
+    Builder builder(packing, *solution.valuer);
+    builder.PriceAll(variant.even);
+    builder.FillFixed();
+    builder.BuyRest(variant.options);
+    const auto rank = [](const Packing& p) { return std::pair(p.left_in_all(), p.cost()); };
+    if (!best || rank(packing) < rank(*best)) best = std::move(packing);
+  }
+  return *std::move(best);
+}
+
+// Units that were given a cell and found no room there are counted where they are not. They get another cell while
+// `again`, and are refused later. Whether there were any.
+bool NoteLeft(const Packing& packing, bool again, CellRequest& request) {
+  bool any = false;
+  for (uint32_t l = 0; l < packing.lots().size(); ++l) {
+    const Lot& lot = packing.lots()[l];
+    if (lot.cell == kAnyCell || packing.left(l) == 0) continue;
+    any = true;
+    if (again) {
+      request.forbidden.emplace(lot.kind, lot.cell);
+    } else {
+      request.counts[lot.kind] -= packing.left(l);
+    }
+  }
+  return any;
 }
 
 }  // namespace
@@ -40,19 +72,13 @@ Solution Solve(const Request& request, const std::vector<const placement::Unit*>
   solution.valuer = std::make_unique<const Valuer>(*solution.problem);
   const Values values = solution.valuer->OfAll();
   solution.bound = static_cast<int64_t>(values.bound);
-  CellAssignment cells = AssignCells(*solution.problem, values.worth, solution.valuer->LevelsOf(values));
-  solution.refused = std::move(cells.refused);
-  for (const Variant& variant : VariantsOf(values.exclusive)) {
-    Packing packing(*solution.problem, cells.lots);
-    Builder builder(packing, *solution.valuer);
-    builder.PriceAll(variant.even);
-    builder.FillFixed();
-    builder.BuyRest(variant.options);
-    const bool first = !solution.packing;
-    const auto better = [](const Packing& a, const Packing& b) {
-      return std::pair(a.left_in_all(), a.cost()) < std::pair(b.left_in_all(), b.cost());
-    };
-    if (first || better(packing, *solution.packing)) solution.packing = std::move(packing);
+  CellRequest request_for_cells{.worth = values.worth, .level = solution.valuer->LevelsOf(values)};
+  for (const DenseKind& kind : solution.problem->kinds) request_for_cells.counts.push_back(kind.count());
+  for (int round = 0;; ++round) {
+    CellAssignment cells = AssignCells(*solution.problem, request_for_cells);
+    solution.refused = std::move(cells.refused);
+    solution.packing = BestOfVariants(solution, cells.lots, values.exclusive);
+    if (!NoteLeft(*solution.packing, round < kForbidRounds, request_for_cells)) break;
   }
   solution.greedy_cost = solution.packing->cost();
   Builder builder(*solution.packing, *solution.valuer);
