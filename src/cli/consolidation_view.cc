@@ -62,12 +62,12 @@ std::string Headline(const PlanQuestion& question, const planner::Consolidation&
 std::string ConsolidationTable(const PlanQuestion& question, const planner::Consolidation& consolidation) {
   std::string text = Headline(question, consolidation) + "\n";
   if (!consolidation.waves.empty()) {
-    Rows rows = {{"WAVE", "FIRST BUY", "THEN EVICT", "NODES THAT GO"}};
+    Rows rows = {{"WAVE", "EVICT", "NODES THAT GO", "BUY FIRST"}};
     for (size_t i = 0; i < consolidation.waves.size(); ++i) {
       const planner::Wave& wave = consolidation.waves[i];
-      rows.push_back({fmt::to_string(i + 1), Bought(question.input.request, wave),
+      rows.push_back({fmt::to_string(i + 1),
                       fmt::format("{} unit{}", wave.evictions.size(), wave.evictions.size() == 1 ? "" : "s"),
-                      Names(wave.nodes)});
+                      Names(wave.nodes), Bought(question.input.request, wave)});
     }
     text += "\n" + FormatTable(rows);
   }
@@ -82,6 +82,10 @@ std::string ConsolidationTable(const PlanQuestion& question, const planner::Cons
   }
   if (!consolidation.unpriced.empty()) {
     text += fmt::format("* the catalogue has no price for {}: not judged\n", Names(consolidation.unpriced));
+  }
+  if (question.input.pending > 0) {
+    text += fmt::format("* pending units are not counted, and {} {}: what they need must stay or be bought\n",
+                        question.input.pending, question.input.pending == 1 ? "waits" : "wait");
   }
   text +=
       "* a wave begins when its machines are Ready and every unit of the wave before is Ready again; -o json lists "

@@ -156,9 +156,10 @@ std::string Headline(const PlanQuestion& question, const planner::Plan& plan) {
             ? fmt::format(": {}/h instead of {}/h", FormatPrice(*costs.after), FormatPrice(*costs.before))
             : "");
   }
-  const std::string kept = input.fixed.empty() ? ""
-                                               : fmt::format(", beside {} that stay,",
-                                                             Count(static_cast<int64_t>(input.fixed.size()), "node"));
+  const auto fixed = static_cast<int64_t>(input.fixed.size());
+  const std::string kept =
+      fixed == 0 ? ""
+                 : fmt::format(", besides {} left as {},", Count(fixed, "node"), fixed == 1 ? "it is" : "they are");
   if (!costs.before || !costs.after) {
     return fmt::format("{}{} would carry it for {}/h; what you pay now, and so the saving, is unknown.",
                        Count(machines, "machine"), kept, FormatPrice(plan.cost_machines));
