@@ -141,7 +141,8 @@ class Run {
 Result<int> BenchStore(const Flags& flags) {
   if (flags.seconds <= 0 || flags.seconds > 3600) return InvalidArgument("--seconds must be above 0 and up to 3600");
   host::InstallLogBackend(log::Level::kWarn);
-  MUSTER_ASSIGN_OR_RETURN(const store::StoreUrl url, store::ParseStoreUrl(flags.store.url));
+  MUSTER_ASSIGN_OR_RETURN(const std::string text, UrlOf(flags.store));
+  MUSTER_ASSIGN_OR_RETURN(const store::StoreUrl url, store::ParseStoreUrl(text));
   constexpr std::string_view kKinds[] = {"memory", "sqlite", "etcd"};
   const std::string_view kind = kKinds[static_cast<size_t>(url.kind)];
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<store::Store> store, OpenStore(flags.store));

@@ -163,9 +163,10 @@ Result<int> Restore(const Flags& flags) {
   if (!file) return InvalidArgument(fmt::format("cannot read {}", flags.file));
   MUSTER_ASSIGN_OR_RETURN(const host::Backup backup, host::ReadBackup(file, flags.file));
   Status status;
-  const auto url = store::ParseStoreUrl(flags.store.url);
-  if (url && url->kind == store::StoreUrl::Kind::kSqlite) {
-    status = host::CreateSqliteStore(url->directory, backup.rows, backup.revision + host::kRestoreGap);
+  MUSTER_ASSIGN_OR_RETURN(const std::string text, UrlOf(flags.store));
+  MUSTER_ASSIGN_OR_RETURN(const store::StoreUrl url, store::ParseStoreUrl(text));
+  if (url.kind == store::StoreUrl::Kind::kSqlite) {
+    status = host::CreateSqliteStore(url.directory, backup.rows, backup.revision + host::kRestoreGap);
   } else {
     MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<store::Store> store, OpenStore(flags.store));
     status = PutAll(*store, backup);

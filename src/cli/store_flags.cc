@@ -18,13 +18,15 @@ void AddStoreFlags(Verb& verb, StoreFlags& flags) {
   AddStoreAccessFlags(verb, flags);
 }
 
+Result<std::string> UrlOf(const StoreFlags& flags) {
+  if (!flags.url.empty()) return flags.url;
+  const char* given = std::getenv("MUSTER_STORE");
+  if (given != nullptr) return std::string(given);
+  return InvalidArgument("--store is missing; name one as sqlite:DIR or etcd://HOST:PORT");
+}
+
 Result<std::unique_ptr<store::Store>> OpenStore(const StoreFlags& flags, bool read_only) {
-  std::string url = flags.url;
-  if (url.empty()) {
-    const char* given = std::getenv("MUSTER_STORE");
-    if (given == nullptr) return InvalidArgument("--store is missing; name one as sqlite:DIR or etcd://HOST:PORT");
-    url = given;
-  }
+  MUSTER_ASSIGN_OR_RETURN(const std::string url, UrlOf(flags));
   if (flags.user.empty() != flags.password_file.empty()) {
     return InvalidArgument("--user and --password-file belong together; give both or neither");
   }

@@ -26,6 +26,9 @@ void AddStoreFlags(Verb& verb, StoreFlags& flags);
 // The same without --store, for a verb that takes the URL as an argument.
 void AddStoreAccessFlags(Verb& verb, StoreFlags& flags);
 
+// The URL given, or that of MUSTER_STORE; INVALID_ARGUMENT if there is neither.
+Result<std::string> UrlOf(const StoreFlags& flags);
+
 // The store, or what is wrong with the flags, or why it cannot be opened.
 Result<std::unique_ptr<store::Store>> OpenStore(const StoreFlags& flags, bool read_only = false);
 

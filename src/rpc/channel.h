@@ -29,6 +29,9 @@ struct ChannelOptions {
   // A ping after this long without traffic. Other makes of server take more than one in five minutes for abuse and hang
   // up; against ours, 30 s is welcome.
   Duration keep_alive = 310s;
+  // gRPC's own retries of calls that no server has seen. Its code aborts the process when a stream ends without a
+  // status, as those of a server in Go may when it stops: off for such servers.
+  bool transparent_retries = true;
   // A connection of its own, which shares nothing with other channels to the same target.
   bool own_connection = false;
 };

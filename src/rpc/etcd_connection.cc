@@ -44,10 +44,12 @@ Result<std::unique_ptr<EtcdConnection>> EtcdConnection::Make(const EtcdOptions& 
   if (options.endpoints.empty()) return InvalidArgument("an etcd store needs at least one HOST:PORT");
   std::unique_ptr<EtcdConnection> connection(new EtcdConnection(options));
   for (const std::string& target : options.endpoints) {
-    MUSTER_ASSIGN_OR_RETURN(
-        const std::shared_ptr<grpc::Channel> channel,
-        MakeChannel(
-            {.target = target, .tls = options.tls, .max_message_bytes = kLargeMessageBytes, .keep_alive = kKeepAlive}));
+    MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
+                            MakeChannel({.target = target,
+                                         .tls = options.tls,
+                                         .max_message_bytes = kLargeMessageBytes,
+                                         .keep_alive = kKeepAlive,
+                                         .transparent_retries = false}));
     connection->members_.push_back({.target = target,
                                     .channel = channel,
                                     .kv = pb::KV::NewStub(channel),

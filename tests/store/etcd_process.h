@@ -11,6 +11,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -18,6 +19,7 @@
 
 #include "base/check.h"
 #include "host/temp_dir_for_test.h"
+#include "host/thread_schedule.h"
 #include "rpc/etcd_store.h"
 #include "rpc/tls_files.h"
 #include "smoke/process.h"
@@ -72,7 +74,13 @@ class Etcd {
                                         "sh",   "setpriv", "--pdeathsig",
                                         "KILL", "etcd"};
     for (std::string& flag : Flags(member)) command.push_back(std::move(flag));
-    processes_[member] = std::make_unique<smoke::Process>(std::move(command));
+    // The kernel ends a member with the thread that started it: so one that lives as long as this does.
+    std::promise<void> started;
+    starter_.After({}, [&] {
+      processes_[member] = std::make_unique<smoke::Process>(std::move(command));
+      started.set_value();
+    });
+    started.get_future().wait();
   }
   // As a power cut would.
   void Kill(size_t member = 0) {
@@ -145,6 +153,7 @@ class Etcd {
   const EtcdSettings settings_;
   const std::vector<uint16_t> ports_;  // of each member: for clients, for peers
   const host::TempDir dir_;
+  host::ThreadSchedule starter_;
   std::vector<std::unique_ptr<smoke::Process>> processes_;  // none: stopped. Last: they end before their directory
 };
 

@@ -172,6 +172,16 @@ void Damage(const std::string& file, std::streamoff at, size_t bytes) {
   out << std::string(bytes, '\xa5');
 }
 
+// Where the file has a value, which SQLite has no sum of.
+std::streamoff PlaceOfAValue(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  const size_t found = text.str().find(std::string(300, 'x'));
+  EXPECT_NE(found, std::string::npos);
+  return static_cast<std::streamoff>(found);
+}
+
 TEST(SqliteStoreDamaged, IsRefusedWithAdviceAndRestoredFromItsBackup) {
   const host::TempDir dir;
   Fill(dir.File("store"));
@@ -205,7 +215,7 @@ TEST(SqliteStoreDamaged, IsRefusedWithAdviceAndRestoredFromItsBackup) {
     }
   }
   std::filesystem::copy_file(whole, file, std::filesystem::copy_options::overwrite_existing);
-  Damage(file, 4096 * 3 + 100, 1000);
+  Damage(file, PlaceOfAValue(file) + 10, 100);
   const auto opened = Open(dir.File("store"));
   ASSERT_FALSE(opened.has_value());
   EXPECT_EQ(opened.error().code(), Code::kDataLoss);
@@ -233,16 +243,7 @@ TEST(SqliteStoreDamaged, WouldBeServedIfItWereNotChecked) {
   const host::TempDir dir;
   Fill(dir.File("store"));
   const std::string file = dir.File("store/store.db");
-  std::string bytes;
-  {
-    std::ifstream in(file, std::ios::binary);
-    std::stringstream text;
-    text << in.rdbuf();
-    bytes = text.str();
-  }
-  const size_t value = bytes.find(std::string(300, 'x'));  // a value, which SQLite has no sum of
-  ASSERT_NE(value, std::string::npos);
-  Damage(file, static_cast<std::streamoff>(value) + 10, 4);
+  Damage(file, PlaceOfAValue(file) + 10, 4);
   EXPECT_EQ(Open(dir.File("store")).error().code(), Code::kDataLoss);
   const faults::ScopedMutant bug("store.file_not_checked");
   EXPECT_TRUE(Open(dir.File("store")).has_value());
