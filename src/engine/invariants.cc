@@ -410,7 +410,8 @@ class Checker {
     return taken;
   }
 
-  // Surplus beyond the budget is taken for a need only as far as it could preempt machines that serve somebody.
+  // Surplus beyond the budget is taken for a need only as far as it could preempt machines that serve somebody. A gang
+  // that lacks more may preempt those too.
   void InsteadIsOneForOne(size_t i) {
     const model::Need& need = NeedOf(i);
     const NeedKey key = KeyOf(need);
@@ -423,7 +424,8 @@ class Checker {
       if (acted && action->second->reason == model::Reason::kReclaimInstead) ++taken;
       const bool serves = machine->state == MachineState::kConfigured && machine->cluster != need.cluster &&
                           StateOf(machine->cluster).takes_part() && CanServe(*machine, need);
-      if (serves && !acted && VictimPriority(*machine) < need.profile.priority()) ++could;
+      const bool preempted = acted && action->second->reason == model::Reason::kPreempt && !SameKeys(need).empty();
+      if (serves && (!acted || preempted) && VictimPriority(*machine) < need.profile.priority()) ++could;
     }
     if (taken == 0) return;
     for (const std::string& id : PledgedBefore(key, MachineState::kDraining)) taken += MemoryOf(id).instead ? 1 : 0;
