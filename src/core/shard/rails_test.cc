@@ -579,7 +579,7 @@ TEST(ShardRollup, ThatCannotBeReadLeavesTheLastGoodOne) {
 }
 
 // Machines alone say which resources there are: invented names take no room from them. Nor may many of them take the
-// square of their number: these took half a minute.
+// square of their number.
 TEST(ShardRollup, WithInventedResourcesIsAcceptedAndShort) {
   Lab lab;
   lab.Start();

@@ -227,8 +227,10 @@ const Cycle::Offer* Cycle::StandInFor(NeedId n, const Amounts& each, Offers& off
 
 // One victim, or what stands in for it; false when the need may have none. `best` is the victim's run.
 bool Cycle::TakeVictim(NeedId n, OfferRun& best, Offers& offers, Wanting& wanting) {
-  if (standing_in_ > 0 && CountVictims(n, offers, wanting, standing_in_) <= standing_in_) return false;
-  const Offer* unused = MUTANT("fast.instead_missed") ? nullptr : StandInFor(n, *best.each, offers, wanting);
+  const bool spent = standing_in_ > 0 && CountVictims(n, offers, wanting, standing_in_) <= standing_in_;
+  if (spent && !need(n).is_gang) return false;  // a gang takes what completes it or nothing
+  const bool none = spent || MUTANT("fast.instead_missed");
+  const Offer* unused = none ? nullptr : StandInFor(n, *best.each, offers, wanting);
   const OfferRun& run = unused != nullptr ? offers.runs[unused->run] : best;
   if (unused != nullptr) {
     ++standing_in_;

@@ -196,7 +196,11 @@ bool AddsAsMuch(const Cycle& cycle, MachineIndex one, MachineIndex other, const 
 class Taking {
  public:
   Taking(const Cycle& cycle, const NeedRow& need, const Place& place, const Amounts& residual, SpreadCounts& counts)
-      : cycle_(cycle), offers_(Offers(cycle, need, place)), counts_(counts), plan_{.takes = {}, .left = residual} {
+      : cycle_(cycle),
+        offers_(Offers(cycle, need, place)),
+        counts_(counts),
+        is_gang_(need.is_gang()),
+        plan_{.takes = {}, .left = residual} {
     standing_in_ = std::ranges::count_if(cycle.machines, [&](const MachineRow& row) {
       return row.state() == MachineState::kDraining && row.instead && row.pledge == need.key;
     });
@@ -235,9 +239,12 @@ class Taking {
         offers_, [&](const Offer& o) { return o.reason != Reason::kPreempt && IsOfUse(o) && IsWithinBudget(o); });
     if (free != offers_.end()) return free;
     const auto is_victim = [&](const Offer& o) { return o.reason == Reason::kPreempt && IsOfUse(o); };
-    // [P2.instead] One for one: what stands in, now or since an earlier cycle, leaves so many victims alone.
-    if (std::ranges::count_if(offers_, is_victim) <= standing_in_) return offers_.end();
+    // [P2.instead] One for one: what stands in, now or since an earlier cycle, leaves so many victims alone. A gang, which
+    // takes what completes it or nothing, then takes the victims too.
+    const bool spent = std::ranges::count_if(offers_, is_victim) <= standing_in_;
+    if (spent && !is_gang_) return offers_.end();
     const auto victim = std::ranges::find_if(offers_, is_victim);
+    if (victim == offers_.end() || spent) return victim;
     if (MUTANT("rule.instead")) return victim;
     const auto unused = std::ranges::find_if(offers_, [&](const Offer& o) {
       return o.kind == ActionKind::kReclaim && IsOfUse(o) && IsPastHold(cycle_, o.machine) &&
@@ -260,6 +267,7 @@ class Taking {
   const Cycle& cycle_;
   std::vector<Offer> offers_;
   SpreadCounts& counts_;
+  const bool is_gang_;
   Plan plan_;
   int64_t standing_in_ = 0;  // machines that drain, or will, instead of one that serves somebody
 };
