@@ -32,6 +32,7 @@ constexpr int kSpeculative = 140;  // that could be bought
 constexpr Duration kFaultAt = 2min;
 constexpr Duration kOperatorAt = 14min;
 constexpr Duration kEnd = 24min;
+constexpr Duration kSeenWithin = 1s;   // from the shard's step until it is judged: its disk takes a moment
 constexpr Duration kKnownWithin = 8s;  // how long the shard may take to see a change
 
 enum class Fault : uint8_t { kNone = 0, kFalseFailed = 1, kForgotten = 2, kZoneLost = 3 };
@@ -259,7 +260,7 @@ class LossesWorld {
     for (const auto& [id, machine] : lost_) {
       if (tracked.contains(id) || !given_up_.insert(id).second) continue;
       times_.push_back(now());
-      while (now() - times_.front() >= 2min) times_.pop_front();
+      while (now() - times_.front() >= 2min - kSeenWithin) times_.pop_front();
       const size_t most = 2 * kBound / 10;
       Check(times_.size() <= most, [&] {
         return fmt::format("{} lost machines are given up within two minutes, not {}", times_.size(), most);

@@ -298,7 +298,7 @@ TEST_F(LocalShardTest, StopAnswersWhoWaitsAndClosesStreams) {
   EXPECT_EQ(late->closed().code(), Code::kUnavailable);
 }
 
-TEST_F(LocalShardTest, AFencedShardStops) {
+TEST_F(LocalShardTest, AFencedShardHaltsAndGoesOnWatching) {
   Start();
   ASSERT_TRUE(Ready());
   provider_.SetHabit([](const contract::ProviderRequest& request, contract::ProviderPort::Done& done) {
@@ -307,10 +307,11 @@ TEST_F(LocalShardTest, AFencedShardStops) {
     return true;
   });
   const auto blue = Connect("blue");
-  blue->Want("blue", 1);
-  ASSERT_TRUE(Eventually([&] { return !shard_->View()->stopped.ok(); }));
-  shard_->Stop();
-  EXPECT_EQ(stopped_.code(), Code::kFailedPrecondition) << stopped_.ToString();
+  blue->Want("blue", 2);
+  ASSERT_TRUE(Eventually([&] { return shard_->View()->halted; }));
+  EXPECT_TRUE(shard_->View()->stopped.ok());
+  const int64_t cycle = shard_->View()->cycle;
+  EXPECT_TRUE(Eventually([&] { return shard_->View()->cycle > cycle; }));
 }
 
 }  // namespace
