@@ -52,10 +52,10 @@ void AddPlan(CommandLine& app) {
   plan.Choice("-o,--output", flags->output, {"table", "json", "yaml"}, "Form of the answer")
       .Flag("--consolidate", flags->consolidate, "Say which nodes could go, in which order, and what that saves")
       .UsageCode(kFailed)
-      .Example(
-          "kubectl get nodes,pods,pdb,daemonsets,pvc,pv,csinodes,priorityclasses,namespaces -A -o json > dump.json")
       .Example("muster plan -f dump.json --catalogue examples/catalogues/ec2.yaml --keep none")
       .Example("muster plan -f dump.json --catalogue examples/catalogues/ec2.yaml --consolidate")
+      .Example(
+          "kubectl get nodes,pods,pdb,daemonsets,pvc,pv,csinodes,priorityclasses,namespaces -A -o json > dump.json")
       .Example("muster plan -f workloads.yaml --catalogue types.csv -o json | jq .machines")
       .Example("Exit code: 0 nothing to do, 2 changes, 1 error")
       .Run([flags]() -> Result<int> { return RunPlanVerb(*flags); });

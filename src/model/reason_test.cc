@@ -25,7 +25,9 @@ TEST(Reason, NamesAreStable) {
                        "note.record",    "note.provider",    "note.rollup-held", "note.rollup-refused",
                        "note.mode",      "phase2.instead",   "short.stock",      "short.paused",
                        "short.held",     "short.resource",   "short.budget",     "hold.stock",
-                       "hold.paused",    "hold.gang",        "note.hold"}));
+                       "hold.paused",    "hold.gang",        "note.hold",        "hold.missing",
+                       "hold.fenced",    "hold.refused",     "note.returned",    "note.losses",
+                       "note.halted",    "note.epoch"}));
 }
 
 TEST(Reason, EveryValueHasItsOwnRow) {

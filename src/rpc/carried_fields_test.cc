@@ -245,7 +245,7 @@ TEST(CarriedFields, ALostFieldIsFound) {
                                                       return TakeReply(wire);
                                                     })),
             Lost{"previous"});
-  EXPECT_EQ(lost(MakePair<v1::ListClustersResponse>({"clusters { mode: ACTUATION_MODE_ACTIVE }"},
+  EXPECT_EQ(lost(MakePair<v1::ListClustersResponse>({"clusters { mode: ACTUATION_MODE_ACTIVE last_order {} } last_order {}"},
                                                     [](v1::ListClustersResponse& wire) {
                                                       wire.mutable_clusters(0)->set_session(true);
                                                       return TakeReply(wire);

@@ -34,7 +34,9 @@ contract::NeedView FullView() {
                           .victims = 9,
                           .capacity_freed = {{"cpu", 1'000}},
                           .same_candidates = {{.domain = "r1", .coverage_per_mille = 999, .satisfiable = true}},
-                          .has_session = true};
+                          .has_session = true,
+                          .pending = true,
+                          .on_hold = 10};
   view.need.arrival = WallTime(7s);
   return view;
 }
@@ -56,7 +58,11 @@ contract::MachineView FullMachine() {
                                               .last_error = "none so far"}),
           .need_fingerprint = "f",
           .need_group = "g",
-          .reason = Reason::kClaimed};
+          .reason = Reason::kClaimed,
+          .hold = "out of stock",
+          .hold_until = WallTime(9s),
+          .missing = true,
+          .fenced = true};
 }
 
 // The types of questions have no equality of their own; their bytes have.
@@ -82,8 +88,11 @@ TEST(ShardConversion, RequestsComeThroughUnchanged) {
   for (const auto mode : {ActuationMode::kActive, ActuationMode::kDryRun, ActuationMode::kPaused}) {
     ExpectSame<v1::SetActuationRequest>(contract::SetActuation{.cluster_id = "blue", .mode = mode, .reason = "test"});
   }
-  ExpectSame<v1::RepairMachineRequest>(contract::RepairMachine{.machine_id = "m-1"});
-  ExpectSame<v1::ForgetMachineRequest>(contract::ForgetMachine{.machine_id = "m-1"});
+  ExpectSame<v1::RepairMachineRequest>(contract::RepairMachine{.machine_id = "m-1", .reason = "test"});
+  ExpectSame<v1::ForgetMachineRequest>(contract::ForgetMachine{.machine_id = "m-1", .reason = "test"});
+  ExpectSame<v1::RecallMachineRequest>(contract::RecallMachine{.machine_id = "m-1", .reason = "test"});
+  ExpectSame<v1::AcceptLossesRequest>(contract::AcceptLosses{.cluster_id = "blue", .reason = "test"});
+  ExpectSame<v1::DecommissionClusterRequest>(contract::DecommissionCluster{.cluster_id = "blue", .reason = "test"});
 }
 
 template <class Wire>
@@ -287,6 +296,12 @@ TEST(ShardConversion, RepliesComeThroughUnchanged) {
                                                                                 .outcome = "provider_error",
                                                                                 .error = "no"},
                                                                                {}}});
+  const contract::OrderView order{.kind = "pause",
+                                  .cluster_id = "blue",
+                                  .machine_id = "m-1",
+                                  .who = "admin",
+                                  .reason = "test",
+                                  .at = WallTime(8s)};
   ExpectReplySame<v1::ListClustersResponse>(contract::ClustersListed{.clusters = {{.cluster_id = "blue",
                                                                                    .session = true,
                                                                                    .gate_open = true,
@@ -295,8 +310,14 @@ TEST(ShardConversion, RepliesComeThroughUnchanged) {
                                                                                    .configured = 2,
                                                                                    .held_rollups = 3,
                                                                                    .last_refusal = "held",
-                                                                                   .reclaims_in_window = 4},
-                                                                                  {}}});
+                                                                                   .reclaims_in_window = 4,
+                                                                                   .hold_until = WallTime(9s),
+                                                                                   .last_order = order,
+                                                                                   .missing = 5,
+                                                                                   .decommissioned = true},
+                                                                                  {}},
+                                                                     .shard_mode = ActuationMode::kDryRun,
+                                                                     .last_order = order});
   ExpectReplySame<v1::ExplainResponse>(contract::Explained{.cycle = 3, .lines = {"a", "", "b"}});
   ExpectReplySame<v1::SetActuationResponse>(contract::ActuationSet{.previous = ActuationMode::kDryRun});
   ExpectReplySame<v1::SetActuationResponse>(contract::ActuationSet{}, {"previous"});

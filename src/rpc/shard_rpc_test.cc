@@ -238,12 +238,12 @@ TEST_F(ShardRpc, AShardOfAnotherMakeIsAskedPlainly) {
   plain.needs[0].reason = model::Reason::kTopologyUnsatisfiable;
   plain.needs[0].has_session = true;
   EXPECT_EQ(Bytes(AskAndWait(*client, contract::InspectNeeds{})), codec::ToBytes(ShardReply(plain)));
-  const Status other(Code::kUnimplemented, Name() + " is of another make: it cannot be asked this");
+  const Status other(Code::kUnimplemented, Name() + " does not implement muster.v1.Fleet: it cannot be asked this");
   EXPECT_EQ(AskAndWait(*client, contract::ListMachines{}).error(), other);
   EXPECT_EQ(AskAndWait(*client, contract::ListClusters{}).error(), other);
   Start({});
   EXPECT_EQ(AskAndWait(*Client(), contract::InspectNeeds{}).error(),
-            Status(Code::kUnimplemented, Name() + " is of another make: it cannot be asked this"));
+            Status(Code::kUnimplemented, Name() + " does not implement muster.v1.Fleet: it cannot be asked this"));
 }
 
 // Streams what it was given, in whatever order.

@@ -186,7 +186,7 @@ TEST_F(Wire, EveryMethodOfOursSaysWhoMayCallIt) {
       ++methods;
     }
   }
-  EXPECT_EQ(methods, 17 + 8);
+  EXPECT_EQ(methods, 17 + 12);
 }
 
 // How much there is, so that a page and protos that shrink together are noticed.

@@ -132,11 +132,12 @@ class Speaker {
     change(rollup);
     stream_->Write(message);
   }
-  // Of these, "hello" or "rollup".
+  // Of these, "hello" or "rollup"; with what was added to it: "rollup: held: ...".
   int acknowledged(const std::string& what = "rollup") const {
     const std::lock_guard lock(mu_);
-    return static_cast<int>(std::ranges::count_if(
-        heard_, [&](const pb::ShardMessage& message) { return message.has_ack() && message.ack().echo() == what; }));
+    return static_cast<int>(std::ranges::count_if(heard_, [&](const pb::ShardMessage& message) {
+      return message.has_ack() && (message.ack().echo() == what || message.ack().echo().starts_with(what + ": "));
+    }));
   }
   // What the shard said, in order.
   std::vector<pb::ShardMessage> heard() const {

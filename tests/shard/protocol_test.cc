@@ -67,8 +67,8 @@ TEST_F(Protocol, APenaltyThatTheFileDoesNotGiveGoesOutAsUnspecified) {
   ASSERT_TRUE(provider_.up());
   StartShard(provider_.grpc());
   if (HasFatalFailure()) return;
-  std::ofstream(fleet_.File("needs.yaml")) << "- {priority: 1, resources: {cpu: 1}}\n"
-                                              "- {priority: 2, interruptionPenalty: 0, resources: {cpu: 1}}\n";
+  std::ofstream(fleet_.File("needs.yaml")) << "- {priority: 1, aggregate: {cpu: 1}}\n"
+                                              "- {priority: 2, interruptionPenalty: 0, aggregate: {cpu: 1}}\n";
   smoke::Process rollup({smoke::ProgramUnderTest(), "rollup", "--shard", shard_->grpc(), "--cluster", "blue", "-f",
                          fleet_.File("needs.yaml")});
   ASSERT_EQ(rollup.Wait(), 0) << rollup.err();
