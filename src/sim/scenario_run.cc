@@ -182,15 +182,23 @@ class Play {
     shard_.Post(shard::SessionOpened{
         session.id, {.cluster_id = name, .protocol_version = std::string(contract::kProtocolVersion)}});
     Rollup(name, session);
+    Repeat(name, session.id);
   }
 
-  // Three times: a demand that shrinks below a tenth is believed then.
   void Rollup(const std::string& name, const Session& session) {
-    for (int i = 0; i < 3; ++i) {
-      shard_.Post(shard::Received{session.id, contract::Rollup{.cluster_id = name,
-                                                               .timestamp = kernel_.now().wall,
-                                                               .rows = contract::NeedRows(session.wants)}});
-    }
+    shard_.Post(shard::Received{session.id, contract::Rollup{.cluster_id = name,
+                                                             .timestamp = kernel_.now().wall,
+                                                             .rows = contract::NeedRows(session.wants)}});
+  }
+
+  // As operators do, while the session lives: a demand that shrinks below a tenth is believed when it was repeated.
+  void Repeat(const std::string& name, contract::SessionId id) {
+    kernel_.After(10s, [this, name, id] {
+      const Session& session = sessions_[name];
+      if (session.id != id) return;
+      Rollup(name, session);
+      Repeat(name, id);
+    });
   }
 
   // --- what the shard does

@@ -22,7 +22,7 @@ namespace {
 
 std::filesystem::path Data() { return SourceDir() + "/tests/shard/data"; }
 
-// States and events are read; what is decided may differ, since rules are not those of the earlier build.
+// States and events are read. They are not replayed: this build decides otherwise, and then events no longer fit.
 TEST(EarlierLayout, TheJournalIsReadToItsEnd) {
   const auto paths = host::ListSegments((Data() / "journal").string());
   ASSERT_TRUE(paths.has_value()) << paths.error().ToString();
@@ -32,14 +32,13 @@ TEST(EarlierLayout, TheJournalIsReadToItsEnd) {
     std::optional<Core> core;
     const auto begin = [&](const host::JournalSegment& segment) -> Status {
       core = Core::Load(segment.core_state);
-      return core ? Status() : Status(Code::kDataLoss, "the state cannot be read");
+      if (!core) return {Code::kDataLoss, "the state cannot be read"};
+      core->CheckInvariants();
+      return {};
     };
     const auto step = [&](const host::JournalStep& record) -> Status {
       const auto event = codec::FromBytes<Core::Event>(record.event);
       if (!event) return {Code::kDataLoss, "an event cannot be read"};
-      std::vector<Effect> effects;
-      core->Step(*event, record.now, effects);
-      core->CheckInvariants();
       ++steps;
       return {};
     };
