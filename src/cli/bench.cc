@@ -9,6 +9,7 @@ void AddBench(CommandLine& app) {
   Verb bench = app.AddVerb("bench", "Measure Muster on the shapes of docs/benchmarks.md")
                    .Example("muster bench engine --shape uber-50k");
   AddBenchEngine(bench);
+  AddBenchPlace(bench);
   AddBenchPlan(bench);
   AddBenchProvider(bench);
   AddBenchShard(bench);

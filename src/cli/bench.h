@@ -6,6 +6,7 @@
 namespace muster::cli {
 
 void AddBenchEngine(Verb& bench);
+void AddBenchPlace(Verb& bench);
 // Lists, changes since and parallel transitions of a provider of many machines.
 void AddBenchProvider(Verb& bench);
 // The planner on its shapes.

@@ -41,8 +41,8 @@ struct Unit {
 struct PlacedUnit {
   Unit unit;
   std::string node;
-  std::vector<int32_t> devices;      // positions in Node::devices; empty: placement assigns them by its rule
-  bool terminating = false;          // it holds its room and excludes, but no spread counts it and it cannot be evicted
+  std::vector<int32_t> devices;  // positions in Node::devices; empty: placement assigns them when it learns of the unit
+  bool terminating = false;      // it holds its room and excludes, but no spread counts it and it cannot be evicted
   std::vector<std::string> budgets;  // ids in World::budgets; all must allow its eviction
   bool may_evict = true;             // false: never a victim
 

@@ -55,12 +55,14 @@ class Placer {
   std::vector<Outcome> Place(std::span<const Unit> units);
 
   // For every node, by id, the first filter that refuses a unit of this kind, with the figures.
-  std::vector<NodeVerdict> Feasible(KindIndex kind) const;
+  std::vector<NodeVerdict> Feasible(KindIndex kind);
 
   size_t nodes() const;
   size_t units() const;
   // The placed units, by id: what is here, for tests and snapshots.
   std::vector<PlacedUnit> Placed() const;
+  // What must hold between the indexes, recomputed; a bug ends the program. For tests.
+  void CheckInvariants() const;
 
  private:
   class State;

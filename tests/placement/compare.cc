@@ -1,0 +1,208 @@
+#include "placement/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/codec.h"
+#include "placement/reference/place.h"
+#include "placement/reference/rules.h"
+
+namespace muster::placement {
+namespace {
+
+template <class T>
+std::string FirstDifference(std::string_view what, const std::vector<T>& reference, const std::vector<T>& fast) {
+  if (reference.size() != fast.size()) {
+    return fmt::format("{}: reference {}, fast {}", what, reference.size(), fast.size());
+  }
+  for (size_t i = 0; i < reference.size(); ++i) {
+    if (reference[i] == fast[i]) continue;
+    return fmt::format("{} {}\n  reference {}\n  fast      {}", what, i, codec::Describe(reference[i]),
+                       codec::Describe(fast[i]));
+  }
+  return "";
+}
+
+std::vector<PlacedUnit> ById(std::vector<PlacedUnit> placed) {
+  std::ranges::sort(placed, {}, [](const PlacedUnit& unit) { return unit.unit.id; });
+  return placed;
+}
+
+}  // namespace
+
+Comparison::Comparison(const Scene& scene, Reach& reach)
+    : reach_(reach), policy_(scene.policy), world_(scene.world), placer_(scene.policy) {
+  reference::AssignDevices(world_);
+  placer_.Load(scene.world);
+  CompareState();
+}
+
+// Which member of the score tells the two best nodes apart.
+void Comparison::CountScores(const Unit& unit) {
+  const Kind& kind = world_.kinds[unit.kind.value()];
+  std::vector<reference::Score> scores;
+  for (const Node& node : world_.nodes) {
+    if (reference::Check(world_, kind, node).reason != Reason::kNone) continue;
+    scores.push_back(reference::ScoreOf(world_, kind, node, policy_));
+  }
+  if (scores.size() < 2) return;
+  std::ranges::sort(scores);
+  const auto& [a, b] = std::tie(scores[0], scores[1]);
+  const std::array same = {a.avoided_taints == b.avoided_taints, a.minus_weight == b.minus_weight,
+                           a.soft_spread == b.soft_spread,       a.device_cost == b.device_cost,
+                           a.utilisation == b.utilisation,       false};
+  ++reach_.decided_by[static_cast<size_t>(std::ranges::find(same, false) - same.begin())];
+}
+
+void Comparison::Place(const std::vector<Unit>& batch) {
+  if (!difference_.empty()) return;
+  CountScores(batch.front());
+  const std::vector<Outcome> expected = reference::Place(world_, batch, policy_);
+  const std::vector<Outcome> outcomes = placer_.Place(batch);
+  difference_ = FirstDifference("outcome", expected, outcomes);
+  ++reach_.batches;
+  reach_.units += batch.size();
+  for (const Outcome& outcome : expected) {
+    ++reach_.reasons[std::string(ReasonName(outcome.reason))];
+    for (const RefusalCount& refusal : outcome.refusals) ++reach_.reasons[std::string(ReasonName(refusal.reason))];
+  }
+  CompareState();
+}
+
+void Comparison::CompareState() {
+  if (!difference_.empty()) return;
+  placer_.CheckInvariants();
+  difference_ = FirstDifference("placed", ById(world_.placed), placer_.Placed());
+  for (size_t i = 0; i < world_.kinds.size() && difference_.empty(); ++i) {
+    std::vector<NodeVerdict> expected = reference::Feasible(world_, world_.kinds[i]);
+    std::ranges::sort(expected, {}, &NodeVerdict::node);
+    difference_ = FirstDifference(fmt::format("kind {} on node", i), expected, placer_.Feasible(KindIndex::Of(i)));
+  }
+}
+
+void Comparison::ChangeNode(Rng& rng) {
+  const size_t i = rng.Below(world_.nodes.size());
+  Node& node = world_.nodes[i];
+  Node other = RandomNode(rng, 0);
+  other.id = node.id;
+  switch (rng.Below(5)) {
+    case 0: node = other; break;
+    case 1: node.used = other.used; break;
+    case 2: node.labels = other.labels; break;
+    case 3: node.taints = other.taints; break;
+    default: node.total = other.total; node.devices = other.devices;
+  }
+  placer_.UpsertNode(node);
+}
+
+void Comparison::RemoveNode(Rng& rng) {
+  if (world_.nodes.size() < 2) return;
+  const size_t i = rng.Below(world_.nodes.size());
+  const std::string id = world_.nodes[i].id;
+  world_.nodes.erase(world_.nodes.begin() + static_cast<ptrdiff_t>(i));
+  std::erase_if(world_.placed, [&](const PlacedUnit& placed) { return placed.node == id; });
+  if (!placer_.RemoveNode(id)) difference_ = "the fast placer lacks node " + id;
+}
+
+void Comparison::ChangeSettings(Rng& rng) {
+  switch (rng.Below(3)) {
+    case 0: {
+      model::TextMap labels;
+      if (rng.Chance(2, 3)) labels["team"] = "blue";
+      const std::string name = rng.Chance(1, 2) ? "third" : "other";
+      world_.namespaces[name] = labels;
+      placer_.SetNamespace(name, labels);
+      return;
+    }
+    case 1: {
+      const Budget budget{.id = "b1", .allowed = rng.Between(0, 2)};
+      std::erase_if(world_.budgets, [&](const Budget& other) { return other.id == budget.id; });
+      world_.budgets.push_back(budget);
+      placer_.SetBudget(budget);
+      return;
+    }
+    default:
+      if (rng.Chance(1, 3)) {
+        world_.quotas.erase("t1");
+        placer_.RemoveQuota("t1");
+      } else {
+        world_.quotas["t1"] = {{"cpu", rng.Between(1, 6) * 1000}};
+        placer_.SetQuota("t1", world_.quotas["t1"]);
+      }
+  }
+}
+
+void Comparison::RandomChange(Rng& rng) {
+  if (!difference_.empty()) return;
+  switch (rng.Below(8)) {
+    case 0:
+      ++reach_.changes["node changed"];
+      ChangeNode(rng);
+      break;
+    case 1:
+      ++reach_.changes["node removed"];
+      RemoveNode(rng);
+      break;
+    case 2:
+      ++reach_.changes["node added"];
+      world_.nodes.push_back(RandomNode(rng, next_++));
+      placer_.UpsertNode(world_.nodes.back());
+      break;
+    case 3:
+      ++reach_.changes["unit added"];
+      world_.placed.push_back(RandomPlaced(rng, world_, next_));
+      placer_.AddUnit(world_.placed.back());
+      reference::AssignDevices(world_);
+      break;
+    case 4: {
+      ++reach_.changes["kind added"];
+      const Kind kind = RandomKind(rng);
+      if (placer_.AddKind(kind).value() == world_.kinds.size()) world_.kinds.push_back(kind);
+      break;
+    }
+    case 5:
+      ++reach_.changes["settings changed"];
+      ChangeSettings(rng);
+      break;
+    default:
+      ++reach_.changes["unit removed"];
+      if (world_.placed.empty()) break;
+      const size_t i = rng.Below(world_.placed.size());
+      const std::string id = world_.placed[i].unit.id;
+      world_.placed.erase(world_.placed.begin() + static_cast<ptrdiff_t>(i));
+      if (!placer_.RemoveUnit(id)) difference_ = "the fast placer lacks unit " + id;
+  }
+  CompareState();
+}
+
+std::string CompareScene(uint64_t seed, Reach& reach) {
+  Rng rng(seed);
+  const Scene scene = RandomScene(rng);
+  Comparison comparison(scene, reach);
+  comparison.Place(scene.batch);
+  return comparison.difference();
+}
+
+std::string CompareWide(uint64_t seed, Reach& reach) {
+  Rng rng(seed);
+  const Scene scene = WideScene(rng);
+  Comparison comparison(scene, reach);
+  comparison.Place(scene.batch);
+  for (int i = 0; i < 3; ++i) comparison.RandomChange(rng);
+  comparison.Place(RandomBatch(rng, comparison.world(), comparison.next(), 10));
+  return comparison.difference();
+}
+
+std::string CompareHistory(uint64_t seed, int changes, Reach& reach) {
+  Rng rng(seed);
+  const Scene scene = RandomScene(rng);
+  Comparison comparison(scene, reach);
+  for (int i = 0; i < changes; ++i) {
+    comparison.RandomChange(rng);
+    if (i % 2 == 0) comparison.Place(RandomBatch(rng, comparison.world(), comparison.next(), 3));
+  }
+  return comparison.difference();
+}
+
+}  // namespace muster::placement

@@ -1,0 +1,73 @@
+// The fast placer beside the reference: equal outcomes, equal verdicts on every node, equal units after every change.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "placement/compare.h"
+#include "placement/small_worlds.h"
+
+namespace muster::placement {
+namespace {
+
+void ExpectEveryReason(const Reach& reach) {
+  for (const ReasonRow& row : ReasonTable()) {
+    if (row.reason == Reason::kNone) continue;
+    const auto it = reach.reasons.find(std::string(row.name));
+    const uint64_t times = it == reach.reasons.end() ? 0 : it->second;
+    EXPECT_GE(times, 20u) << row.name;
+    fmt::print("  {} {}\n", row.name, times);
+  }
+  constexpr std::array kMembers = {"taints", "weights", "soft spread", "devices", "utilisation", "node id"};
+  for (size_t i = 0; i < kMembers.size(); ++i) {
+    EXPECT_GE(reach.decided_by[i], 20u) << kMembers[i];
+    fmt::print("  decided by {} {}\n", kMembers[i], reach.decided_by[i]);
+  }
+}
+
+TEST(FastPlacer, AgreesOnRandomWorlds) {
+  Reach reach;
+  const uint64_t worlds = 10'000 * SearchScale();
+  for (uint64_t seed = 0; seed < worlds; ++seed) {
+    ASSERT_EQ(CompareScene(seed, reach), "") << "seed " << seed;
+  }
+  fmt::print("{} worlds, {} units\n", worlds, reach.units);
+  ExpectEveryReason(reach);
+}
+
+TEST(FastPlacer, AgreesOnWideWorlds) {
+  Reach reach;
+  const uint64_t worlds = 150 * SearchScale();
+  for (uint64_t seed = 0; seed < worlds; ++seed) {
+    ASSERT_EQ(CompareWide(4'000'000 + seed, reach), "") << "seed " << seed;
+  }
+  fmt::print("{} worlds, {} units\n", worlds, reach.units);
+}
+
+TEST(FastPlacer, AgreesOnAllSmallWorlds) {
+  Reach reach;
+  uint64_t looked_at = 0;
+  const uint64_t worlds = ForEachSmallWorld(SearchScale() >= 10 ? 1 : 60, [&](const Scene& scene, uint64_t number) {
+    if (testing::Test::HasFatalFailure()) return;
+    ++looked_at;
+    Comparison comparison(scene, reach);
+    comparison.Place(scene.batch);
+    ASSERT_EQ(comparison.difference(), "") << "world " << number;
+  });
+  fmt::print("{} of {} worlds\n", looked_at, worlds);
+}
+
+TEST(FastPlacer, AgreesThroughHistories) {
+  Reach reach;
+  const uint64_t histories = 500 * SearchScale();
+  for (uint64_t seed = 0; seed < histories; ++seed) {
+    ASSERT_EQ(CompareHistory(1'000'000 + seed, 20, reach), "") << "seed " << seed;
+  }
+  fmt::print("{} histories, {} batches, {} units\n", histories, reach.batches, reach.units);
+  for (const auto& [change, times] : reach.changes) fmt::print("  {} {}\n", change, times);
+  EXPECT_EQ(reach.changes.size(), 7u);
+  ExpectEveryReason(reach);
+}
+
+}  // namespace
+}  // namespace muster::placement
