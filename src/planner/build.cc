@@ -35,11 +35,15 @@ Builder::Builder(Packing& packing, const Valuer& valuer) : packing_(packing), va
   std::vector<double> difficulty;
   for (const Group& group : packing_.groups()) {
     double hardest = 0;
+    double all = 0;
     for (size_t d = 0; d < problem.dims(); ++d) {
       const auto amount = static_cast<double>(problem.requests[group.request][d]);
       requests_.push_back(amount);
-      if (largest[d] > 0) hardest = std::max(hardest, amount / static_cast<double>(largest[d]));
+      if (largest[d] <= 0) continue;
+      hardest = std::max(hardest, amount / static_cast<double>(largest[d]));
+      all += amount / static_cast<double>(largest[d]);
     }
+    hardest += all / 1000;  // of two with the same largest share, the one that takes more of the rest
     bool near = false;
     for (const uint32_t lot : group.lots) near = near || !packing_.kind_of(lot).near.empty();
     near_.push_back(near);
@@ -358,6 +362,10 @@ void Builder::BuyRest(const BuildOptions& options, Rng* noise) {
     auto seed = std::ranges::find_if(active_, [&](uint32_t g) { return !hopeless[g] && TakesPlaceNow(g); });
     if (seed == active_.end()) seed = std::ranges::find_if(active_, [&](uint32_t g) { return !hopeless[g]; });
     if (seed == active_.end()) return;
+    if (noise != nullptr && noise->Chance(1, 3)) {  // a search begins with another unit now and then
+      const auto other = active_.begin() + static_cast<ptrdiff_t>(noise->Below(active_.size()));
+      if (!hopeless[*other] && TakesPlaceNow(*other) == TakesPlaceNow(*seed)) seed = other;
+    }
     const std::optional<Filled> best = BestNode(*seed, options, noise);
     if (!best) {
       hopeless[*seed] = true;

@@ -324,23 +324,29 @@ class Judge {
   }
 
   void CheckPorts(const Spot& spot) {
-    std::vector<std::pair<const placement::HostPort*, bool>> used;  // port, planned
+    struct Use {
+      const placement::HostPort* port = nullptr;
+      std::pair<uint32_t, int64_t> unit;  // kind, and which of it: ports of one unit do not conflict
+      bool planned = false;
+    };
+    std::vector<Use> used;
     const auto add = [&](const std::map<uint32_t, int64_t>& counts, bool planned) {
       for (const auto& [k, count] : counts) {
         for (const placement::HostPort& port : world_.kinds[k].ports) {
-          for (int64_t i = 0; i < std::min<int64_t>(count, 2); ++i) used.emplace_back(&port, planned);
+          const int64_t first = planned ? 0 : 2;
+          for (int64_t i = 0; i < std::min<int64_t>(count, 2); ++i) used.push_back({&port, {k, first + i}, planned});
         }
       }
     };
     add(spot.counts, true);
     add(spot.staying, false);
     const auto every = [](const std::string& ip) { return ip.empty() || ip == "0.0.0.0"; };
-    for (size_t a = 0; a < used.size() && used[a].second; ++a) {
+    for (size_t a = 0; a < used.size() && used[a].planned; ++a) {
       for (size_t b = a + 1; b < used.size(); ++b) {
-        const placement::HostPort& x = *used[a].first;
-        const placement::HostPort& y = *used[b].first;
+        const placement::HostPort& x = *used[a].port;
+        const placement::HostPort& y = *used[b].port;
         const bool address = x.ip == y.ip || every(x.ip) || every(y.ip);
-        if (x.port == y.port && x.protocol == y.protocol && address) {
+        if (used[a].unit != used[b].unit && x.port == y.port && x.protocol == y.protocol && address) {
           Find("{}: two units use host port {}", spot.id, x.port);
         }
       }

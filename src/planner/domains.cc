@@ -43,6 +43,7 @@ struct Involved {
   std::vector<bool> cells;      // that fit
   std::vector<int64_t> placed;  // by cell
   int64_t left = 0;
+  int64_t units = 1;  // that one placement brings: all of a bundle
   int phase = 0;
 };
 
@@ -124,6 +125,7 @@ class Assigner {
     for (size_t k = 0; k < problem_.kinds.size(); ++k) {
       const DenseKind& kind = problem_.kinds[k];
       Involved one{.kind = static_cast<uint32_t>(k), .left = request_.counts[k]};
+      if (kind.bundle) one.units = static_cast<int64_t>(kind.units.size());
       for (uint32_t s = 0; s < slots_.size(); ++s) {
         if (std::ranges::binary_search(kind.matches, slots_[s].selector)) one.slots.push_back(s);
       }
@@ -176,7 +178,7 @@ class Assigner {
       const Involved& one = involved_[i];
       for (size_t c = 0; c < one.placed.size(); ++c) {
         if (one.placed[c] == 0 || problem_.cells[c].domains[rule.rule.key] != domain) continue;
-        if (at_most || rule.every_class || SurelyCounts(rule, one, c)) sum += one.placed[c];
+        if (at_most || rule.every_class || SurelyCounts(rule, one, c)) sum += one.placed[c] * one.units;
       }
     }
     return sum;
@@ -226,12 +228,13 @@ class Assigner {
       switch (rule.rule.kind) {
         case DomainRuleKind::kSpread:
           if (domain == kNoKey) return Reason::kSpreadKey;
-          if (SpreadCount(rule, domain, true) + (rule.self ? 1 : 0) - LeastOf(rule) > rule.rule.most) {
+          if (SpreadCount(rule, domain, true) + (rule.self ? one.units : 0) - LeastOf(rule) > rule.rule.most) {
             if (!MUTANT("planner.spread_forgotten")) return Reason::kSpreadSkew;
           }
           break;
         case DomainRuleKind::kLimit:
-          if (domain != kNoKey && slot.count[domain] + (rule.self ? 1 : 0) > rule.rule.most) return Reason::kExcludes;
+          if (domain != kNoKey && slot.count[domain] + (rule.self ? one.units : 0) > rule.rule.most)
+            return Reason::kExcludes;
           break;
         case DomainRuleKind::kNear:
           if (domain == kNoKey) return Reason::kColocateKey;
@@ -243,7 +246,7 @@ class Assigner {
     }
     for (const uint32_t s : one.slots) {
       const uint32_t domain = cell.domains[slots_[s].key];
-      if (domain != kNoKey && slots_[s].count[domain] + 1 > slots_[s].most[domain]) return Reason::kExcluded;
+      if (domain != kNoKey && slots_[s].count[domain] + one.units > slots_[s].most[domain]) return Reason::kExcluded;
     }
     return Reason::kNone;
   }
@@ -255,8 +258,8 @@ class Assigner {
     for (const uint32_t s : one.slots) {
       const uint32_t domain = problem_.cells[c].domains[slots_[s].key];
       if (domain == kNoKey) continue;
-      slots_[s].count[domain] += by;
-      slots_[s].total += by;
+      slots_[s].count[domain] += by * one.units;
+      slots_[s].total += by * one.units;
     }
     if (by <= 0) return;  // a limit that is left behind only bars more than it must
     for (const RuleInUse& rule : one.rules) {

@@ -209,8 +209,10 @@ class Scheduler {
     for (const uint32_t s : slots_of_[kind]) {
       const uint32_t domain = problem_.cells[c].domains[slots_[s].key];
       if (domain == kNoKey) continue;
-      ++slots_[s].count[domain];
-      ++slots_[s].total;
+      const DenseKind& placed = problem_.kinds[kind];
+      const int64_t units = placed.bundle ? static_cast<int64_t>(placed.units.size()) : 1;
+      slots_[s].count[domain] += units;
+      slots_[s].total += units;
     }
     for (const SlotRule& rule : rules_[kind]) {
       const uint32_t domain = problem_.cells[c].domains[rule.rule.key];

@@ -57,8 +57,8 @@ void SelectorTable::MatchPorts() {
       for (; at != ports_.end(); ++at) {
         const auto& [protocol, number, ip] = at->first;
         if (protocol != port.protocol || number != port.port) break;
-        if ((every && !MUTANT("planner.every_address")) || ip.empty() || ip == port.ip)
-          matches_[k].push_back(at->second);
+        const bool shared = every || ip.empty() || ip == port.ip;
+        if (MUTANT("planner.every_address") ? ip == port.ip : shared) matches_[k].push_back(at->second);
       }
     }
   }

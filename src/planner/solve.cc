@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kFastStepsPerUnit = 60;
 constexpr uint64_t kBestStepsPerUnit = 10'000;
-constexpr uint64_t kFewestSteps = 20'000;
+constexpr uint64_t kFewestSteps = 60'000;
 constexpr int kForbidRounds = 4;
 constexpr uint64_t kMostBestSteps = 200'000'000;
 
@@ -63,7 +63,7 @@ bool NoteLeft(const Packing& packing, bool again, CellRequest& request) {
 
 uint64_t StepsFor(Effort effort, size_t units) {
   if (effort == Effort::kFast) return std::max(kFewestSteps, kFastStepsPerUnit * units);
-  return std::clamp(kBestStepsPerUnit * units, 100 * kFewestSteps, kMostBestSteps);
+  return std::clamp(kBestStepsPerUnit * units, 10 * kFewestSteps, kMostBestSteps);
 }
 
 Solution Solve(const Request& request, const std::vector<const placement::Unit*>& units) {

@@ -154,7 +154,10 @@ TEST(ShardConversion, ANeedComesThroughFleetUnchanged) {
 }
 
 TEST(ShardConversion, ShardReadSaysWhatEveryShardSays) {
-  EXPECT_EQ(Trip<pb::NeedView>(FullView()), FullView());
+  contract::NeedView known = FullView();  // others know neither what is pending nor what is on hold
+  known.pending = false;
+  known.on_hold = 0;
+  EXPECT_EQ(Trip<pb::NeedView>(FullView()), known);
   pb::NeedView wire;
   ToWire(FullView(), wire);
   EXPECT_EQ(UnsetFields(wire), (std::vector<std::string>{"satisfied", "matching_supply.capped"}));

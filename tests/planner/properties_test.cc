@@ -38,7 +38,7 @@ TEST(PlanProperties, HoldOnRandomRequests) {
   for (uint64_t seed = 0; seed < 1'500; ++seed) {
     const Request request = RandomRequest(seed);
     ASSERT_EQ(Fault(request), "") << "seed " << seed;
-    const Plan plan = *MakePlan(request);
+    const Plan plan = MakePlan(request).value();
     ++reached[request.keep == Keep::kNodes ? "keeps nodes" : "keeps none"];
     reached["placed"] += static_cast<int>(plan.assignments.size());
     reached["unplaced"] += static_cast<int>(plan.unplaced.size());
