@@ -8,8 +8,8 @@
 // check, the watch goes on at the next member after the last revision it gave. Progress answers say that the member is
 // alive and nothing else: those of 3.4 may overtake events, so they never move the watch.
 //
-// With a user, every call carries a token of that user. A token that the cluster refuses (expired, or its member has
-// restarted) is replaced, and the call repeated: the cluster has done nothing then.
+// With a user, every call carries a token of that user. A token that the cluster refuses (expired, or unknown to its
+// member) is replaced, and the call repeated: the cluster has done nothing then.
 //
 // Thread-safety: as store.h. Answers run on gRPC's threads. The destructor cancels what is open.
 #pragma once

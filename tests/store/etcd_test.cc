@@ -264,8 +264,7 @@ TEST(EtcdStore, RenewsTokensThatExpire) {
   faults::ExpectReached("EtcdStore.RenewsTokensThatExpire", "store");
 }
 
-// Tokens of the simple kind are forgotten by a member that restarts.
-TEST(EtcdStore, RenewsTokensThatAMemberHasForgotten) {
+TEST(EtcdStore, GoesOnWithUsersAfterAMemberRestarts) {
   Etcd etcd;
   EnableUsers(etcd);
   const auto store = etcd.Client(AsRoot(etcd));
@@ -312,28 +311,53 @@ TEST(EtcdStore, SpeaksTls) {
 
 // ---- Planted bugs
 
+// What a watch gives of the values 1, 2 and 3, with a restart of its member after the first.
+std::string WatchedOverARestart() {
+  Etcd etcd;
+  const auto store = etcd.Client();
+  Blocking blocking(*store);
+  EXPECT_EQ(CommitOne(*store, "/up"), Status());
+  const auto put = [&](const char* value) {
+    const auto outcome = blocking.Commit({{}, {Put("k", value)}});
+    const auto* committed = std::get_if<contract::Committed>(&outcome);
+    return committed != nullptr ? committed->revision : 0;
+  };
+  const Revision first = put("1");
+  WatchLog log(*store, contract::OneKey("k"), first);
+  EXPECT_TRUE(log.WaitFor(first));
+  etcd.Stop();
+  etcd.Start(0);
+  EXPECT_EQ(CommitOne(*store, "/up"), Status());
+  put("2");
+  EXPECT_TRUE(log.WaitFor(put("3")));
+  std::string values;
+  for (const contract::Change& change : log.changes()) values += change.now.value;
+  return values;
+}
+
 TEST(EtcdStorePlantedBug, OfAWatchIsFound) {
-  for (const char* bug : {"etcd.watch_repeats", "etcd.watch_resumes_late"}) {
-    Etcd etcd;
-    const auto store = etcd.Client();
-    const faults::ScopedMutant planted(bug);
-    const Status status = DisturbedHistories(*store, EachInTurn(etcd, *store, 1, &Etcd::Stop));
-    EXPECT_FALSE(status.ok()) << bug << " was not found";
+  EXPECT_EQ(WatchedOverARestart(), "123");
+  {
+    const faults::ScopedMutant planted("etcd.watch_repeats");
+    EXPECT_EQ(WatchedOverARestart(), "1123");
   }
+  const faults::ScopedMutant planted("etcd.watch_resumes_late");
+  EXPECT_NE(WatchedOverARestart(), "123");
 }
 
 TEST(EtcdStorePlantedBug, OfATokenIsFound) {
   const faults::ScopedMutant planted("etcd.token_never_renewed");
-  Etcd etcd;
+  const host::TempDir dir;
+  Etcd etcd({.more = {"--auth-token", JwtFlag(dir, "2s")}});
   EnableUsers(etcd);
   const auto store = etcd.Client(AsRoot(etcd));
   Blocking blocking(*store);
-  ASSERT_TRUE(blocking.Range(contract::EveryKey()).has_value());
-  etcd.Stop();
-  etcd.Start(0);
-  const auto refused = blocking.Range(contract::EveryKey());
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code(), Code::kUnauthenticated) << refused.error().ToString();
+  Status status;
+  for (const MonoTime end = kClock.Read().mono + kPatience; status.ok() && kClock.Read().mono < end;) {
+    const auto reply = blocking.Range(contract::EveryKey());
+    status = reply ? Status() : reply.error();
+  }
+  EXPECT_EQ(status.code(), Code::kUnauthenticated) << status.ToString();
 }
 
 }  // namespace
