@@ -167,7 +167,7 @@ TEST_F(Program, ASuspiciousRollupIsHeldAndShown) {
 }
 
 TEST_F(Program, WhoComesSecondWithTheSameNameFencesTheFirst) {
-  Start();
+  Start({"--reclaim-budget", "100%/1m", "--reclaim-cap-fraction", "1"});
   if (HasFatalFailure()) return;
   TestCluster blue("blue", shard_->grpc());
   blue.Want({NeedOf("blue", 2)});
