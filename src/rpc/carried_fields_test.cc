@@ -245,12 +245,13 @@ TEST(CarriedFields, ALostFieldIsFound) {
                                                       return TakeReply(wire);
                                                     })),
             Lost{"previous"});
-  EXPECT_EQ(lost(MakePair<v1::ListClustersResponse>({"clusters { mode: ACTUATION_MODE_ACTIVE last_order {} } last_order {}"},
-                                                    [](v1::ListClustersResponse& wire) {
-                                                      wire.mutable_clusters(0)->set_session(true);
-                                                      return TakeReply(wire);
-                                                    })),
-            Lost{"clusters.session"});
+  EXPECT_EQ(
+      lost(MakePair<v1::ListClustersResponse>({"clusters { mode: ACTUATION_MODE_ACTIVE last_order {} } last_order {}"},
+                                              [](v1::ListClustersResponse& wire) {
+                                                wire.mutable_clusters(0)->set_session(true);
+                                                return TakeReply(wire);
+                                              })),
+      Lost{"clusters.session"});
   // An alternative that no sample has.
   EXPECT_EQ(lost(MakePair<v1::ExplainRequest>({R"(machine_id: "m")"},
                                               [](v1::ExplainRequest& wire) { return FromWire(wire); })),

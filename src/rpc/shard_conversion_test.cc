@@ -299,12 +299,8 @@ TEST(ShardConversion, RepliesComeThroughUnchanged) {
                                                                                 .outcome = "provider_error",
                                                                                 .error = "no"},
                                                                                {}}});
-  const contract::OrderView order{.kind = "pause",
-                                  .cluster_id = "blue",
-                                  .machine_id = "m-1",
-                                  .who = "admin",
-                                  .reason = "test",
-                                  .at = WallTime(8s)};
+  const contract::OrderView order{
+      .kind = "pause", .cluster_id = "blue", .machine_id = "m-1", .who = "admin", .reason = "test", .at = WallTime(8s)};
   ExpectReplySame<v1::ListClustersResponse>(contract::ClustersListed{.clusters = {{.cluster_id = "blue",
                                                                                    .session = true,
                                                                                    .gate_open = true,

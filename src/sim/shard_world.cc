@@ -29,7 +29,7 @@ namespace {
 using model::MachineState;
 
 constexpr Duration kFaultyTime = 40s;
-constexpr Duration kCalmTime = 140s;  // roll-ups may be held for 30 s of it
+constexpr Duration kCalmTime = 140s;   // roll-ups may be held for 30 s of it
 constexpr Duration kSilentTime = 20s;  // the last of it: nobody acts
 constexpr uint64_t kMachines = 12;
 constexpr size_t kNodes = 3;  // two shards, and who takes the first one's place

@@ -21,8 +21,8 @@ namespace {
 
 std::filesystem::path Data() { return SourceDir() + "/tests/shard/data"; }
 
-// The state at the start of each segment is read. Its steps are for the build that wrote them: this one has other events,
-// and decides otherwise.
+// The state at the start of each segment is read. Its steps are for the build that wrote them: this one has other
+// events, and decides otherwise.
 TEST(EarlierLayout, TheStatesInTheJournalAreRead) {
   const auto paths = host::ListSegments((Data() / "journal").string());
   ASSERT_TRUE(paths.has_value()) << paths.error().ToString();

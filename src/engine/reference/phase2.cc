@@ -239,8 +239,8 @@ class Taking {
         offers_, [&](const Offer& o) { return o.reason != Reason::kPreempt && IsOfUse(o) && IsWithinBudget(o); });
     if (free != offers_.end()) return free;
     const auto is_victim = [&](const Offer& o) { return o.reason == Reason::kPreempt && IsOfUse(o); };
-    // [P2.instead] One for one: what stands in, now or since an earlier cycle, leaves so many victims alone. A gang, which
-    // takes what completes it or nothing, then takes the victims too.
+    // [P2.instead] One for one: what stands in, now or since an earlier cycle, leaves so many victims alone. A gang,
+    // which takes what completes it or nothing, then takes the victims too.
     const bool spent = std::ranges::count_if(offers_, is_victim) <= standing_in_;
     if (spent && !is_gang_) return offers_.end();
     const auto victim = std::ranges::find_if(offers_, is_victim);
