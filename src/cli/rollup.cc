@@ -217,10 +217,12 @@ class Player {
       client_->Send(contract::ReclaimAck{.instruction_id = instruction->instruction_id,
                                          .nodes_started = static_cast<int32_t>(instruction->nodes.size())});
     } else if (const auto* ack = std::get_if<contract::Acknowledgement>(&message); ack != nullptr) {
-      if (ack->echo == "rollup") unanswered_since_.reset();
+      const bool held = ack->echo.starts_with("rollup: ");
+      const bool of_rollup = ack->echo == "rollup" || held;
+      if (of_rollup) unanswered_since_.reset();
       const bool repeated = ack->echo == "rollup" && acknowledged_;
-      acknowledged_ = acknowledged_ || ack->echo == "rollup";
-      if (!flags_.follow && ack->echo == "rollup") done_ = true;
+      acknowledged_ = acknowledged_ || of_rollup;
+      if (!flags_.follow && of_rollup) done_ = true;
       if (repeated) return;
     }
     Say(Describe(message));
