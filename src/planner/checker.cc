@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <set>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
+
+#include "base/codec.h"
 
 namespace muster::planner {
 namespace {
@@ -15,6 +17,7 @@ namespace {
 using placement::Kind;
 
 constexpr size_t kMostFindings = 20;
+constexpr size_t kNowhere = SIZE_MAX;
 constexpr const char* kHost = "kubernetes.io/hostname";
 
 // --- Tests of one value, label set or selector. Written for this file.
@@ -203,8 +206,8 @@ class Judge {
     }
   }
 
-  void AddUnit(Spot& spot, uint32_t kind) {
-    for (const auto& [name, amount] : world_.kinds[kind].request.entries()) spot.taken[name] += amount;
+  void AddUnits(Spot& spot, uint32_t kind, int64_t count) {
+    for (const auto& [name, amount] : world_.kinds[kind].request.entries()) spot.taken[name] += amount * count;
   }
 
   void AddStaying() {
@@ -214,34 +217,40 @@ class Judge {
       if (found == spot_of_.end()) continue;
       Spot& spot = spots_[found->second];
       const uint32_t kind = placed.unit.kind.value();
-      AddUnit(spot, kind);
+      AddUnits(spot, kind, 1);
       ++spot.staying[kind];
       if (placed.terminating) ++spot.terminating[kind];
     }
   }
 
   void AddAssigned() {
-    const auto ask = [&](const placement::Unit& unit) { asked_.emplace(unit.id, unit.kind.value()); };
     if (!keeps()) {
       for (const placement::PlacedUnit& placed : world_.placed) {
-        if (!placed.terminating) ask(placed.unit);
+        if (!placed.terminating) asked_.push_back(&placed.unit);
       }
     }
-    for (const placement::Unit& unit : request_.pending) ask(unit);
+    for (const placement::Unit& unit : request_.pending) asked_.push_back(&unit);
+    position_.reserve(asked_.size());
+    for (size_t u = 0; u < asked_.size(); ++u) position_.emplace(asked_[u]->id, u);
+    seen_.assign(asked_.size(), false);
     for (const Assignment& assignment : plan_.assignments) {
-      const auto unit = asked_.find(assignment.unit);
+      const auto unit = position_.find(assignment.unit);
       const auto spot = spot_of_.find(assignment.node);
-      if (unit == asked_.end()) {
+      if (unit == position_.end()) {
         Find("unit {}: it was not asked for", assignment.unit);
-      } else if (!seen_.insert(assignment.unit).second) {
+      } else if (seen_[unit->second]) {
         Find("unit {}: it is assigned twice", assignment.unit);
       } else if (spot == spot_of_.end()) {
         Find("unit {}: there is no node {}", assignment.unit, assignment.node);
       } else {
-        AddUnit(spots_[spot->second], unit->second);
-        ++spots_[spot->second].counts[unit->second];
-        AddDevices(spots_[spot->second], assignment, world_.kinds[unit->second]);
+        seen_[unit->second] = true;
+        const uint32_t kind = asked_[unit->second]->kind.value();
+        ++spots_[spot->second].counts[kind];
+        AddDevices(spots_[spot->second], assignment, world_.kinds[kind]);
       }
+    }
+    for (Spot& spot : spots_) {
+      for (const auto& [kind, count] : spot.counts) AddUnits(spot, kind, count);
     }
   }
 
@@ -265,11 +274,16 @@ class Judge {
 
   void CheckCoverage() {
     for (const Unplaced& unplaced : plan_.unplaced) {
-      if (!asked_.contains(unplaced.unit)) Find("unit {}: unplaced, but it was not asked for", unplaced.unit);
-      if (!seen_.insert(unplaced.unit).second) Find("unit {}: both assigned and unplaced, or twice", unplaced.unit);
+      const auto unit = position_.find(unplaced.unit);
+      if (unit == position_.end()) {
+        Find("unit {}: unplaced, but it was not asked for", unplaced.unit);
+        continue;
+      }
+      if (seen_[unit->second]) Find("unit {}: both assigned and unplaced, or twice", unplaced.unit);
+      seen_[unit->second] = true;
     }
-    for (const auto& [id, unused] : asked_) {
-      if (!seen_.contains(id)) Find("unit {}: neither assigned nor unplaced", id);
+    for (size_t u = 0; u < asked_.size(); ++u) {
+      if (!seen_[u]) Find("unit {}: neither assigned nor unplaced", asked_[u]->id);
     }
     for (const Spot& spot : spots_) {
       if (spot.counts.empty() && !spot.may_be_empty) Find("machine {}: nothing runs on it", spot.id);
@@ -370,12 +384,54 @@ class Judge {
     return sum;
   }
 
-  void CheckBetweenUnits() {
-    std::map<uint32_t, std::vector<const Spot*>> planned;  // kind -> where its units are
-    std::map<uint32_t, std::vector<const Spot*>> staying;
+  // The domain of every spot under one key, numbered; kNowhere: it lacks the key.
+  const std::vector<size_t>& DomainsOf(const std::string& key) {
+    const auto [at, inserted] = domains_.try_emplace(key);
+    if (!inserted) return at->second;
+    std::map<std::string, size_t> number;
     for (const Spot& spot : spots_) {
-      for (const auto& [k, count] : spot.counts) planned[k].push_back(&spot);
-      for (const auto& [k, count] : spot.staying) staying[k].push_back(&spot);
+      bool has = false;
+      const std::string domain = spot.DomainOf(key, has);
+      at->second.push_back(has ? number.try_emplace(domain, number.size()).first->second : kNowhere);
+    }
+    return at->second;
+  }
+
+  // Units by domain: all, those of the plan, and whether the domain counts at all.
+  struct Crowd {
+    std::vector<int64_t> all;
+    std::vector<int64_t> planned;
+    std::vector<bool> counts;
+  };
+
+  // Of the spots that `counts` accepts; terminating units only where they count. Computed once for equal texts.
+  template <class Accept>
+  const Crowd& CrowdOf(const std::string& text, const std::string& key, const std::vector<bool>& included,
+                       bool terminating, Accept&& accept) {
+    const auto [at, inserted] = crowds_.try_emplace(key + "|" + text);
+    if (!inserted) return at->second;
+    Crowd& crowd = at->second;
+    const std::vector<size_t>& domains = DomainsOf(key);
+    crowd.all.assign(spots_.size(), 0);
+    crowd.planned.assign(spots_.size(), 0);
+    crowd.counts.assign(spots_.size(), false);
+    for (size_t s = 0; s < spots_.size(); ++s) {
+      const Spot& spot = spots_[s];
+      if (domains[s] == kNowhere || !accept(spot)) continue;
+      crowd.counts[domains[s]] = true;
+      crowd.planned[domains[s]] += Sum(spot.counts, included);
+      crowd.all[domains[s]] += Sum(spot.counts, included) + Sum(spot.staying, included);
+      if (!terminating) crowd.all[domains[s]] -= Sum(spot.terminating, included);
+    }
+    return crowd;
+  }
+
+  void CheckBetweenUnits() {
+    std::map<uint32_t, std::vector<size_t>> planned;  // kind -> where its units are
+    std::map<uint32_t, std::vector<size_t>> staying;
+    for (size_t s = 0; s < spots_.size(); ++s) {
+      for (const auto& [k, count] : spots_[s].counts) planned[k].push_back(s);
+      for (const auto& [k, count] : spots_[s].staying) staying[k].push_back(s);
     }
     for (const auto& [k, where] : planned) {
       const Kind& kind = world_.kinds[k];
@@ -400,87 +456,84 @@ class Judge {
     return spread.node_taints == placement::NodeInclusion::kIgnore || TaintsFit(kind, spot);
   }
 
-  void CheckSpread(uint32_t k, const placement::SpreadConstraint& spread, const std::vector<const Spot*>& where) {
+  // What of a kind decides which nodes its spread counts.
+  static std::string EligibilityText(const Kind& kind, const placement::SpreadConstraint& spread) {
+    std::string text = codec::ToBytes(kind.requirements) + codec::ToBytes(kind.node_terms);
+    text +=
+        codec::ToBytes(kind.tolerations) + codec::ToBytes(spread.node_affinity) + codec::ToBytes(spread.node_taints);
+    for (const placement::SpreadConstraint& other : kind.spread) {
+      if (other.when == model::WhenUnsatisfiable::kDoNotSchedule) text += "/" + other.topology_key;
+    }
+    return text;
+  }
+
+  void CheckSpread(uint32_t k, const placement::SpreadConstraint& spread, const std::vector<size_t>& where) {
     const Kind& kind = world_.kinds[k];
     const About about(kind, spread);
     const std::vector<bool>& included = IncludedBy(about);
-    std::map<std::string, int64_t> counts;
-    for (const Spot& spot : spots_) {
-      bool has = false;
-      const std::string domain = spot.DomainOf(spread.topology_key, has);
-      if (!has || !Counts(kind, spread, spot)) continue;
-      counts[domain] += Sum(spot.counts, included) + Sum(spot.staying, included) - Sum(spot.terminating, included);
-    }
+    const Crowd& crowd = CrowdOf("spread" + about.Text() + EligibilityText(kind, spread), spread.topology_key, included,
+                                 false, [&](const Spot& spot) { return Counts(kind, spread, spot); });
     // The two smallest counts: that of all domains, and of all but one.
     int64_t least = INT64_MAX;
     int64_t second = INT64_MAX;
-    for (const auto& [unused, count] : counts) {
-      second = std::min(second, std::max(least, count));
-      least = std::min(least, count);
+    int64_t domains = 0;
+    for (size_t d = 0; d < crowd.all.size(); ++d) {
+      if (!crowd.counts[d]) continue;
+      ++domains;
+      second = std::min(second, std::max(least, crowd.all[d]));
+      least = std::min(least, crowd.all[d]);
     }
-    const bool few = static_cast<int64_t>(counts.size()) < spread.min_domains;
-    for (const Spot* spot : where) {
-      bool has = false;
-      const std::string domain = spot->DomainOf(spread.topology_key, has);
-      if (!has) {
-        Find("{}: a unit of kind {} is spread over {}, which it lacks", spot->id, k, spread.topology_key);
+    const int64_t self = included[k] ? 1 : 0;
+    for (const size_t s : where) {
+      const size_t domain = DomainsOf(spread.topology_key)[s];
+      if (domain == kNowhere) {
+        Find("{}: a unit of kind {} is spread over {}, which it lacks", spots_[s].id, k, spread.topology_key);
         continue;
       }
-      const int64_t others = counts[domain] - (included[k] ? 1 : 0);
-      const int64_t elsewhere = counts[domain] == least ? second : least;
-      const int64_t minimum = few ? 0 : std::min(others, elsewhere);
-      if (others + (included[k] ? 1 : 0) - minimum > std::max(spread.max_skew, 1)) {
-        Find("{}: a unit of kind {} breaks its spread over {}", spot->id, k, spread.topology_key);
+      const int64_t others = crowd.all[domain] - self;
+      const int64_t elsewhere = crowd.all[domain] == least ? second : least;
+      const int64_t minimum = domains < spread.min_domains ? 0 : std::min(others, elsewhere);
+      if (others + self - minimum > std::max(spread.max_skew, 1)) {
+        Find("{}: a unit of kind {} breaks its spread over {}", spots_[s].id, k, spread.topology_key);
       }
     }
   }
 
-  void CheckColocation(uint32_t k, const std::vector<const Spot*>& where) {
+  void CheckColocation(uint32_t k, const std::vector<size_t>& where) {
     const Kind& kind = world_.kinds[k];
     std::vector<bool> included(world_.kinds.size(), true);
+    std::string text = "near";
     for (const placement::UnitTerm& term : kind.colocate) {
-      const std::vector<bool>& one = IncludedBy(About(kind, term));
+      const About about(kind, term);
+      const std::vector<bool>& one = IncludedBy(about);
+      text += "+" + about.Text();
       for (size_t i = 0; i < included.size(); ++i) included[i] = included[i] && one[i];
     }
     const int64_t self = included[k] ? 1 : 0;
-    int64_t all = -self;
-    for (const Spot& spot : spots_) all += Sum(spot.counts, included) + Sum(spot.staying, included);
-    if (self == 1 && all == 0) return;  // the first of its group
     for (const placement::UnitTerm& term : kind.colocate) {
-      std::map<std::string, int64_t> counts;
-      for (const Spot& spot : spots_) {
-        bool has = false;
-        const std::string domain = spot.DomainOf(term.topology_key, has);
-        if (has) counts[domain] += Sum(spot.counts, included) + Sum(spot.staying, included);
-      }
-      for (const Spot* spot : where) {
-        bool has = false;
-        const std::string domain = spot->DomainOf(term.topology_key, has);
-        if (!has || counts[domain] - self < 1) {
-          Find("{}: a unit of kind {} is not near those it must be near", spot->id, k);
+      const Crowd& crowd = CrowdOf(text, term.topology_key, included, true, [](const Spot&) { return true; });
+      int64_t all = -self;
+      for (const int64_t count : crowd.all) all += count;
+      if (self == 1 && all == 0) continue;  // the first of its group
+      for (const size_t s : where) {
+        const size_t domain = DomainsOf(term.topology_key)[s];
+        if (domain == kNowhere || crowd.all[domain] - self < 1) {
+          Find("{}: a unit of kind {} is not near those it must be near", spots_[s].id, k);
         }
       }
     }
   }
 
-  void CheckExclusion(uint32_t k, const placement::UnitTerm& term, const std::vector<const Spot*>& where,
-                      bool planned) {
-    const std::vector<bool>& included = IncludedBy(About(world_.kinds[k], term));
-    std::map<std::string, int64_t> here;  // units that the term is about, by domain
-    std::map<std::string, int64_t> new_here;
-    for (const Spot& spot : spots_) {
-      bool has = false;
-      const std::string domain = spot.DomainOf(term.topology_key, has);
-      if (!has) continue;
-      new_here[domain] += Sum(spot.counts, included);
-      here[domain] += Sum(spot.counts, included) + Sum(spot.staying, included);
-    }
-    for (const Spot* spot : where) {
-      bool has = false;
-      const std::string domain = spot->DomainOf(term.topology_key, has);
-      if (!has) continue;
-      const int64_t others = planned ? here[domain] - (included[k] ? 1 : 0) : new_here[domain];
-      if (others > 0) Find("{}: a unit of kind {} excludes another that is there", spot->id, k);
+  void CheckExclusion(uint32_t k, const placement::UnitTerm& term, const std::vector<size_t>& where, bool planned) {
+    const About about(world_.kinds[k], term);
+    const std::vector<bool>& included = IncludedBy(about);
+    const Crowd& crowd =
+        CrowdOf("excl" + about.Text(), term.topology_key, included, true, [](const Spot&) { return true; });
+    for (const size_t s : where) {
+      const size_t domain = DomainsOf(term.topology_key)[s];
+      if (domain == kNowhere) continue;
+      const int64_t others = planned ? crowd.all[domain] - (included[k] ? 1 : 0) : crowd.planned[domain];
+      if (others > 0) Find("{}: a unit of kind {} excludes another that is there", spots_[s].id, k);
     }
   }
 
@@ -543,10 +596,13 @@ class Judge {
   const Plan& plan_;
   const placement::World& world_;
   std::vector<Spot> spots_;
-  std::map<std::string, size_t> spot_of_;
-  std::map<std::string, uint32_t> asked_;
-  std::set<std::string> seen_;
+  std::unordered_map<std::string_view, size_t> spot_of_;
+  std::vector<const placement::Unit*> asked_;
+  std::unordered_map<std::string_view, size_t> position_;  // of a unit in asked_
+  std::vector<bool> seen_;
   std::map<std::string, std::vector<bool>> included_;
+  std::map<std::string, std::vector<size_t>> domains_;
+  std::map<std::string, Crowd> crowds_;
   std::vector<std::string> findings_;
 };
 

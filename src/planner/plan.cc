@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
+#include <map>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 
 #include "base/hash.h"
@@ -25,7 +26,8 @@ constexpr auto kEfforts = std::to_array<model::NameRow<Effort>>({{Effort::kFast,
 
 Status CheckRequest(const Request& request) {
   MUSTER_RETURN_IF_ERROR(placement::CheckStructure(request.world));
-  std::set<std::string_view> ids;
+  std::unordered_set<std::string_view> ids;
+  ids.reserve(request.world.placed.size() + request.pending.size());
   for (const placement::PlacedUnit& placed : request.world.placed) ids.insert(placed.unit.id);
   for (const placement::Unit& unit : request.pending) {
     if (unit.id.empty()) return {Code::kInvalidArgument, "a unit has no id"};
