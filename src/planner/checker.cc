@@ -230,21 +230,19 @@ class Judge {
       }
     }
     for (const placement::Unit& unit : request_.pending) asked_.push_back(&unit);
-    position_.reserve(asked_.size());
-    for (size_t u = 0; u < asked_.size(); ++u) position_.emplace(asked_[u]->id, u);
     seen_.assign(asked_.size(), false);
     for (const Assignment& assignment : plan_.assignments) {
-      const auto unit = position_.find(assignment.unit);
+      const size_t unit = PositionOf(assignment.unit);
       const auto spot = spot_of_.find(assignment.node);
-      if (unit == position_.end()) {
+      if (unit == kNowhere) {
         Find("unit {}: it was not asked for", assignment.unit);
-      } else if (seen_[unit->second]) {
+      } else if (seen_[unit]) {
         Find("unit {}: it is assigned twice", assignment.unit);
       } else if (spot == spot_of_.end()) {
         Find("unit {}: there is no node {}", assignment.unit, assignment.node);
       } else {
-        seen_[unit->second] = true;
-        const uint32_t kind = asked_[unit->second]->kind.value();
+        seen_[unit] = true;
+        const uint32_t kind = asked_[unit]->kind.value();
         ++spots_[spot->second].counts[kind];
         AddDevices(spots_[spot->second], assignment, world_.kinds[kind]);
       }
@@ -252,6 +250,19 @@ class Judge {
     for (Spot& spot : spots_) {
       for (const auto& [kind, count] : spot.counts) AddUnits(spot, kind, count);
     }
+  }
+
+  // Plans list units in the request's order: the one after the last is looked at before a table of all is made.
+  size_t PositionOf(std::string_view id) {
+    if (next_ < asked_.size() && asked_[next_]->id == id) return next_++;
+    if (position_.empty()) {
+      position_.reserve(asked_.size());
+      for (size_t u = 0; u < asked_.size(); ++u) position_.emplace(asked_[u]->id, u);
+    }
+    const auto found = position_.find(id);
+    if (found == position_.end()) return kNowhere;
+    next_ = found->second + 1;
+    return found->second;
   }
 
   void AddDevices(Spot& spot, const Assignment& assignment, const Kind& kind) {
@@ -274,13 +285,13 @@ class Judge {
 
   void CheckCoverage() {
     for (const Unplaced& unplaced : plan_.unplaced) {
-      const auto unit = position_.find(unplaced.unit);
-      if (unit == position_.end()) {
+      const size_t unit = PositionOf(unplaced.unit);
+      if (unit == kNowhere) {
         Find("unit {}: unplaced, but it was not asked for", unplaced.unit);
         continue;
       }
-      if (seen_[unit->second]) Find("unit {}: both assigned and unplaced, or twice", unplaced.unit);
-      seen_[unit->second] = true;
+      if (seen_[unit]) Find("unit {}: both assigned and unplaced, or twice", unplaced.unit);
+      seen_[unit] = true;
     }
     for (size_t u = 0; u < asked_.size(); ++u) {
       if (!seen_[u]) Find("unit {}: neither assigned nor unplaced", asked_[u]->id);
@@ -598,7 +609,8 @@ class Judge {
   std::vector<Spot> spots_;
   std::unordered_map<std::string_view, size_t> spot_of_;
   std::vector<const placement::Unit*> asked_;
-  std::unordered_map<std::string_view, size_t> position_;  // of a unit in asked_
+  std::unordered_map<std::string_view, size_t> position_;  // of a unit in asked_; empty until it is needed
+  size_t next_ = 0;                                        // in asked_
   std::vector<bool> seen_;
   std::map<std::string, std::vector<bool>> included_;
   std::map<std::string, std::vector<size_t>> domains_;

@@ -24,19 +24,33 @@ namespace {
 constexpr auto kKeeps = std::to_array<model::NameRow<Keep>>({{Keep::kNone, "none"}, {Keep::kNodes, "nodes"}});
 constexpr auto kEfforts = std::to_array<model::NameRow<Effort>>({{Effort::kFast, "fast"}, {Effort::kBest, "best"}});
 
-Status CheckRequest(const Request& request) {
-  MUSTER_RETURN_IF_ERROR(placement::CheckStructure(request.world));
+// The first id that is there twice; empty if none. Digests are compared first: a table of strings would miss the cache
+// for every unit.
+std::string_view RepeatedId(const Request& request) {
+  std::vector<uint64_t> digests;
+  digests.reserve(request.world.placed.size() + request.pending.size());
+  for (const placement::PlacedUnit& placed : request.world.placed) digests.push_back(Hash(placed.unit.id));
+  for (const placement::Unit& unit : request.pending) digests.push_back(Hash(unit.id));
+  std::ranges::sort(digests);
+  if (std::ranges::adjacent_find(digests) == digests.end()) return {};
   std::unordered_set<std::string_view> ids;
-  ids.reserve(request.world.placed.size() + request.pending.size());
   for (const placement::PlacedUnit& placed : request.world.placed) ids.insert(placed.unit.id);
   for (const placement::Unit& unit : request.pending) {
+    if (!ids.insert(unit.id).second) return unit.id;
+  }
+  return {};
+}
+
+Status CheckRequest(const Request& request) {
+  MUSTER_RETURN_IF_ERROR(placement::CheckStructure(request.world));
+  for (const placement::Unit& unit : request.pending) {
     if (unit.id.empty()) return {Code::kInvalidArgument, "a unit has no id"};
-    if (!ids.insert(unit.id).second) {
-      return {Code::kInvalidArgument, fmt::format("unit {}: the id is there twice", unit.id)};
-    }
     if (unit.kind.value() >= request.world.kinds.size()) {
       return {Code::kInvalidArgument, fmt::format("unit {}: its kind is out of range", unit.id)};
     }
+  }
+  if (const std::string_view id = RepeatedId(request); !id.empty()) {
+    return {Code::kInvalidArgument, fmt::format("unit {}: the id is there twice", id)};
   }
   for (const Candidate& candidate : request.candidates) {
     if (candidate.price.micros < 0) {

@@ -48,10 +48,12 @@ class Scheduler {
     }
     AddSlots();
     for (const FixedNode& fixed : problem.fixed) AddNode(fixed.cell, fixed.node_class, fixed.free, fixed.tallies);
-    for (const uint32_t choice : machines) {
-      const auto capacity = problem.CapacityOf(choice);
-      AddNode(CellOf(choice), problem.choices[choice].node_class, {capacity.begin(), capacity.end()}, {});
-    }
+    for (const uint32_t choice : machines) AddMachine(choice);
+  }
+
+  void AddMachine(uint32_t choice) {
+    const auto capacity = problem_.CapacityOf(choice);
+    AddNode(CellOf(choice), problem_.choices[choice].node_class, {capacity.begin(), capacity.end()}, {});
   }
 
   // One entry for each placement in a shuffled order; what stays without a node, by kind.
@@ -70,6 +72,7 @@ class Scheduler {
   // Lots for units that found no node: a cell that their rules allow now, the emptiest first.
   std::vector<Lot> LotsFor(const std::vector<uint32_t>& pending) {
     std::map<std::pair<uint32_t, uint32_t>, int64_t> counts;
+    const std::vector<Slot> before = slots_;  // counted as if placed, while cells are chosen
     for (const uint32_t kind : pending) {
       uint32_t cell = kAnyCell;
       if (!rules_[kind].empty() || !slots_of_[kind].empty()) {
@@ -78,6 +81,7 @@ class Scheduler {
       }
       ++counts[{kind, cell}];
     }
+    slots_ = before;
     std::vector<Lot> lots;
     for (const auto& [where, count] : counts) lots.push_back({where.first, where.second, count});
     return lots;
@@ -347,24 +351,24 @@ ReplayOutcome Replay(const Solution& solution, uint64_t seed) {
   std::vector<uint32_t> queue;
   for (uint32_t k = 0; k < counts.size(); ++k) queue.insert(queue.end(), static_cast<size_t>(counts[k]), k);
   ReplayOutcome outcome;
-  while (true) {
-    Scheduler scheduler(problem, machines, seed);
-    const std::vector<uint32_t> pending = scheduler.Run(queue);
-    if (outcome.rounds == 0) outcome.pending_at_first = static_cast<int64_t>(pending.size());
-    outcome.pending_at_last = static_cast<int64_t>(pending.size());
-    if (pending.empty() || outcome.rounds >= kMostRounds || MUTANT("planner.replay_buys_nothing")) return outcome;
+  Scheduler scheduler(problem, machines, seed);
+  std::vector<uint32_t> pending = scheduler.Run(std::move(queue));
+  outcome.pending_at_first = static_cast<int64_t>(pending.size());
+  while (!pending.empty() && outcome.rounds < kMostRounds && !MUTANT("planner.replay_buys_nothing")) {
     ++outcome.rounds;
     Packing more(problem, scheduler.LotsFor(pending));
     Builder(more, *solution.valuer).BuyRest({});
-    const size_t before = machines.size();
+    const size_t before = outcome.added.size();
     for (const Bin& bin : more.bins()) {
-      if (bin.choice != kNoChoice) machines.push_back(bin.choice);
+      if (bin.choice == kNoChoice) continue;
+      scheduler.AddMachine(bin.choice);
+      outcome.added.push_back(bin.choice);
     }
-    if (machines.size() == before) return outcome;  // nothing that could be bought would take them
-    outcome.added.assign(
-        machines.begin() + static_cast<ptrdiff_t>(machines.size() - (outcome.added.size() + machines.size() - before)),
-        machines.end());
+    if (outcome.added.size() == before) break;  // nothing that could be bought would take them
+    pending = scheduler.Run(std::move(pending));
   }
+  outcome.pending_at_last = static_cast<int64_t>(pending.size());
+  return outcome;
 }
 
 }  // namespace muster::planner

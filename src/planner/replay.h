@@ -3,8 +3,8 @@
 // The scheduler sees one unit at a time, in an order drawn from a seed, and does not pack: of the feasible nodes it
 // takes the one with the highest sum of least-allocated, balanced-allocation and twice the spread score, looks at only
 // a share of the nodes of a large fleet, and starts where it stopped. Units that find no node are tried again once all
-// others are placed. What stays pending gets machines of its own, and the replay begins afresh, until nothing stays
-// pending.
+// others are placed. What stays pending gets
+// machines of its own, as an autoscaler would buy them, until nothing stays pending.
 #pragma once
 
 #include <cstdint>
