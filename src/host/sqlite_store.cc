@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -40,7 +41,7 @@ class SqliteStore final : public store::Store {
   SqliteStore(std::unique_ptr<DataDir> lock, std::unique_ptr<SqliteFile> file, SqliteStoreOptions options,
               const std::map<LeaseId, Duration>& leases)
       : lock_(std::move(lock)), options_(options), file_(std::move(file)), published_(file_->revision()) {
-    for (const auto& [id, ttl] : leases) leases_[id] = {.ttl = ttl, .ends = Mono() + ttl};
+    for (const auto& [id, ttl] : leases) KeepLease(id, ttl);
     thread_ = std::thread([this] { Run(); });
   }
   ~SqliteStore() override {
@@ -86,7 +87,7 @@ class SqliteStore final : public store::Store {
           if (options_.read_only) return Refuse(ReadOnly());
           MUSTER_ASSIGN_OR_RETURN(const LeaseId id, file_->AddLease(ttl));
           granted_.push_back(id);
-          leases_[id] = {.ttl = ttl, .ends = Mono() + ttl};
+          KeepLease(id, ttl);
           return store::Lease{.id = id, .ttl = ttl};
         },
         std::move(done));
@@ -97,8 +98,9 @@ class SqliteStore final : public store::Store {
         [this, lease]() -> Result<store::Lease> {
           const auto found = leases_.find(lease);
           if (found == leases_.end()) return Refuse(LeaseEnded());
-          found->second.ends = Mono() + found->second.ttl;
-          return store::Lease{.id = lease, .ttl = found->second.ttl};
+          const Duration ttl = found->second.ttl;
+          KeepLease(lease, ttl);
+          return store::Lease{.id = lease, .ttl = ttl};
         },
         std::move(done));
   }
@@ -216,7 +218,7 @@ class SqliteStore final : public store::Store {
     const auto ready = [this] { return stopping_ || !queue_.empty(); };
     std::optional<Duration> wait;
     const auto at_most = [&](Duration d) { wait = wait ? std::min(*wait, d) : d; };
-    for (const auto& [id, lease] : leases_) at_most(lease.ends - Mono());
+    if (!lease_ends_.empty()) at_most(lease_ends_.begin()->first - Mono());
     if (options_.read_only && !watches_.empty()) at_most(kReaderLooksEvery);
     if (behind_) at_most(Duration::zero());
     if (failed_) wait = kRetryAfterFailure;
@@ -238,14 +240,24 @@ class SqliteStore final : public store::Store {
   }
   void EndDueLeases() {
     const MonoTime now = Mono();
-    if (options_.read_only || std::ranges::none_of(leases_, [&](const auto& l) { return l.second.ends <= now; }))
-      return;
     std::vector<Request> group;
-    for (const auto& [id, lease] : leases_) {
-      if (lease.ends > now) continue;
-      group.push_back({.work = [this, lease_id = id] { return EndLease(lease_id); }, .answer = [](const Status&) {}});
+    for (auto next = lease_ends_.begin(); next != lease_ends_.end() && next->first <= now; ++next) {
+      if (group.size() == kGroupRequests) break;
+      group.push_back({.work = [this, id = next->second] { return EndLease(id); }, .answer = [](const Status&) {}});
     }
     RunGroup(group);
+  }
+  // Its time begins anew.
+  void KeepLease(LeaseId id, Duration ttl) {
+    ForgetLease(id);
+    leases_[id] = {.ttl = ttl, .ends = Mono() + ttl};
+    lease_ends_.emplace(leases_[id].ends, id);
+  }
+  void ForgetLease(LeaseId id) {
+    const auto found = leases_.find(id);
+    if (found == leases_.end()) return;
+    lease_ends_.erase({found->second.ends, id});
+    leases_.erase(found);
   }
 
   // All or nothing: one transaction of SQLite, then the answers.
@@ -276,7 +288,7 @@ class SqliteStore final : public store::Store {
       failed_ = true;
       log::Err("store cannot be written", {{"error", status.ToString()}});
     }
-    for (const LeaseId id : status.ok() ? ended_ : granted_) leases_.erase(id);
+    for (const LeaseId id : status.ok() ? ended_ : granted_) ForgetLease(id);
     if (status.ok() && MUTANT("store.acknowledged_before_durable")) return;
     for (const Request& request : group) request.answer(status);
   }
@@ -336,7 +348,8 @@ class SqliteStore final : public store::Store {
 
   // Owned by the thread.
   const std::unique_ptr<SqliteFile> file_;
-  std::map<LeaseId, HeldLease> leases_;
+  std::map<LeaseId, HeldLease> leases_;                // none for a reader
+  std::set<std::pair<MonoTime, LeaseId>> lease_ends_;  // of leases_
   std::vector<OpenWatch> watches_;
   std::vector<contract::Change> changes_;   // of the group under way
   std::vector<LeaseId> granted_;            // by it
