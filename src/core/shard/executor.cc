@@ -473,17 +473,26 @@ void Executor::OnTransitionEnded(const model::Machine& before, const model::Mach
   const auto known = state_.acknowledged.find(machine.id);
   const bool moved = (!model::IsStable(before.state) && before.state != kFailed) || known != state_.acknowledged.end();
   const bool failed = machine.state == kFailed;
-  const std::string& cluster = failed ? before.cluster : machine.cluster;
-  if (moved && (before.state == kCreating || before.state == kSpeculative) && machine.state != kSpeculative) {
-    failed ? holds.OnCreateFailed(machine, SaysOutOfStock(machine.last_error), ctx) : holds.OnCreated(machine, ctx);
-  } else if (moved && before.state == kConfiguring && failed) {
+  const bool acknowledged = known != state_.acknowledged.end();
+  // A record need not name the cluster of a machine that is being configured, or has failed.
+  const std::string cluster = acknowledged ? known->second.action.cluster_id : before.cluster;
+  const bool bootstraps = acknowledged && known->second.action.kind == "Bootstrap";
+  const bool creating = before.state == kCreating || before.state == kSpeculative;
+  const bool configuring = before.state == kConfiguring || (before.state == kIdle && bootstraps);
+  const bool create_failed = creating && (failed || (before.state == kCreating && machine.state == kSpeculative));
+  const bool configure_failed = configuring && (failed || (before.state == kConfiguring && machine.state == kIdle));
+  if (moved && create_failed) {
+    holds.OnCreateFailed(machine, SaysOutOfStock(machine.last_error), ctx);
+  } else if (moved && creating && machine.state != kSpeculative) {
+    holds.OnCreated(machine, ctx);
+  } else if (moved && configure_failed) {
     holds.OnConfigureFailed(machine.id, cluster, ctx);
   } else if (moved && machine.state == kConfigured) {
-    holds.OnConfigured(machine.id, cluster, ctx);
+    holds.OnConfigured(machine.id, machine.cluster, ctx);
   } else {
     holds.OnUndecided(machine.id);
   }
-  if (failed && moved) TellFailed(before, machine, ctx);
+  if (moved && (failed || create_failed || configure_failed)) TellFailed(before, machine, ctx);
   state_.acknowledged.erase(machine.id);
 }
 

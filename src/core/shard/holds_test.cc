@@ -432,5 +432,26 @@ TEST(ShardHolds, OfAMachineThatIsGoneNothingIsKept) {
   for (const auto& [key, value] : lab.disk) EXPECT_FALSE(key.starts_with("hold/"));
 }
 
+// A provider that takes a machine back instead of failing it has failed to configure it all the same.
+TEST(ShardHolds, AConfigureThatEndsInIdleCountsAsAFailure) {
+  Lab lab;
+  lab.Add("m", 8, kIdle);
+  lab.Start();
+  lab.ConnectWith("a", 3);
+  lab.Run(1s);
+  ASSERT_EQ(lab.InState(kConfiguring), 3);
+  for (int i = 0; i < 3; ++i) {
+    model::Machine machine = lab.machines.at(fmt::format("m-{:03}", i));
+    machine.state = kIdle;
+    machine.cluster.clear();
+    machine.shard_metadata.clear();
+    lab.Put(machine);
+  }
+  lab.Run(3s);
+  EXPECT_EQ(lab.Outcomes("failed"), 3);
+  EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 3) << "three within a minute hold the cluster";
+  EXPECT_TRUE(lab.core().rails().holds().IsClusterHeld("a", lab.now.mono));
+}
+
 }  // namespace
 }  // namespace muster::shard

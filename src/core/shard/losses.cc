@@ -89,6 +89,7 @@ std::vector<std::string> Losses::TakeReplaced(StepContext& ctx) {
   Expire(ctx);
   std::vector<std::string> taken;
   for (const std::string& machine : missing_) {
+    if (!MayReplace("") && !MUTANT("shard.missing_all_replaced")) break;
     const std::string cluster = ClusterOf(machine);
     if (!MayReplace(cluster) && !MUTANT("shard.missing_all_replaced")) continue;
     PROBE("shard.missing_replaced");
@@ -117,8 +118,18 @@ std::vector<std::string> Losses::Accept(const std::string& cluster, StepContext&
     if (cluster.empty()) changed.insert(alerts->begin(), alerts->end());
     std::erase_if(*alerts, [&](const std::string& name) { return cluster.empty() || name == cluster; });
   }
+  if (!cluster.empty()) EndFleetAlerts();
+  changed.insert("");
   for (const std::string& name : changed) Keep(name, ctx);
   return given_up;
+}
+
+// What remains without the cluster's losses may be no more than chance explains.
+void Losses::EndFleetAlerts() {
+  for (const auto& [alerts, window] : {std::pair(&failing_, &failed_), std::pair(&vanishing_, &vanished_)}) {
+    const int64_t lost = window->total();
+    if (lost < config_.losses.fewest || lost <= ShareOf(config_.losses.share, SizeOf(""))) alerts->erase("");
+  }
 }
 
 // --- shares

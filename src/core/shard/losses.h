@@ -93,6 +93,8 @@ class Losses {
                   StepContext& ctx) const;
   // Machines of the cluster, or of the fleet if the name is empty, missing ones included.
   int64_t SizeOf(const std::string& cluster) const;
+  // Ends alerts of the fleet that its losses no longer give reason for.
+  void EndFleetAlerts();
   bool MayReplace(const std::string& cluster) const;
   void CountReplaced(const std::string& machine, const std::string& cluster, StepContext& ctx);
   void Expire(StepContext& ctx);

@@ -10,7 +10,9 @@ void MachineChanges::OnAdopted(const model::Machine& machine, StepContext& ctx) 
 
 void MachineChanges::OnMoved(const model::Machine& before, const model::Machine& machine, StepContext& ctx) {
   deps_.executor.OnMachineMoved(before, machine, ctx);
-  if (machine.state == MachineState::kFailed && before.state != MachineState::kFailed) {
+  // Transitions that end in Failed are what holds are for.
+  const bool served = model::IsStable(before.state) || before.state == MachineState::kDraining;
+  if (machine.state == MachineState::kFailed && before.state != MachineState::kFailed && served) {
     deps_.losses.OnFailed(machine.id, machine.cluster.empty() ? before.cluster : machine.cluster, ctx);
   }
   OnState(before, machine, ctx);
@@ -27,6 +29,10 @@ void MachineChanges::OnState(const model::Machine& before, const model::Machine&
   if (before.state == MachineState::kConfiguring && machine.state == MachineState::kConfigured) {
     deps_.demand.OnConfigured(machine, ctx);
   }
+  deps_.repairs.OnState(machine, ctx);
+}
+
+void MachineChanges::OnReturned(const model::Machine& machine, StepContext& ctx) {
   deps_.repairs.OnState(machine, ctx);
 }
 

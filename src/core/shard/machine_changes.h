@@ -37,6 +37,8 @@ class MachineChanges {
   void OnMoved(const model::Machine& before, const model::Machine& machine, StepContext& ctx);
   // The provider no longer shows it, and it is not given up yet.
   void OnMissing(const std::string& id, StepContext& ctx);
+  // A missing machine is shown again; of one that an earlier life missed no part has heard.
+  void OnReturned(const model::Machine& machine, StepContext& ctx);
   // Removes the machine.
   void Drop(const std::string& id, const std::string& detail, StepContext& ctx);
 

@@ -29,6 +29,7 @@ void OrderLog::Add(contract::OrderView order, const Status& refusal, StepContext
     ctx.Write(kForgetOrderRows.Put(order.machine_id, order));
     state_.forgotten.insert_or_assign(order.machine_id, order);
   }
+  if (!order.machine_id.empty()) return;  // who paused a cluster is not to be hidden by an order for one machine
   ctx.Write(kOrderRows.Put(order.cluster_id, order));
   std::string cluster = order.cluster_id;
   state_.last.insert_or_assign(std::move(cluster), std::move(order));

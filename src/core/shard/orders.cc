@@ -175,6 +175,7 @@ Result<contract::ShardReply> Core::Apply(const contract::DecommissionCluster& or
                                              "its operator first",
                                              model::Quoted(order.cluster_id)));
   }
+  p.rails.SetMode(order.cluster_id, ActuationMode::kActive, ctx);  // a pause would keep what is to be given back
   p.demand.End(order.cluster_id, ctx);
   p.clusters.Decommission(order.cluster_id, ctx);
   return contract::OrderTaken{};

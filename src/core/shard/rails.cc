@@ -28,6 +28,17 @@ int64_t ShareOf(model::Probability share, int64_t machines) {
 }
 
 // Whether every measure of `size` is at most that of `other`.
+constexpr size_t kMostPast = 16;  // demands that are remembered of a cluster
+
+// Each part becomes the larger of the two.
+void Enlarge(Baseline& size, const Baseline& other) {
+  size.rows = std::max(size.rows, other.rows);
+  for (const auto& [name, total] : other.totals) {
+    int64_t& most = size.totals[name];
+    most = std::max(most, total);
+  }
+}
+
 bool IsWithin(const Baseline& size, const Baseline& other) {
   return size.rows <= other.rows && std::ranges::all_of(size.totals, [&](const auto& total) {
            const auto found = other.totals.find(total.first);
@@ -139,6 +150,10 @@ void RollupQuarantine::Accept(const std::string& cluster, Baseline size, StepCon
     const Baseline& last = watched.earlier.back().size;
     std::erase_if(watched.earlier,
                   [&](const PastDemand& past) { return &past.size != &last && IsWithin(past.size, last); });
+    while (watched.earlier.size() > kMostPast) {  // one that shrinks all the time: the oldest two become one
+      Enlarge(watched.earlier[1].size, watched.earlier[0].size);
+      watched.earlier.erase(watched.earlier.begin());
+    }
   }
   watched.baseline = std::move(size);
   ctx.Write(kBaselineRows.Put(cluster, *Largest(watched)));
@@ -152,13 +167,7 @@ void RollupQuarantine::Forget(const std::string& cluster, StepContext& ctx) {
 std::optional<Baseline> RollupQuarantine::Largest(const Watched& watched) {
   std::optional<Baseline> largest = watched.baseline;
   if (!largest) return std::nullopt;
-  for (const PastDemand& past : watched.earlier) {
-    largest->rows = std::max(largest->rows, past.size.rows);
-    for (const auto& [name, total] : past.size.totals) {
-      int64_t& most = largest->totals[name];
-      most = std::max(most, total);
-    }
-  }
+  for (const PastDemand& past : watched.earlier) Enlarge(*largest, past.size);
   return largest;
 }
 
@@ -232,6 +241,7 @@ void Rails::Start(StepContext& ctx) {
 void Rails::SetMode(const std::string& cluster, ActuationMode mode, StepContext& ctx) {
   if (!cluster.empty()) clusters_.Add(cluster);
   modes_.Set(cluster, mode, ctx);
+  tried_.clear();  // a later trial says again what it would do
 }
 
 engine::ClusterState Rails::ClusterInput(const std::string& cluster, bool session, bool gate_open, int64_t configured,

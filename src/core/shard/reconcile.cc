@@ -16,6 +16,7 @@ using model::MachineState;
 using model::Reason;
 
 constexpr Duration kLongestListPause = 30s;
+constexpr int kChecksOfPages = 3;  // lists without a cap that fail, before the pages are believed unchecked
 
 // Its first and its last machine.
 std::pair<std::string, std::string> EndsOf(const contract::ListReply& list) {
@@ -90,6 +91,7 @@ void Reconcile::OnListDone(const CallDone& done, const OpenCall& call, StepConte
     const Duration pause = deps_.config.cycle_interval * (1 << state_.list_failures);
     state_.next_list = ctx.now.mono + std::min(pause, kLongestListPause);
     if (state_.list_failures == 1) ctx.Note(Reason::kProviderSilent, "provider", done.status.ToString());
+    if (state_.checking && state_.list_failures >= kChecksOfPages) GiveUpCheck(ctx);
     return;
   }
   state_.list_failures = 0;
@@ -146,6 +148,15 @@ void Reconcile::OnPagesChecked(uint64_t more, StepContext& ctx) {
   if (state_.pages != Pages::kUnknown) return;
   state_.pages = Pages::kGoOn;
   if (more > 0) SetUncapped(fmt::format("a list without a cap shows {} more machines", more), ctx);
+}
+
+// A fleet may be too large for one list.
+void Reconcile::GiveUpCheck(StepContext& ctx) {
+  ctx.Note(Reason::kProviderSilent, "provider",
+           "a list without a cap fails; what its pages show is believed unchecked");
+  state_.checking = false;
+  state_.pages = Pages::kGoOn;
+  EndSweep(ctx);
 }
 
 void Reconcile::SetUncapped(const std::string& why, StepContext& ctx) {
@@ -343,6 +354,7 @@ void Reconcile::EndMissing(const std::string& id, StepContext& ctx) {
   ctx.Write(kMissingRows.Erase(id));
   ctx.Note(Reason::kReturned, id, "");
   ctx.cycle.Request();
+  deps_.changes.OnReturned(*deps_.machines.Find(id)->record, ctx);
 }
 
 void Reconcile::GiveUpMissing(StepContext& ctx) {

@@ -154,6 +154,8 @@ class Reconcile {
   void MarkSwept(Tracked& tracked);
   // The list without a cap is there, and showed that many machines that the pages had not.
   void OnPagesChecked(uint64_t more, StepContext& ctx);
+  // Lists without a cap fail: what the pages show is believed.
+  void GiveUpCheck(StepContext& ctx);
   void SetUncapped(const std::string& why, StepContext& ctx);
   // Times the machine's transition.
   static void MeasureLeg(Tracked& tracked, model::MachineState before, StepContext& ctx);
