@@ -65,6 +65,9 @@ Result<int> CheckStore(const Flags& flags) {
                                               .seed = flags.seed,
                                               .histories = static_cast<int>(flags.histories)},
                                              clock, json ? PrintJson : PrintText);
+  if (results.empty()) {
+    return InvalidArgument(fmt::format("--check: there is no rule {}; run without it to see their names", flags.only));
+  }
   std::map<store::Verdict, int> counts;
   for (const store::CheckResult& result : results) ++counts[result.verdict];
   if (!json) {

@@ -141,6 +141,13 @@ std::string Headline(const PlanQuestion& question, const planner::Plan& plan) {
   const PlanCosts costs = CostsOf(question, plan);
   const kube::PlanInput& input = question.input;
   const auto machines = static_cast<int64_t>(plan.machines.size());
+  const bool whole = plan.unplaced.empty();
+  if (!whole && (input.nodes == 0 || machines > 0 || input.request.keep != planner::Keep::kNodes)) {
+    return fmt::format("{} cannot be placed; {} would carry the rest for {}/h{}.",
+                       Count(static_cast<int64_t>(plan.unplaced.size()), "unit"), Count(machines, "machine"),
+                       FormatPrice(plan.cost_machines),
+                       costs.before ? fmt::format("; you pay {}/h", FormatPrice(*costs.before)) : "");
+  }
   if (input.nodes == 0) {
     return fmt::format("{} would carry it for {}/h.", Count(machines, "machine"), FormatPrice(plan.cost_machines));
   }

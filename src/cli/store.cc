@@ -1,12 +1,19 @@
 // `muster store`: looks into a cluster's store, backs it up, restores it.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
+#include <string_view>
 
 #include "cli/store_flags.h"
+#include "cli/table.h"
 #include "cli/verbs.h"
 #include "host/json_object.h"
 #include "host/log_backend.h"
@@ -41,8 +48,8 @@ void PrintRow(const Flags& flags, const store::KeyValue& row, std::string_view k
     return Print(json.Take() + "\n");
   }
   const std::string_view gap = kind.empty() ? "" : " ";
-  const std::string value = flags.keys_only || kind == "delete" ? "" : "  " + row.value;
-  Print(fmt::format("{}{}{:>8}  {}{}\n", kind, gap, row.modified, row.key, value));
+  const std::string value = flags.keys_only || kind == "delete" ? "" : "  " + Printable(row.value);
+  Print(fmt::format("{}{}{:>8}  {}{}\n", kind, gap, row.modified, Printable(row.key), value));
 }
 
 // The value alone, so that it can be piped.
@@ -50,7 +57,7 @@ Result<int> Get(const Flags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<store::Store> store, OpenStore(flags.store, true));
   store::Blocking blocking(*store);
   MUSTER_ASSIGN_OR_RETURN(const std::optional<store::KeyValue> row, blocking.Get(flags.key));
-  if (!row) return Error(Code::kNotFound, fmt::format("the key {} is not in the store", flags.key));
+  if (!row) return Error(Code::kNotFound, fmt::format("the key {} is not in the store", Printable(flags.key)));
   if (flags.output == "json") {
     PrintRow(flags, *row);
   } else {
@@ -72,6 +79,8 @@ Result<int> List(const Flags& flags) {
 
 // Until a signal, or until so many changes were printed.
 Result<int> Watch(const Flags& flags) {
+  if (flags.from < 0)
+    return InvalidArgument(fmt::format("--from: {} is negative; use a revision, or 0 for now", flags.from));
   host::Signals signals;
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<store::Store> store, OpenStore(flags.store, true));
   store::Blocking blocking(*store);
@@ -98,16 +107,32 @@ Result<int> Watch(const Flags& flags) {
   return compacted ? kFailed : kOk;
 }
 
-// To a new file beside it and then under its name, so that no backup is half a file.
+// To a new file beside it and then under its name, so that no backup is half a file. It is its owner's alone, as the
+// store is.
 Status WriteFile(const std::string& path, const std::string& text) {
-  const std::string partial = path + ".partial";
-  std::ofstream file(partial, std::ios::binary);
-  file << text;
-  file.close();
   std::error_code error;
-  if (file) std::filesystem::rename(partial, path, error);
-  if (file && !error) return {};
-  return {Code::kUnavailable, fmt::format("cannot write {}; check its directory and its disk", path)};
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
+    return {Code::kInvalidArgument, fmt::format("{} is not a regular file; name a file for the backup", path)};
+  }
+  const std::string partial = path + ".partial";
+  const auto failed = [&] {
+    std::filesystem::remove(partial, error);
+    return Status(Code::kUnavailable, fmt::format("cannot write {}; check its directory and its disk", path));
+  };
+  std::filesystem::remove(partial, error);
+  const int file = open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (file < 0) return failed();
+  std::string_view left = text;
+  while (!left.empty()) {
+    const ssize_t written = write(file, left.data(), left.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) break;
+    left.remove_prefix(static_cast<size_t>(written));
+  }
+  const bool durable = left.empty() && fsync(file) == 0;
+  if (close(file) != 0 || !durable) return failed();
+  std::filesystem::rename(partial, path, error);
+  return error ? failed() : Status();
 }
 
 Result<int> Backup(const Flags& flags) {
@@ -162,6 +187,10 @@ Result<int> Restore(const Flags& flags) {
   std::ifstream file(flags.file, std::ios::binary);
   if (!file) return InvalidArgument(fmt::format("cannot read {}", flags.file));
   MUSTER_ASSIGN_OR_RETURN(const host::Backup backup, host::ReadBackup(file, flags.file));
+  if (backup.revision < 1 || backup.revision > std::numeric_limits<store::Revision>::max() / 2) {
+    return InvalidArgument(
+        fmt::format("{}: revision {} is none that a store can have had", flags.file, backup.revision));
+  }
   Status status;
   MUSTER_ASSIGN_OR_RETURN(const std::string text, UrlOf(flags.store));
   MUSTER_ASSIGN_OR_RETURN(const store::StoreUrl url, store::ParseStoreUrl(text));

@@ -2,13 +2,19 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace muster::cli {
 
 using Rows = std::vector<std::vector<std::string>>;
 
+// Columns, with control characters shown (Printable).
 std::string FormatTable(const Rows& rows);
+
+// Text of others, as it may go to a terminal: control characters and those that turn the direction of writing come out
+// as \x1b or \u202e.
+std::string Printable(std::string_view text);
 
 // "-" for nothing.
 inline std::string OrDash(std::string text) { return text.empty() ? "-" : std::move(text); }

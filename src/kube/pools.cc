@@ -169,6 +169,8 @@ class Seen {
       const auto [at, is_new] = attachable_.emplace(name, amount);
       if (!is_new) at->second = std::min(at->second, amount);
     }
+    // A node that has not reported yet says nothing about its type.
+    if (node.node.total.Get("cpu") == 0 || node.node.total.Get("memory") == 0) return;
     for (const std::string& name : {pool->second, std::string()}) {
       const auto [at, is_new] = amounts_.emplace(std::pair(name, node.type), node.node.total);
       if (!is_new) at->second = Smaller(at->second, node.node.total);

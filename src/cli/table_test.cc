@@ -1,0 +1,21 @@
+#include "cli/table.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::cli {
+namespace {
+
+TEST(Table, ShowsWhatWouldSteerATerminal) {
+  EXPECT_EQ(Printable("web-1 \xc3\xa9"), "web-1 \xc3\xa9");
+  EXPECT_EQ(Printable("a\x1b[2Jb\nc\x7f"), "a\\x1b[2Jb\\x0ac\\x7f");
+  EXPECT_EQ(Printable("\xc2\x9b"
+                      "31m"),
+            "\\u009b31m");
+  EXPECT_EQ(Printable("\xe2\x80\xae"
+                      "abc\xe2\x81\xa6"),
+            "\\u202eabc\\u2066");
+  EXPECT_EQ(FormatTable({{"NAME", "X"}, {"a\nb", "y"}}), "NAME    X\na\\x0ab  y\n");
+}
+
+}  // namespace
+}  // namespace muster::cli
