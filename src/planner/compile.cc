@@ -64,7 +64,6 @@ std::vector<const placement::Unit*> UnitsToPlace(const Request& request) {
 
 Compiler::Compiler(const Request& request, const std::vector<const placement::Unit*>& units)
     : request_(request),
-      units_(units),
       used_kinds_(KindsOf(request.world, units)),
       units_of_kind_(request.world.kinds.size()),
       selectors_(request.world),

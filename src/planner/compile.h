@@ -48,7 +48,6 @@ class Compiler {
   bool keeps() const { return request_.keep == Keep::kNodes; }
 
   const Request& request_;
-  const std::vector<const placement::Unit*>& units_;
   std::vector<uint32_t> used_kinds_;                  // of the world, ascending, with units to place
   std::vector<std::vector<uint32_t>> units_of_kind_;  // by kind of the world
   SelectorTable selectors_;

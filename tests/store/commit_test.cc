@@ -23,11 +23,10 @@
 #include "store/memory_store.h"
 
 namespace muster::store {
-namespace {
 
-constexpr uint64_t kEntries = 40;
+inline constexpr uint64_t kEntries = 40;
 
-std::string KeyOf(uint64_t entry) { return fmt::format("/ledger/{:03}", entry); }
+inline std::string KeyOf(uint64_t entry) { return fmt::format("/ledger/{:03}", entry); }
 
 // Writes the entries of a ledger one after the other, each once: a commit is guarded, and repeated when it is Unknown.
 class Ledger {
@@ -68,6 +67,8 @@ class Ledger {
   contract::CallId open_ = 0;
   uint64_t written_ = 0;
 };
+
+namespace {
 
 TEST(CommitEffect, OfACoreOnAThreadIsCarriedOut) {
   const host::TempDir dir;
