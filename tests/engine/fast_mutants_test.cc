@@ -1,19 +1,16 @@
 // Planted bugs of the fast engine: the comparison with the reference finds each of them, and says what its row in
 // tests/faults/engine.txt demands. Each is searched for in a process of its own, from the world that its row names.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <csignal>
 #include <string>
 
 #include "base/probe.h"
 #include "engine/compare.h"
 #include "engine/flavours.h"
 #include "host/fault_table_for_test.h"
+#include "host/search_apart_for_test.h"
 
 namespace muster::engine {
 namespace {
@@ -25,7 +22,6 @@ constexpr uint64_t kSights = 30;
 constexpr uint64_t kRound = kScenes + kSights + 2;
 constexpr uint64_t kEightRounds = 8 * kRound + 2;
 constexpr uint64_t kWorlds = 7 * kEightRounds + 4 * kRound;  // 60 rounds
-constexpr unsigned kMostSeconds = 300;
 
 void RunWorld(uint64_t number, const DecideFn& decide) {
   const uint64_t of_eight = std::min<uint64_t>(number % kEightRounds / kRound, 7);
@@ -70,47 +66,9 @@ std::string Search(uint64_t first, int progress = -1) {
   return "";
 }
 
-struct Found {
-  uint64_t world = 0;
-  std::string what;  // "" if nothing; what it wrote to standard error if it died
-};
-
-// The search with the bug switched on, in a process of its own.
-Found SearchApart(const faults::Row& bug) {
-  std::array<int, 2> ends{};
-  EXPECT_EQ(pipe(ends.data()), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(kMostSeconds);
-    dup2(ends[1], STDERR_FILENO);
-    const faults::ScopedMutant on(bug.name);
-    const std::string text = Search(bug.from, ends[1]);
-    const bool said = write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    _exit(said ? 0 : 1);
-  }
-  close(ends[1]);
-  std::string text;
-  std::array<char, 4096> buffer{};
-  for (ssize_t got = 0; (got = read(ends[0], buffer.data(), buffer.size())) > 0;) {
-    text.append(buffer.data(), static_cast<size_t>(got));
-  }
-  close(ends[0]);
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  const size_t worlds = std::min(text.find_first_not_of('.'), text.size());
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) return {};  // too slow says nothing
-  return {.world = bug.from + worlds - 1, .what = text.substr(worlds)};
-}
-
 class FastMutant : public testing::TestWithParam<faults::Row> {};
 
-TEST_P(FastMutant, IsFound) {
-  const faults::Row& bug = GetParam();
-  const Found found = SearchApart(bug);
-  EXPECT_NE(found.what, "") << bug.name << " is not found";
-  EXPECT_TRUE(found.what.contains(bug.says)) << found.what << "\nnot: " << bug.says;
-  fmt::print("{}: world {}, {}\n", bug.name, found.world, found.what.substr(0, found.what.find('\n')));
-}
+TEST_P(FastMutant, IsFound) { faults::ExpectFoundApart(GetParam(), Search); }
 
 INSTANTIATE_TEST_SUITE_P(FastEngine, FastMutant,
                          testing::ValuesIn(faults::RowsOf("FastMutant.IsFound", "engine", "bug")), faults::TestNameOf);
