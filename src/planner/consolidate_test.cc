@@ -125,13 +125,11 @@ std::string FaultOfBudgets() {
 TEST(Consolidation, WavesKeepToBudgets) { EXPECT_EQ(FaultOfBudgets(), ""); }
 
 TEST(Consolidation, FindsPlantedBugs) {
-  if (!faults::Compiled()) GTEST_SKIP() << "built without faults";
   const faults::ScopedMutant ignored("planner.budget_ignored");
   EXPECT_EQ(FaultOfBudgets(), "a budget that allows none is not heeded");
 }
 
 TEST(Consolidation, FindsAWaveThatIsTooLarge) {
-  if (!faults::Compiled()) GTEST_SKIP() << "built without faults";
   const faults::ScopedMutant large("planner.wave_too_large");
   EXPECT_EQ(FaultOfBudgets(), "a wave evicts more than its budget allows");
 }
