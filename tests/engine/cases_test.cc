@@ -18,26 +18,12 @@
 #include "engine/case_run.h"
 #include "engine/compare.h"
 #include "engine/reference/decide.h"
+#include "host/case_folder_for_test.h"
 
 namespace muster::engine {
 namespace {
 
 const std::filesystem::path kFolder = SourceDir() + "/tests/cases/engine";
-
-std::vector<std::string> CaseNames() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
-std::string ReadAll(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 std::string Decided(const Case& input, const DecideFunction& decide) {
   CaseText text(CaseText::Form::kExpect);
@@ -56,7 +42,7 @@ class EngineCase : public testing::TestWithParam<std::string> {};
 
 TEST_P(EngineCase, DecidesAsExpected) {
   const std::filesystem::path path = kFolder / (GetParam() + ".yaml");
-  const std::string text = ReadAll(path);
+  const std::string text = host::ReadCaseText(path);
   const auto input = ReadCase(text, path.filename().string());
   ASSERT_TRUE(input) << input.error().message();
   EXPECT_NE(input->about, "") << "say what the case shows";
@@ -70,7 +56,7 @@ TEST_P(EngineCase, DecidesAsExpected) {
     const auto accepted = WithExpect(text, path.string(), decided);
     ASSERT_TRUE(accepted) << accepted.error().message();
     std::ofstream(path, std::ios::binary | std::ios::trunc) << *accepted;
-    const auto again = ReadCase(ReadAll(path), path.string());
+    const auto again = ReadCase(host::ReadCaseText(path), path.string());
     ASSERT_TRUE(again) << again.error().message();
     EXPECT_EQ(again->expect, decided);
     return;
@@ -79,7 +65,7 @@ TEST_P(EngineCase, DecidesAsExpected) {
   EXPECT_EQ(*input->expect, decided) << "if this is right, ./dev test --accept -R cases_test";
 }
 
-INSTANTIATE_TEST_SUITE_P(Engine, EngineCase, testing::ValuesIn(CaseNames()), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(Engine, EngineCase, testing::ValuesIn(host::CaseNames(kFolder)), [](const auto& test) {
   std::string name = test.param;
   std::ranges::replace_if(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return name;

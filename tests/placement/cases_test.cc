@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/source_dir_for_test.h"
+#include "host/case_folder_for_test.h"
 #include "placement/case_file.h"
 #include "placement/fast/placer.h"
 #include "placement/reference/place.h"
@@ -20,21 +21,6 @@ namespace muster::placement {
 namespace {
 
 const std::filesystem::path kFolder = SourceDir() + "/tests/cases/placement";
-
-std::vector<std::string> CaseNames() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
-std::string ReadAll(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 std::string ByReference(const Case& input, bool reversed) {
   World world = input.world;
@@ -71,7 +57,7 @@ class PlacementCase : public testing::TestWithParam<std::string> {};
 
 TEST_P(PlacementCase, IsPlacedAsExpected) {
   const std::filesystem::path path = kFolder / (GetParam() + ".yaml");
-  const std::string text = ReadAll(path);
+  const std::string text = host::ReadCaseText(path);
   const auto input = ReadCase(text, path.filename().string());
   ASSERT_TRUE(input) << input.error().message();
   EXPECT_NE(input->about, "") << "say what the case shows";
@@ -88,7 +74,7 @@ TEST_P(PlacementCase, IsPlacedAsExpected) {
   EXPECT_EQ(*input->expect, placed) << "if this is right, ./dev test --accept -R placement_cases_test";
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, PlacementCase, testing::ValuesIn(CaseNames()), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(Cases, PlacementCase, testing::ValuesIn(host::CaseNames(kFolder)), [](const auto& test) {
   std::string name = test.param;
   std::ranges::replace(name, '-', '_');
   return name;

@@ -13,6 +13,7 @@
 
 #include "base/source_dir_for_test.h"
 #include "engine/case_file.h"
+#include "host/case_folder_for_test.h"
 #include "sim/scenario_file.h"
 #include "sim/scenario_run.h"
 
@@ -21,26 +22,11 @@ namespace {
 
 const std::filesystem::path kFolder = SourceDir() + "/tests/scenarios";
 
-std::vector<std::string> Names() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
-std::string ReadAll(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
 class ScenarioTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(ScenarioTest, GoesAsExpected) {
   const std::filesystem::path path = kFolder / (GetParam() + ".yaml");
-  const std::string text = ReadAll(path);
+  const std::string text = host::ReadCaseText(path);
   const auto scenario = ReadScenario(text, path.filename().string());
   ASSERT_TRUE(scenario) << scenario.error().message();
   EXPECT_NE(scenario->about, "") << "say what the scenario shows";
@@ -51,7 +37,7 @@ TEST_P(ScenarioTest, GoesAsExpected) {
     const auto accepted = engine::WithExpect(text, path.string(), *story);
     ASSERT_TRUE(accepted) << accepted.error().message();
     std::ofstream(path, std::ios::binary | std::ios::trunc) << *accepted;
-    const auto again = ReadScenario(ReadAll(path), path.string());
+    const auto again = ReadScenario(host::ReadCaseText(path), path.string());
     ASSERT_TRUE(again) << again.error().message();
     EXPECT_EQ(again->expect, *story);
     return;
@@ -60,7 +46,7 @@ TEST_P(ScenarioTest, GoesAsExpected) {
   EXPECT_EQ(*scenario->expect, *story) << "if this is right, ./dev test --accept -R scenarios_test";
 }
 
-INSTANTIATE_TEST_SUITE_P(Sim, ScenarioTest, testing::ValuesIn(Names()), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(Sim, ScenarioTest, testing::ValuesIn(host::CaseNames(kFolder)), [](const auto& test) {
   std::string name = test.param;
   std::ranges::replace_if(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return name;
