@@ -8,6 +8,7 @@ find_package(gRPC CONFIG REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(prometheus-cpp CONFIG REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
+find_package(CURL REQUIRED)
 find_package(PkgConfig REQUIRED)
 
 find_library(MUSTER_SQLITE3 sqlite3 REQUIRED)

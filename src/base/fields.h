@@ -66,9 +66,13 @@ concept HasFields = requires {
 
 namespace internal {
 
+// Stands for a value of any type; never called. The conversion has a body because clang refuses to name an undefined
+// one for a type without linkage.
 struct AnyMember {
   template <class T>
-  operator T() const;  // NOLINT(google-explicit-constructor): stands for a value of any type; never defined
+  operator T() const {  // NOLINT(google-explicit-constructor)
+    std::unreachable();
+  }
 };
 
 template <class T, size_t... I>

@@ -107,8 +107,10 @@ int64_t MilliOf(const Kind& kind) { return kind.devices.whole * int64_t{1000} + 
 
 Result<GpuTrace> ReadGpuTrace(const std::string& folder) {
   GpuTrace trace;
-  if (Status status = ReadNodes(folder + "/gpu-trace-nodes.csv", trace); !status.ok()) return std::unexpected(status);
-  if (Status status = ReadPods(folder + "/gpu-trace-pods.csv", trace); !status.ok()) return std::unexpected(status);
+  if (const Status status = ReadNodes(folder + "/gpu-trace-nodes.csv", trace); !status.ok())
+    return std::unexpected(status);
+  if (const Status status = ReadPods(folder + "/gpu-trace-pods.csv", trace); !status.ok())
+    return std::unexpected(status);
   return trace;
 }
 

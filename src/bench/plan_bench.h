@@ -1,4 +1,7 @@
 // The planner benchmark: one shape, planned again and again; a PlanLine for each effort.
+//
+// A shape from a dump is sampled from the dump that was read to the checked plan, the replay included; the line of a
+// consolidation has the machines it buys, their cost, and in `saved_per_hour` what it saves.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +29,17 @@ struct PlanLine {
   size_t machines = 0;        // without what the replay adds
   double cost_per_hour = 0;   // the same
   double bound_per_hour = 0;  // of the fractional cover
-  int64_t pending = 0;        // units that a default scheduler leaves pending on them
+  double saved_per_hour = 0;  // of a consolidation
+  size_t nodes_gone = 0;
+  int64_t pending = 0;  // units that a default scheduler leaves pending on them
   int64_t added_machines = 0;
   double added_per_hour = 0;
   uint64_t steps = 0;
-  std::vector<double> micros;  // from the request to the checked plan, in the order taken
+  std::vector<double> micros;      // from the request, or the dump, to the checked answer, in the order taken
+  std::vector<double> cpu_micros;  // the same in processor time
+  double read_seconds = 0;         // of a dump; 0: there is none
+  double read_cpu_seconds = 0;
+  double read_mb = 0;  // resident at most, when it was read
   uint64_t digest = 0;
 };
 

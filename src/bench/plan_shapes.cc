@@ -16,11 +16,16 @@ namespace {
 
 using placement::Kind;
 
-constexpr auto kShapes =
-    std::to_array<PlanShape>({{"plan-generic", true}, {"plan-diverse", true}, {"plan-51k", false}, {"plan-ec2", true}});
+constexpr auto kShapes = std::to_array<PlanShape>({{"plan-generic", true},
+                                                   {"plan-diverse", true},
+                                                   {"plan-51k", false},
+                                                   {"plan-ec2", true},
+                                                   {"plan-dump", true, true},
+                                                   {"plan-dump-consolidate", true, true}});
 constexpr std::string_view kHostname = "kubernetes.io/hostname";
 constexpr int64_t kMilli = 1000;
 constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr const char* kEc2File = "/ec2-us-east-1.csv";
 constexpr std::array<const char*, 3> kZones = {"zone-a", "zone-b", "zone-c"};
 
 using Row = std::vector<std::string>;
@@ -129,7 +134,7 @@ bool IsGeneralType(std::string_view name) {
   return generation && name.find("metal") == std::string_view::npos && name.find("flex") == std::string_view::npos;
 }
 
-Result<planner::Catalogue> Ec2Types(const std::string& path) {
+Result<planner::Catalogue> Ec2Types(const std::string& path, const std::vector<std::string>& zones) {
   MUSTER_ASSIGN_OR_RETURN(const std::vector<Row> rows, ReadRows(path, 11));
   planner::Catalogue catalogue{.source = "on-demand list prices, us-east-1"};
   for (const Row& row : rows) {
@@ -141,7 +146,7 @@ Result<planner::Catalogue> Ec2Types(const std::string& path) {
     if (status.ok()) status = type.capacity.Parse("memory", row[5]);
     if (!status.ok()) return std::unexpected(std::move(status));
     type.capacity.Set("pods", pods * kMilli);
-    for (const char* zone : kZones) type.offers.push_back({.zone = zone, .price = price});
+    for (const std::string& zone : zones) type.offers.push_back({.zone = zone, .price = price});
     catalogue.types.push_back(std::move(type));
   }
   return catalogue;
@@ -172,6 +177,8 @@ planner::Request FiftyOneThousand() {
 
 std::span<const PlanShape> PlanShapes() { return kShapes; }
 
+Result<planner::Catalogue> Ec2Catalogue(const std::string& data_dir) { return Ec2Types(data_dir + kEc2File, {""}); }
+
 Result<planner::Request> MakePlanShape(std::string_view name, const std::string& data_dir) {
   if (name == "plan-51k") return FiftyOneThousand();
   if (data_dir.empty()) {
@@ -183,7 +190,7 @@ Result<planner::Request> MakePlanShape(std::string_view name, const std::string&
   if (Status status = AddPods(pods, request); !status.ok()) return std::unexpected(std::move(status));
   planner::Catalogue catalogue = LinearTypes();
   if (name == "plan-ec2") {
-    MUSTER_ASSIGN_OR_RETURN(catalogue, Ec2Types(data_dir + "/ec2-us-east-1.csv"));
+    MUSTER_ASSIGN_OR_RETURN(catalogue, Ec2Types(data_dir + kEc2File, {kZones.begin(), kZones.end()}));
   }
   request.candidates = planner::MakeCandidates(catalogue, {planner::Pool{}});
   return request;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/bench.h"
+#include "cli/own_etcd.h"
 #include "cli/store_flags.h"
 #include "host/json_object.h"
 #include "host/log_backend.h"
@@ -141,11 +142,17 @@ class Run {
 Result<int> BenchStore(const Flags& flags) {
   if (flags.seconds <= 0 || flags.seconds > 3600) return InvalidArgument("--seconds must be above 0 and up to 3600");
   host::InstallLogBackend(log::Level::kWarn);
-  MUSTER_ASSIGN_OR_RETURN(const std::string text, UrlOf(flags.store));
-  MUSTER_ASSIGN_OR_RETURN(const store::StoreUrl url, store::ParseStoreUrl(text));
+  StoreFlags which = flags.store;
+  MUSTER_ASSIGN_OR_RETURN(which.url, UrlOf(flags.store));
+  std::unique_ptr<OwnEtcd> server;
+  if (which.url == "etcd:") {
+    MUSTER_ASSIGN_OR_RETURN(server, OwnEtcd::Start());
+    which.url = server->url();
+  }
+  MUSTER_ASSIGN_OR_RETURN(const store::StoreUrl url, store::ParseStoreUrl(which.url));
   constexpr std::string_view kKinds[] = {"memory", "sqlite", "etcd"};
   const std::string_view kind = kKinds[static_cast<size_t>(url.kind)];
-  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<store::Store> store, OpenStore(flags.store));
+  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<store::Store> store, OpenStore(which));
   if (!flags.json)
     Print(fmt::format("{:<14} {:<8} {:>12} {:>10} {:>10} {:>10}\n", "shape", "store", "puts/s", "p50 us", "p99 us",
                       "samples"));
@@ -176,12 +183,15 @@ void AddBenchStore(Verb& bench) {
   const auto flags = std::make_shared<Flags>();
   std::vector<std::string> names = {"all"};
   for (const Shape& shape : kShapes) names.emplace_back(shape.name);
-  Verb verb = bench.AddVerb("store", "Commits and puts a second of a store, and how soon its watches know");
+  Verb verb = bench.AddVerb(
+      "store", "Commits and puts a second of a store, and how soon its watches know; etcd: starts an etcd for it");
   verb.Choice("--shape", flags->shape, names, "What to measure")
       .Option("--seconds", flags->seconds, "How long, for each shape")
       .Flag("--json", flags->json, "One object per line");
   AddStoreFlags(verb, flags->store);
-  verb.Example("muster bench store --store sqlite:/var/tmp/bench").Run([flags] { return BenchStore(*flags); });
+  verb.Example("muster bench store --store sqlite:/var/tmp/bench")
+      .Example("muster bench store --store etcd:")
+      .Run([flags] { return BenchStore(*flags); });
 }
 
 }  // namespace muster::cli

@@ -212,7 +212,8 @@ Verb& Verb::Option(std::string name, double& into, std::string help) {
   return *this;
 }
 Verb& Verb::Option(std::string name, std::vector<std::string>& into, std::string help) {
-  app_->add_option(std::move(name), into, std::move(help))->expected(1)->take_all();
+  // One word each time: the next one may be an argument.
+  app_->add_option(std::move(name), into, std::move(help))->expected(1)->take_all()->allow_extra_args(false);
   return *this;
 }
 Verb& Verb::Option(std::string name, std::pair<std::string, std::string>& into, std::string help) {
@@ -233,6 +234,14 @@ Verb& Verb::Choice(std::string name, std::string& into, std::vector<std::string>
 }
 Verb& Verb::Argument(std::string name, std::string& into, std::string help) {
   app_->add_option(std::move(name), into, std::move(help))->required();
+  return *this;
+}
+Verb& Verb::OptionalArgument(std::string name, std::string& into, std::string help) {
+  app_->add_option(std::move(name), into, std::move(help));
+  return *this;
+}
+Verb& Verb::Arguments(std::string name, std::vector<std::string>& into, std::string help) {
+  app_->add_option(std::move(name), into, std::move(help));
   return *this;
 }
 Verb& Verb::Example(const std::string& line) {

@@ -45,6 +45,10 @@ class Verb {
   Verb& Choice(std::string name, std::string& into, std::vector<std::string> allowed, std::string help);
   // A required argument without a dash, in the order of the calls.
   Verb& Argument(std::string name, std::string& into, std::string help);
+  // The same, not required; after those that are.
+  Verb& OptionalArgument(std::string name, std::string& into, std::string help);
+  // Any number of words without a dash, none among them. After every Argument.
+  Verb& Arguments(std::string name, std::vector<std::string>& into, std::string help);
   // A flag that makes the verb do this, and nothing else of what it does.
   Verb& Instead(std::string name, std::string help, std::function<int()> action);
   // Adds --config FILE: YAML whose keys are the verb's options without their dashes. An option that is not on the

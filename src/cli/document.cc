@@ -2,9 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "host/json_object.h"
 
 namespace muster::cli {
+namespace {
+
+// A key as YAML takes it without quotes, or in them.
+std::string YamlKey(const std::string& key) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '/' ||
+           c == '_' || c == '-';
+  };
+  const bool starts_plain = !key.empty() && ((key[0] >= 'a' && key[0] <= 'z') || (key[0] >= 'A' && key[0] <= 'Z'));
+  return starts_plain && std::ranges::all_of(key, is_plain) ? key : host::JsonQuote(key);
+}
+
+}  // namespace
 
 Document::Document(std::string_view text) : scalar_(host::JsonQuote(text)) {}
 Document::Document(int64_t number) : scalar_(fmt::to_string(number)) {}
@@ -53,7 +68,7 @@ void Document::WriteYaml(std::string& out, size_t indent) const {
     // The first line of an item stands beside its dash.
     if (!first || out.empty() || out.back() == '\n') out += std::string(indent, ' ');
     first = false;
-    out += kind_ == Kind::kMap ? key + ":" : "-";
+    out += kind_ == Kind::kMap ? YamlKey(key) + ":" : "-";
     if (!value.is_block()) {
       out += " " + value.ToJson() + "\n";
     } else if (kind_ == Kind::kMap) {

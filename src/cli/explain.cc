@@ -1,9 +1,11 @@
-// `muster explain`: why a running shard does with a machine or a need what it does, and why a plan is as it is.
+// `muster explain`: why a workload is where it is, why a running shard does with a machine or a need what it does, and
+// why a plan is as it is.
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "cli/ask.h"
+#include "cli/cluster.h"
 #include "cli/explain_plan.h"
 #include "cli/verbs.h"
 #include "contract/shard.h"
@@ -36,7 +38,7 @@ Result<int> Show(const ShardFlags& flags, contract::Explain question) {
 
 void AddExplain(CommandLine& app) {
   Verb explain =
-      app.AddVerb("explain", "Say why a machine is where it is, why a need is short, or why a plan is as it is");
+      app.AddVerb("explain", "Say why a workload or machine is where it is, why a need is short, or a plan as it is");
   const auto plan = std::make_shared<std::pair<PlanFlags, std::string>>();
   explain.Option("--plan", plan->second,
                  "A unit, machine or node of the plan that muster plan would make of these options");
@@ -46,10 +48,13 @@ void AddExplain(CommandLine& app) {
           "muster explain --plan shop/web-7f9c-x2x4k -f dump.json --catalogue examples/catalogues/ec2.yaml --keep none")
       .Run([plan]() -> Result<int> {
         if (plan->second.empty()) {
-          return InvalidArgument("say what to explain: machine ID, need ID, or --plan NAME; see muster explain --help");
+          return InvalidArgument(
+              "say what to explain: workload NAME, machine ID, need ID, or --plan NAME; see muster explain --help");
         }
         return ExplainPlan(plan->first, plan->second);
       });
+
+  AddExplainWorkload(explain, RealCluster());
 
   const auto machine = std::make_shared<Flags>();
   Verb of_machine = explain.AddVerb("machine", "Why a machine is where it is");

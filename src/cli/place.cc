@@ -27,6 +27,7 @@ struct Flags {
 // One unit, and what every node said of it just before it was placed.
 struct Answer {
   placement::Outcome outcome;
+  std::string missing_node;  // what it is bound to, if the dump does not have it
   std::vector<placement::NodeVerdict> verdicts;
 };
 
@@ -45,6 +46,7 @@ Document ToDocument(const Answer& answer, bool feasible) {
   row.Add("unit", outcome.unit)
       .Add("node", outcome.node.empty() ? Document::Null() : Document(outcome.node))
       .Add("reason", placement::ReasonName(outcome.reason));
+  if (!answer.missing_node.empty()) row.Add("missingNode", answer.missing_node);
   Document victims = Document::List();
   for (const std::string& victim : outcome.victims) victims.Add(victim);
   row.Add("victims", std::move(victims));
@@ -72,6 +74,9 @@ std::string ToTable(const std::vector<Answer>& answers, bool feasible) {
     const placement::Outcome& outcome = answer.outcome;
     std::string reason(placement::ReasonSentence(outcome.reason));
     if (outcome.node.empty()) reason = Refusals(outcome).empty() ? reason : Refusals(outcome);
+    if (!answer.missing_node.empty()) {
+      reason += fmt::format("; it is bound to {}, which the dump does not have", answer.missing_node);
+    }
     rows.push_back({outcome.unit, OrDash(outcome.node), reason});
     if (!feasible) continue;
     for (const placement::NodeVerdict& verdict : answer.verdicts) {
@@ -111,7 +116,12 @@ Result<int> RunPlace(const Flags& flags) {
   if (flags.files.empty()) return InvalidArgument("say which dump with -f FILE");
   MUSTER_ASSIGN_OR_RETURN(const UnitFiles files, ReadUnitFiles(flags.files));
   if (!files.has_dump) return InvalidArgument("there are no nodes to place on: give a Kubernetes dump with -f FILE");
-  const std::vector<Answer> answers = PlaceAll(flags, kube::MakePlaceInput(files.dump));
+  kube::PlaceInput input = kube::MakePlaceInput(files.dump);
+  const std::map<std::string, std::string> missing = input.missing_node;
+  std::vector<Answer> answers = PlaceAll(flags, std::move(input));
+  for (Answer& answer : answers) {
+    if (const auto at = missing.find(answer.outcome.unit); at != missing.end()) answer.missing_node = at->second;
+  }
   if (flags.output == "table") {
     Print(answers.empty() ? "No pod waits for a node.\n" : ToTable(answers, flags.feasible));
   } else {

@@ -23,10 +23,10 @@ Result<int> Consolidate(const Flags& flags) {
   if (!plan.keep.empty() && plan.keep != "nodes")
     return InvalidArgument("--consolidate and --keep none exclude each other");
   plan.keep = "nodes";
-  MUSTER_ASSIGN_OR_RETURN(const PlanQuestion question, ReadPlanQuestion(plan));
+  MUSTER_ASSIGN_OR_RETURN(PlanQuestion question, ReadPlanQuestion(plan));
   if (question.input.nodes == 0)
     return InvalidArgument("--consolidate needs nodes: give a Kubernetes dump with -f FILE");
-  MUSTER_ASSIGN_OR_RETURN(const planner::Consolidation answer, planner::MakeConsolidation(question.input.request));
+  MUSTER_ASSIGN_OR_RETURN(const planner::Consolidation answer, RunConsolidation(question.input.request));
   if (flags.output == "table") Print(ConsolidationTable(question, answer));
   if (flags.output == "json") Print(ConsolidationDocument(question, answer).ToJson() + "\n");
   if (flags.output == "yaml") Print(ConsolidationDocument(question, answer).ToYaml());

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string_view>
 #include <system_error>
@@ -16,6 +17,7 @@
 #include "host/text_file.h"
 #include "kube/catalogue_file.h"
 #include "kube/dump_reader.h"
+#include "model/names.h"
 #include "model/text_value.h"
 
 namespace muster::cli {
@@ -85,21 +87,6 @@ class PeekedFile {
   uint64_t size_ = 0;
 };
 
-// The files of a directory that look like ours, by name; another path is itself.
-Result<std::vector<std::string>> Expand(const std::string& path) {
-  std::error_code error;
-  if (path == "-" || !std::filesystem::is_directory(path, error)) return std::vector{path};
-  std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
-    const std::string extension = entry.path().extension().string();
-    if (extension == ".json" || extension == ".yaml" || extension == ".yml") files.push_back(entry.path().string());
-  }
-  if (error) return InvalidArgument(fmt::format("{}: cannot list: {}", path, error.message()));
-  if (files.empty()) return InvalidArgument(fmt::format("{}: the directory has no .json, .yaml or .yml file", path));
-  std::ranges::sort(files);
-  return files;
-}
-
 Result<model::WorkloadFile> ReadWorkloads(PeekedFile& file) {
   const model::TextLimits limits;
   std::string text;
@@ -115,6 +102,20 @@ Result<model::WorkloadFile> ReadWorkloads(PeekedFile& file) {
   return model::ReadWorkloadFile(text, file.source());
 }
 
+// Within a file the reader finds what is there twice, and says the line.
+Status NoteWorkloads(const model::WorkloadFile& workloads, const std::string& source,
+                     std::map<std::string, std::string>& file_of) {
+  for (const model::WorkloadSpec& spec : workloads.workloads) {
+    for (int32_t i = 0; i < spec.replicas; ++i) {
+      const auto [at, is_new] = file_of.try_emplace(model::MemberId(spec, i), source);
+      if (is_new) continue;
+      return {Code::kInvalidArgument, fmt::format("{}: workload {} is in {} too; give every workload once", source,
+                                                  model::Quoted(at->first), at->second)};
+    }
+  }
+  return {};
+}
+
 Status ReadDump(PeekedFile& file, kube::DumpReader& reader) {
   Progress progress(fmt::format("reading {}", file.source()), file.size());
   return reader.Read([&](std::span<char> buffer) { return file.Read(buffer); }, file.source(),
@@ -123,16 +124,34 @@ Status ReadDump(PeekedFile& file, kube::DumpReader& reader) {
 
 }  // namespace
 
+Result<std::vector<std::string>> ExpandPath(const std::string& path) {
+  std::error_code error;
+  if (path == "-" || !std::filesystem::is_directory(path, error)) return std::vector{path};
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+    const std::string extension = entry.path().extension().string();
+    if (extension == ".json" || extension == ".yaml" || extension == ".yml") files.push_back(entry.path().string());
+  }
+  if (error) return InvalidArgument(fmt::format("{}: cannot list: {}", path, error.message()));
+  if (files.empty()) return InvalidArgument(fmt::format("{}: the directory has no .json, .yaml or .yml file", path));
+  std::ranges::sort(files);
+  return files;
+}
+
 Result<UnitFiles> ReadUnitFiles(const std::vector<std::string>& paths) {
   UnitFiles files;
   kube::DumpReader reader;
+  std::map<std::string, std::string> file_of;  // by workload
   for (const std::string& given : paths) {
-    MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> expanded, Expand(given));
+    MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> expanded, ExpandPath(given));
     for (const std::string& path : expanded) {
       MUSTER_ASSIGN_OR_RETURN(PeekedFile file, PeekedFile::Open(path));
       const bool is_yaml = path.ends_with(".yaml") || path.ends_with(".yml");
       if (is_yaml || (!path.ends_with(".json") && !file.IsDump())) {
         MUSTER_ASSIGN_OR_RETURN(model::WorkloadFile workloads, ReadWorkloads(file));
+        if (Status status = NoteWorkloads(workloads, file.source(), file_of); !status.ok()) {
+          return std::unexpected(std::move(status));
+        }
         files.workloads.push_back(std::move(workloads));
         continue;
       }
@@ -141,9 +160,7 @@ Result<UnitFiles> ReadUnitFiles(const std::vector<std::string>& paths) {
     }
   }
   if (files.has_dump) {
-    auto dump = reader.Finish();
-    if (!dump) return InvalidArgument(fmt::format("{}: {}", fmt::join(paths, ", "), dump.error().message()));
-    files.dump = *std::move(dump);
+    MUSTER_ASSIGN_OR_RETURN(files.dump, reader.Finish());
   }
   return files;
 }
@@ -188,13 +205,23 @@ Result<PlanQuestion> ReadPlanQuestion(const PlanFlags& flags) {
   return question;
 }
 
-Result<planner::Plan> RunPlan(planner::Request& request) {
+namespace {
+
+template <class Answer>
+Result<Answer> WithProgress(planner::Request& request, Result<Answer> (*make)(const planner::Request&)) {
   Progress progress("planning", 100);
   request.go_on = [&](uint64_t done, uint64_t allowed) {
     progress.Update(allowed == 0 ? 0 : done * 100 / allowed);
     return true;
   };
-  return planner::MakePlan(request);
+  return make(request);
+}
+
+}  // namespace
+
+Result<planner::Plan> RunPlan(planner::Request& request) { return WithProgress(request, planner::MakePlan); }
+Result<planner::Consolidation> RunConsolidation(planner::Request& request) {
+  return WithProgress(request, planner::MakeConsolidation);
 }
 
 }  // namespace muster::cli

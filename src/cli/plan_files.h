@@ -10,8 +10,13 @@
 #include "kube/dump.h"
 #include "kube/plan_request.h"
 #include "model/workload_decode.h"
+#include "planner/consolidate.h"
 
 namespace muster::cli {
+
+// The .json, .yaml and .yml files of a directory, by name; another path is itself. INVALID_ARGUMENT for a directory
+// without any.
+Result<std::vector<std::string>> ExpandPath(const std::string& path);
 
 struct UnitFiles {
   kube::Dump dump;  // empty if there was none
@@ -42,7 +47,8 @@ struct PlanQuestion {
 };
 Result<PlanQuestion> ReadPlanQuestion(const PlanFlags& flags);
 
-// The plan, with progress beyond two seconds.
+// The plan or the consolidation, with progress beyond two seconds.
 Result<planner::Plan> RunPlan(planner::Request& request);
+Result<planner::Consolidation> RunConsolidation(planner::Request& request);
 
 }  // namespace muster::cli

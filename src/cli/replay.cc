@@ -7,8 +7,11 @@
 
 #include "base/codec.h"
 #include "cli/verbs.h"
+#include "core/agent/agent.h"
 #include "core/counter/counter.h"
+#include "core/operators/operators.h"
 #include "core/provider/provider.h"
+#include "core/scheduler/scheduler.h"
 #include "core/shard/shard.h"
 
 namespace muster::cli {
@@ -44,9 +47,12 @@ Result<int> Replay(const Flags& flags) {
 
 Result<int> ReplayAny(const Flags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const std::string name, host::JournalCoreName(flags.directory));
+  if (name == agent::Core::kName) return Replay<agent::Core>(flags);
   if (name == counter::Core::kName) return Replay<counter::Core>(flags);
+  if (name == operators::Core::kName) return Replay<operators::Core>(flags);
   if (name == provider::Core::kName) return Replay<provider::Core>(flags);
   if (name == shard::Core::kName) return Replay<shard::Core>(flags);
+  if (name == scheduler::Core::kName) return Replay<scheduler::Core>(flags);
   return Error(Code::kUnimplemented,
                fmt::format("{} is a journal of '{}', which this build does not know", flags.directory, name));
 }

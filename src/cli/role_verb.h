@@ -6,6 +6,7 @@
 //   }
 #pragma once
 
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -49,6 +50,8 @@ Verb AddRoleVerb(CommandLine& app, const std::string& name, std::string summary,
                  const std::vector<std::string>& examples, void (*declare)(host::Settings&, Options&)) {
   const auto configured = std::make_shared<Configured<Options>>();
   declare(configured->settings, configured->options);
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing writes the environment
+  configured->settings.ReadEnvironment([](const char* variable) { return std::getenv(variable); });
   Verb verb = app.AddVerb(name, std::move(summary));
   BindSettings(verb, configured->settings);
   for (const std::string& example : examples) verb.Example(example);

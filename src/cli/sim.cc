@@ -12,8 +12,10 @@
 #include "host/system_clock.h"
 #include "sim/campaign.h"
 #include "sim/counter_world.h"
+#include "sim/failures_world.h"
 #include "sim/losses_world.h"
 #include "sim/provider_world.h"
+#include "sim/scheduler_world.h"
 #include "sim/shard_world.h"
 
 namespace muster::cli {
@@ -179,6 +181,14 @@ void AddSim(CommandLine& app) {
                   return sim::RunShardWorld(seed, {.journal_directory = journal});
                 };
               });
+  AddScenario(sim, "scheduler", "Two schedulers on one store, five agents and their clients, under every fault",
+              [](const Flags& flags) {
+                return [journal = flags.journal](uint64_t seed) {
+                  return sim::RunSchedulerWorld(seed, {.journal_directory = journal});
+                };
+              });
+  AddScenario(sim, "failures", "A shard of whose provider or clusters a part fails while demand grows",
+              [](const Flags&) { return [](uint64_t seed) { return sim::RunFailuresWorld(seed); }; });
   AddScenario(sim, "losses", "A shard whose provider fails, forgets or loses machines in masses",
               [](const Flags&) { return [](uint64_t seed) { return sim::RunLossesWorld(seed); }; });
 }

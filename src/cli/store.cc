@@ -42,9 +42,10 @@ void PrintRow(const Flags& flags, const store::KeyValue& row, std::string_view k
   if (flags.output == "json") {
     host::JsonObject json;
     if (!kind.empty()) json.Add("change", kind);
-    json.Add("key", row.key).Add("revision", row.modified);
+    host::AddBytes(json, "key", row.key);
+    json.Add("revision", row.modified);
     if (kind != "delete") json.Add("created", row.created).Add("lease", row.lease);
-    if (kind != "delete" && !flags.keys_only) json.Add("value", row.value);
+    if (kind != "delete" && !flags.keys_only) host::AddBytes(json, "value", row.value);
     return Print(json.Take() + "\n");
   }
   const std::string_view gap = kind.empty() ? "" : " ";
@@ -158,15 +159,16 @@ Status PutAll(store::Store& store, const host::Backup& backup) {
             fmt::format("the store has {} keys; restore into an empty one", there->rows.size())};
   }
   store::Transaction transaction;
-  size_t bytes = 0;
+  size_t bytes = 0;  // with the condition of each row
   const auto flush = [&]() -> Status {
     if (transaction.writes.empty()) return {};
-    for (const contract::StoreWrite& write : transaction.writes) {
-      transaction.compares.push_back(contract::IfAbsent(write.key));
-      bytes += write.key.size();
+    // A row of the largest size leaves no room for its condition.
+    if (std::exchange(bytes, 0) <= contract::kMaxTransactionBytes) {
+      for (const contract::StoreWrite& write : transaction.writes) {
+        transaction.compares.push_back(contract::IfAbsent(write.key));
+      }
     }
     const store::CommitOutcome outcome = blocking.Commit(std::exchange(transaction, {}));
-    bytes = 0;
     if (std::holds_alternative<contract::Committed>(outcome)) return {};
     const auto* unknown = std::get_if<contract::Unknown>(&outcome);
     const std::string why = unknown != nullptr ? unknown->status.ToString() : "another process writes to it";

@@ -1,30 +1,22 @@
-// `muster up`: the fleet half on this machine: a simulated provider, a shard, and three example clusters, as children
-// of this process, with a live view.
+// `muster up`: both halves on this machine, as children of this process: a scheduler with its store, the cluster's
+// operator, a shard, and a provider whose machines are agents on this computer. What is applied runs as processes here;
+// what does not fit is bought.
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
-#include <array>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <mutex>
-#include <system_error>
+#include <optional>
 
 #include "cli/ask.h"
-#include "cli/up_demand.h"
-#include "cli/up_view.h"
+#include "cli/up_demo.h"
+#include "cli/up_tree.h"
 #include "cli/verbs.h"
-#include "host/address.h"
-#include "host/children.h"
 #include "host/data_dir.h"
 #include "host/signals.h"
-#include "host/system_clock.h"
-#include "host/text_file.h"
-#include "model/text_scalars.h"
+#include "model/money.h"
+#include "rpc/cluster_client.h"
 #include "rpc/shard_client.h"
 
 namespace muster::cli {
@@ -32,267 +24,214 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kCluster = "home";
+
+// Small machines, so that a laptop's worth of work buys several; what they cost is only a figure.
+constexpr std::string_view kCatalogue = R"(# What the local provider offers: each machine is an agent on this computer.
+zones: [a, b]
+racks: 2
+types:
+  - {name: small, capacity: on-demand, resources: {cpu: 2, memory: 2Gi}, price: 0.05, share: 4}
+  - {name: medium, capacity: on-demand, resources: {cpu: 4, memory: 4Gi}, price: 0.10, share: 4}
+  - {name: large, capacity: on-demand, resources: {cpu: 8, memory: 8Gi}, price: 0.19, share: 2}
+  - {name: small-spot, capacity: spot, resources: {cpu: 2, memory: 2Gi}, price: 0.02, share: 2}
+)";
+
 struct Flags {
-  std::string data_dir = "muster-up";
+  std::string data_dir;
+  std::string scheduler_listen = ":8085";
+  std::string scheduler_metrics = ":8084";
+  std::string operator_listen = ":7790";
+  std::string operator_metrics = ":8790";
   std::string shard_listen = ":7780";
   std::string shard_metrics = ":8780";
   std::string provider_listen = ":9100";
   std::string provider_metrics = ":9101";
-  uint64_t machines = 2000;
+  uint64_t machines = 0;  // 0: the default of the mode
   std::string lasting;
   bool plain = false;
+  bool demo = false;
 };
 
-constexpr Duration kPoll = 200ms;
-constexpr Duration kScreenEvery = 1s;
-constexpr Duration kLineEvery = 5s;
-constexpr Duration kDemandEvery = 5s;
-constexpr Duration kStopPatience = 12s;
-constexpr int kEarlyDeaths = 3;  // of one child in a row: it will not come up
-
-Status WriteWhole(const fs::path& path, std::string_view text) {
-  const fs::path draft = path.string() + ".new";
-  std::ofstream file(draft, std::ios::trunc);
-  file << text;
-  file.close();
-  std::error_code error;
-  if (file) fs::rename(draft, path, error);
-  if (file && !error) return {};
-  return {Code::kFailedPrecondition, fmt::format("cannot write {}; check space and permissions", path.string())};
+// Under the user's state directory.
+std::string DefaultDataDir(bool demo) {
+  // NOLINTBEGIN(concurrency-mt-unsafe): nothing writes the environment
+  const char* const state = std::getenv("XDG_STATE_HOME");
+  const char* const home = std::getenv("HOME");
+  // NOLINTEND(concurrency-mt-unsafe)
+  const fs::path base = state != nullptr && *state != '\0' ? fs::path(state)
+                        : home != nullptr && *home != '\0' ? fs::path(home) / ".local" / "state"
+                                                           : fs::path("/var/lib");
+  return (base / "muster" / (demo ? "demo" : "up")).string();
 }
-
-// By its real name, so that its children can be told apart from others.
-fs::path ThisProgram() {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  return error ? fs::path("/proc/self/exe") : program;
-}
-
-// The client's form of an address to listen on.
-std::string Target(const std::string& listen) { return listen.starts_with(':') ? "127.0.0.1" + listen : listen; }
 
 class Up {
  public:
   Up(const Flags& flags, std::optional<Duration> lasting)
-      : flags_(flags), lasting_(lasting), dir_(flags.data_dir), terminal_(isatty(STDOUT_FILENO) != 0 && !flags.plain) {}
+      : flags_(flags), lasting_(lasting), tree_("muster up", flags.data_dir, Ports(flags), flags.plain) {}
 
   Result<int> Run() {
-    MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<host::DataDir> owned, host::DataDir::Open(dir_, "--data-dir"));
+    MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<host::DataDir> owned, host::DataDir::Open(tree_.dir(), "--data-dir"));
     const host::Signals signals;
-    for (const auto step : {&Up::CheckPorts, &Up::Prepare, &Up::StartChildren}) {
-      Status status = (this->*step)();
+    for (Status status : {tree_.CheckPorts(), Prepare()}) {
       if (!status.ok()) return std::unexpected(std::move(status));
     }
+    if (Status status = StartChildren(); !status.ok()) return std::unexpected(std::move(status));
     MUSTER_ASSIGN_OR_RETURN(shard_, rpc::MakeShardClient(Target(flags_.shard_listen), {}));
+    MUSTER_ASSIGN_OR_RETURN(cluster_, rpc::MakeClusterClient(Target(flags_.scheduler_listen), {}));
     Greet();
-    Status failure = Watch(signals.stop_token());
+    Status failure = tree_.Watch(signals.stop_token(), lasting_, [] { return Status(); }, [this] { Show(); });
     shard_.reset();
-    if (terminal_) Print("\n");
-    Print("stopping\n");
+    cluster_.reset();
+    Print("stopping: workloads and agents end, and start again with the next up\n");
     std::fflush(stdout);
-    children_.Stop(kStopPatience);
+    tree_.Stop();
     if (!failure.ok()) return std::unexpected(std::move(failure));
-    Print(fmt::format("stopped; {} goes on from here\n", ThisCommand()));
+    Print(fmt::format("stopped; {} goes on from here\n", tree_.ThisCommand()));
     return kOk;
   }
 
  private:
-  struct Port {
-    const char* flag;
-    const std::string& listen;
-    std::string usual;
-  };
-  std::array<Port, 4> Ports() const {
+  static std::vector<UpTree::Port> Ports(const Flags& flags) {
     const Flags usual;
-    return {{{"--shard-listen", flags_.shard_listen, usual.shard_listen},
-             {"--shard-metrics", flags_.shard_metrics, usual.shard_metrics},
-             {"--provider-listen", flags_.provider_listen, usual.provider_listen},
-             {"--provider-metrics", flags_.provider_metrics, usual.provider_metrics}}};
-  }
-
-  // Before anything starts: its children would talk to whoever holds one of these, and buy machines there.
-  Status CheckPorts() {
-    for (const Port& port : Ports()) {
-      const auto address = host::ParseListenAddress(port.listen, false, port.flag);
-      if (!address) return address.error();
-      if (address->port == 0) {
-        return {Code::kInvalidArgument,
-                fmt::format("{} {}: give a port from 1 to 65535, which the others are told", port.flag, port.listen)};
-      }
-      const Status free = host::CheckCanListen(*address);
-      if (!free.ok()) return {free.code(), fmt::format("{}: {}", port.flag, free.message())};
-    }
-    return {};
-  }
-
-  std::string ThisCommand() const {
-    std::string command = fmt::format("muster up --data-dir {}", dir_.string());
-    for (const Port& port : Ports()) {
-      if (port.listen != port.usual) command += fmt::format(" {} {}", port.flag, port.listen);
-    }
-    return command;
+    return {{"--scheduler-listen", flags.scheduler_listen, usual.scheduler_listen},
+            {"--scheduler-metrics", flags.scheduler_metrics, usual.scheduler_metrics},
+            {"--operator-listen", flags.operator_listen, usual.operator_listen},
+            {"--operator-metrics", flags.operator_metrics, usual.operator_metrics},
+            {"--shard-listen", flags.shard_listen, usual.shard_listen},
+            {"--shard-metrics", flags.shard_metrics, usual.shard_metrics},
+            {"--provider-listen", flags.provider_listen, usual.provider_listen},
+            {"--provider-metrics", flags.provider_metrics, usual.provider_metrics}};
   }
 
   Status Prepare() {
-    std::error_code error;
-    for (const char* sub : {"logs", "clusters"}) fs::create_directories(dir_ / sub, error);
-    if (error) return {Code::kFailedPrecondition, fmt::format("--data-dir: {}: {}", dir_.string(), error.message())};
-    MUSTER_RETURN_IF_ERROR(WriteWhole(dir_ / "catalogue.yaml", ExampleCatalogue()));
-    // Demand goes on where it was: the second it had come to is kept in a file.
-    if (const auto kept = host::ReadTextFile((dir_ / "second").string())) second_ = std::atoll(kept->c_str());
-    return WriteDemand();
-  }
-
-  Status WriteDemand() {
-    for (const std::string_view cluster : ExampleClusters()) {
-      MUSTER_RETURN_IF_ERROR(
-          WriteWhole(dir_ / "clusters" / (std::string(cluster) + ".yaml"), ExampleNeeds(cluster, second_)));
-    }
-    return WriteWhole(dir_ / "second", std::to_string(second_));
-  }
-
-  Status StartChild(const std::string& name, std::vector<std::string> arguments) {
-    return children_.Start({.name = name, .arguments = std::move(arguments), .log = dir_ / "logs" / (name + ".log")});
+    MUSTER_RETURN_IF_ERROR(tree_.MakeDirectories({"logs"}));
+    // People may change it; it is written once.
+    if (fs::exists(tree_.dir() / "catalogue.yaml")) return {};
+    return WriteWhole(tree_.dir() / "catalogue.yaml", kCatalogue);
   }
 
   Status StartChildren() {
+    const fs::path& dir = tree_.dir();
+    MUSTER_RETURN_IF_ERROR(tree_.StartChild(
+        "provider",
+        {"provider", "--backend", "local", "--retire", "--name", "local", "--listen", flags_.provider_listen,
+         "--metrics-addr", flags_.provider_metrics, "--data-dir", (dir / "provider").string(), "--machines",
+         std::to_string(flags_.machines), "--catalogue", (dir / "catalogue.yaml").string()}));
+    // Lively: a fleet on one computer costs nothing to change.
+    MUSTER_RETURN_IF_ERROR(tree_.StartChild(
+        "shard", {"shard", "--listen", flags_.shard_listen, "--metrics-addr", flags_.shard_metrics, "--data-dir",
+                  (dir / "shard").string(), "--provider-addr", Target(flags_.provider_listen), "--audit-log",
+                  (dir / "audit.log").string(), "--cycle-interval", "200ms", "--reclaim-budget", "100%/1m",
+                  "--surplus-hold", "5s", "--release-hold", "on-demand=30s,spot=10s"}));
     MUSTER_RETURN_IF_ERROR(
-        StartChild("provider", {"provider", "--listen", flags_.provider_listen, "--metrics-addr",
-                                flags_.provider_metrics, "--data-dir", (dir_ / "provider").string(), "--machines",
-                                std::to_string(flags_.machines), "--catalogue", (dir_ / "catalogue.yaml").string()}));
-    MUSTER_RETURN_IF_ERROR(
-        StartChild("shard", {"shard", "--listen", flags_.shard_listen, "--metrics-addr", flags_.shard_metrics,
-                             "--data-dir", (dir_ / "shard").string(), "--provider-addr", Target(flags_.provider_listen),
-                             "--audit-log", (dir_ / "audit.log").string(), "--surplus-hold", "20s", "--release-hold",
-                             "on-demand=30s,spot=20s", "--reclaim-budget", "20%/1m"}));
-    for (const std::string_view cluster : ExampleClusters()) {
-      MUSTER_RETURN_IF_ERROR(
-          StartChild(std::string(cluster),
-                     {"rollup", "--shard", Target(flags_.shard_listen), "--cluster", std::string(cluster), "-f",
-                      (dir_ / "clusters" / (std::string(cluster) + ".yaml")).string(), "--follow", "--every", "2s"}));
-    }
-    return {};
+        tree_.StartChild("scheduler", {"scheduler", "--listen", flags_.scheduler_listen, "--metrics-addr",
+                                       flags_.scheduler_metrics, "--store", "sqlite:" + (dir / "store").string()}));
+    return tree_.StartChild("operator",
+                            {"operator", "--cluster", std::string(kCluster), "--listen", flags_.operator_listen,
+                             "--metrics-addr", flags_.operator_metrics, "--scheduler", Target(flags_.scheduler_listen),
+                             "--shard-addr", Target(flags_.shard_listen)});
   }
 
-  std::string Commands() const {
-    const std::string where =
-        flags_.shard_listen == ":7780" ? "" : fmt::format(" --shard {}", Target(flags_.shard_listen));
-    return fmt::format(
-        "Try from another terminal:\n"
-        "  muster fleet needs{0}\n"
-        "  muster fleet machines{0} --cluster blue\n"
-        "  muster fleet actions{0} --limit 20\n",
-        where);
+  std::string Where() const {
+    return flags_.scheduler_listen == ":8085" ? "" : fmt::format(" --scheduler {}", Target(flags_.scheduler_listen));
   }
 
   void Greet() {
-    Print(fmt::format("{}Everything is in {}; logs in {}. Ctrl-C stops it all.\n", Commands(), dir_.string(),
-                      (dir_ / "logs").string()));
+    const std::string program = ThisProgram().string();
+    Print(
+        fmt::format("scheduler {}, shard {}, provider {}; settings are lively: unused machines go after seconds\n"
+                    "Try from another terminal:\n"
+                    "  {} apply -f examples/workloads/hello.yaml{}\n"
+                    "  {} get workloads,nodes{}\n"
+                    "  {} fleet machines{}\n"
+                    "Everything is in {}; logs in {}. Ctrl-C stops it all.\n",
+                    Target(flags_.scheduler_listen), Target(flags_.shard_listen), Target(flags_.provider_listen),
+                    program, Where(), program, Where(), program,
+                    flags_.shard_listen == ":7780" ? "" : fmt::format(" --shard {}", Target(flags_.shard_listen)),
+                    tree_.dir().string(), (tree_.dir() / "logs").string()));
     std::fflush(stdout);
   }
 
-  // Until the stop, or until a child will not come up.
-  Status Watch(const std::stop_token& stop) {
-    const MonoTime began = clock_.Read().mono;
-    MonoTime next_show = began + kScreenEvery;
-    MonoTime next_demand = began + kDemandEvery;
-    while (!stop.stop_requested()) {
-      children_.Poll();
-      MUSTER_RETURN_IF_ERROR(CheckChildren());
-      const MonoTime now = clock_.Read().mono;
-      if (now >= next_demand) {
-        next_demand = now + kDemandEvery;
-        second_ += std::chrono::duration_cast<std::chrono::seconds>(kDemandEvery).count();
-        MUSTER_RETURN_IF_ERROR(WriteDemand());
-      }
-      if (now >= next_show) {
-        next_show = now + (terminal_ ? kScreenEvery : kLineEvery);
-        Show();
-      }
-      if (lasting_ && now - began >= *lasting_) return {};
-      std::unique_lock lock(mu_);
-      stopped_.wait_for(lock, stop, kPoll, [] { return false; });
-    }
-    return {};
-  }
-
-  Status CheckChildren() {
-    for (const host::ChildView& child : children_.View()) {
-      if (child.early_deaths < kEarlyDeaths) continue;
-      return {Code::kUnavailable, fmt::format("{} does not come up: {}; it said: {}", child.name, child.last_end,
-                                              host::Children::LastLine(dir_ / "logs" / (child.name + ".log")))};
-    }
-    return {};
-  }
-
-  template <class Reply, class Request>
-  void Ask(Request request, std::optional<Reply>& into) {
-    auto reply = AskShard(*shard_, std::move(request));
-    if (reply) into = std::get<Reply>(*std::move(reply));
-  }
-
+  // One line, when something in it changed.
   void Show() {
-    UpPicture picture{.children = children_.View()};
-    Ask(contract::ListClusters{}, picture.clusters);
-    if (picture.clusters) {
-      Ask(contract::ListMachines{}, picture.machines);
-      Ask(contract::InspectNeeds{}, picture.needs);
-      Ask(contract::ListActions{.limit = 40}, picture.actions);
-    }
-    if (!terminal_) {
-      Print(OneLine(picture) + "\n");
+    std::string line;
+    const auto summary =
+        WaitFor<contract::ClusterReply>([this](auto done) { cluster_->Ask(contract::GetSummary{}, std::move(done)); });
+    if (summary) {
+      const auto& counts = std::get<contract::Summary>(*summary);
+      line =
+          fmt::format("workloads: {} running, {} pending, {} failed; nodes: {} ready of {}", counts.running_workloads,
+                      counts.pending_workloads, counts.failed_workloads, counts.ready_nodes, counts.total_nodes);
     } else {
-      winsize size{};
-      const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 && size.ws_row > 10;
-      // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing writes the environment
-      const bool colour = std::getenv("NO_COLOR") == nullptr;
-      const size_t height = known ? size.ws_row : 24;
-      const std::string foot = "\n" + Commands();
-      Print("\x1b[H\x1b[2J" + Screen(picture, known ? size.ws_col : 80, height > 16 ? height - 6 : height, colour) +
-            foot);
+      line = "the scheduler does not answer yet";
     }
-    std::fflush(stdout);
+    const auto machines = AskShard(*shard_, contract::ListMachines{});
+    if (machines) {
+      model::Money price;
+      int64_t bought = 0;
+      for (const contract::MachineView& view : std::get<contract::MachinesListed>(*machines).machines) {
+        if (view.machine->state == model::MachineState::kSpeculative) continue;
+        ++bought;
+        price.micros += view.machine->price_per_hour.micros;
+      }
+      line += fmt::format("; machines: {} at {}/h", bought, model::FormatMoney(price));
+    }
+    for (const host::ChildView& child : tree_.children()) {
+      if (child.deaths > 0) line += fmt::format("; {} was started again {} times", child.name, child.deaths);
+    }
+    if (line != last_line_) Print(line + "\n");
+    last_line_ = line;
   }
 
   const Flags& flags_;
   const std::optional<Duration> lasting_;
-  const fs::path dir_;
-  const bool terminal_;
-  const host::SystemClock clock_;
-  int64_t second_ = 0;
+  UpTree tree_;
+  std::string last_line_;
   std::unique_ptr<contract::ShardPort> shard_;
-  host::Children children_{{.program = ThisProgram()}, clock_};
-  std::mutex mu_;
-  std::condition_variable_any stopped_;
+  std::unique_ptr<rpc::ClusterClient> cluster_;
 };
 
-Result<int> Run(const Flags& flags) {
-  std::optional<Duration> lasting;
-  if (!flags.lasting.empty()) {
-    const auto parsed = model::ParseDuration(flags.lasting);
-    if (!parsed) return InvalidArgument(fmt::format("--for: {}", parsed.error().message()));
-    lasting = *parsed;
+Result<int> Run(Flags flags) {
+  if (flags.data_dir.empty()) flags.data_dir = DefaultDataDir(flags.demo);
+  if (flags.demo) {
+    return RunDemo({.data_dir = flags.data_dir,
+                    .shard_listen = flags.shard_listen,
+                    .shard_metrics = flags.shard_metrics,
+                    .provider_listen = flags.provider_listen,
+                    .provider_metrics = flags.provider_metrics,
+                    .machines = flags.machines == 0 ? 2000 : flags.machines,
+                    .lasting = flags.lasting,
+                    .plain = flags.plain});
   }
-  if (flags.machines == 0) return InvalidArgument("--machines must be at least 1");
-  Up up(flags, lasting);
-  return up.Run();
+  if (flags.machines == 0) flags.machines = 24;
+  MUSTER_ASSIGN_OR_RETURN(const std::optional<Duration> lasting, ParseLasting(flags.lasting));
+  return Up(flags, lasting).Run();
 }
 
 }  // namespace
 
 void AddUp(CommandLine& app) {
   const auto flags = std::make_shared<Flags>();
-  Verb verb = app.AddVerb("up", "Run it all on this machine: a simulated provider, a shard and three example clusters");
-  verb.Path("--data-dir", flags->data_dir, "Directory for everything, made if missing; starting again goes on from it")
+  Verb verb =
+      app.AddVerb("up", "Run it all on this machine: scheduler, operator, shard, and machines that are agents here");
+  verb.Path("--data-dir", flags->data_dir,
+            "Directory for everything, made if missing; starting again goes on from it (in the user's state directory)")
+      .Option("--scheduler-listen", flags->scheduler_listen, "gRPC address of the scheduler")
+      .Option("--scheduler-metrics", flags->scheduler_metrics, "HTTP address of the scheduler")
+      .Option("--operator-listen", flags->operator_listen, "gRPC address of the operator")
+      .Option("--operator-metrics", flags->operator_metrics, "HTTP address of the operator")
       .Option("--shard-listen", flags->shard_listen, "gRPC address of the shard")
       .Option("--shard-metrics", flags->shard_metrics, "HTTP address of the shard")
       .Option("--provider-listen", flags->provider_listen, "gRPC address of the provider")
       .Option("--provider-metrics", flags->provider_metrics, "HTTP address of the provider")
-      .Option("--machines", flags->machines, "How many machines the simulated provider has")
+      .Option("--machines", flags->machines, "How many machines there are to buy: 24, with --demo 2000")
       .Option("--for", flags->lasting, "Stop by itself after so long; until Ctrl-C unless given")
       .Flag("--plain", flags->plain, "Plain lines, also on a terminal")
+      .Flag("--demo", flags->demo, "A simulated fleet of three clusters instead, with a live view; nothing runs")
       .Example("muster up")
-      .Example("muster up --data-dir /tmp/demo --for 1m --plain")
+      .Example("muster up --data-dir /tmp/try --for 1m")
+      .Example("muster up --demo")
       .Run([flags] { return Run(*flags); });
 }
 

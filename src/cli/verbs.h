@@ -1,10 +1,12 @@
 // The verbs of `muster`, one function and one file each; AddVerbs calls them all.
 #pragma once
 
+#include "cli/cluster.h"
 #include "cli/command_line.h"
 
 namespace muster::cli {
 
+void AddAgent(CommandLine& app);
 void AddBench(CommandLine& app);
 void AddDecide(CommandLine& app);
 void AddVersion(CommandLine& app);
@@ -12,8 +14,10 @@ void AddSelfcheck(CommandLine& app);
 void AddServe(CommandLine& app);
 void AddSim(CommandLine& app);
 void AddReplay(CommandLine& app);
+void AddOperator(CommandLine& app);
 void AddProvider(CommandLine& app);
 void AddShard(CommandLine& app);
+void AddScheduler(CommandLine& app);
 void AddConformance(CommandLine& app);
 void AddStore(CommandLine& app);
 void AddFleet(CommandLine& app);
@@ -24,12 +28,16 @@ void AddPlan(CommandLine& app);
 void AddPlace(CommandLine& app);
 
 inline void AddVerbs(CommandLine& app) {
+  AddClusterVerbs(app, RealCluster());
   AddUp(app);
   AddPlan(app);
   AddPlace(app);
   AddDecide(app);
   AddServe(app);
   AddShard(app);
+  AddScheduler(app);
+  AddAgent(app);
+  AddOperator(app);
   AddProvider(app);
   AddFleet(app);
   AddExplain(app);

@@ -333,6 +333,7 @@ class Checker {
           Fail("{} loses too many machines", action.cluster);
         }
         if (IsClaimed(machine.id)) Fail("{} is claimed and reclaimed", machine.id);
+        if (world_.holds.machines.contains(machine.id)) Fail("{} is on hold, and reclaimed", machine.id);
         break;
       case ActionKind::kDelete:
         from(MachineState::kIdle);

@@ -1,5 +1,6 @@
 // CoreRunner: one core of a process, from its state file to its answers. It opens the state file and the journal, makes
-// the core from the stored rows, runs the core on a ThreadHost, and keeps the requests that wait for an answer.
+// the core from the stored rows, runs the core on a ThreadHost, and keeps the requests that wait for an answer. A core
+// without durable state of its own has no state file: it is made from no rows, and must persist nothing (checked).
 //
 //   host::CoreRunner<Core, Answer> runner({.name = "shard", .state_file = dir / "shard.db", ...}, shell);
 //   MUSTER_RETURN_IF_ERROR(runner.Open([&](const contract::Recovered& rows) { return Core::Recover(config, rows); }));
@@ -60,7 +61,7 @@ class CoreRunner {
 
   struct Options {
     std::string name;                  // of the role, for the refusal: "the shard is stopping; ask again"
-    std::filesystem::path state_file;  // in a directory that the caller owns
+    std::filesystem::path state_file;  // in a directory that the caller owns; empty: none
     std::filesystem::path journal;     // empty: none
     const Clock& clock;
   };
@@ -75,9 +76,13 @@ class CoreRunner {
   // first step that failed; DATA_LOSS is about the state alone. What is asked from here on waits for Start.
   template <class Make>
   Status Open(Make&& make) {
-    auto persist = SqlitePersist::Open(options_.state_file, std::string(C::kName));
-    if (!persist) return persist.error();
-    persist_ = *std::move(persist);
+    if (options_.state_file.empty()) {
+      persist_ = std::make_unique<NoState>();
+    } else {
+      auto persist = SqlitePersist::Open(options_.state_file, std::string(C::kName));
+      if (!persist) return persist.error();
+      persist_ = *std::move(persist);
+    }
     auto rows = persist_->Recover();
     if (!rows) return rows.error();
     Result<C> core = std::forward<Make>(make)(std::as_const(*rows));
@@ -141,7 +146,7 @@ class CoreRunner {
 
   const Options options_;
   Shell& shell_;
-  std::unique_ptr<SqlitePersist> persist_;
+  std::unique_ptr<PersistBackend> persist_;
   std::unique_ptr<JournalWriter> journal_;
   PendingRequests<Reply> pending_;
   std::unique_ptr<ThreadHost<C>> host_;  // last: its threads use the rest

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/ansicolor_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include "host/json_object.h"
+#include "host/log_writer.h"
 #include "host/system_clock.h"
 
 namespace muster::host {
@@ -69,11 +69,12 @@ log::Sink TextSink() {
 }
 
 log::Sink JsonSink() {
-  auto logger = std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  logger->set_pattern("%v");
-  logger->set_level(spdlog::level::trace);
-  return [logger](log::Level level, std::string_view message, std::span<const log::KeyValue> fields) {
-    logger->log(SpdlogLevel(level), FormatJson(SystemClock().Read().wall, level, message, fields));
+  auto writer = std::make_shared<LogWriter>(STDERR_FILENO, [](uint64_t lost) {
+    const log::KeyValue fields[] = {{"lines", lost}};
+    return FormatJson(SystemClock().Read().wall, log::Level::kWarn, "log lines are lost", fields);
+  });
+  return [writer](log::Level level, std::string_view message, std::span<const log::KeyValue> fields) {
+    writer->Write(FormatJson(SystemClock().Read().wall, level, message, fields));
   };
 }
 

@@ -6,6 +6,9 @@
 // Text values with blanks or quotes are quoted in the form for people. In JSON a field called ts, level or msg gets an
 // underscore at its end, so that no key occurs twice.
 //
+// Lines for machines never make a caller wait: what standard error does not take is kept, and lost beyond a limit
+// (log_writer.h). A terminal that is stopped stops the program.
+//
 // Thread-safety: the sinks may be called from any thread; lines do not mix.
 #pragma once
 

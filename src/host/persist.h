@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/check.h"
 #include "base/status.h"
 #include "contract/effects.h"
 
@@ -22,6 +23,17 @@ class PersistBackend {
   virtual Status Commit(const contract::Persist& batch) = 0;
   // Every row. Called once, before the core starts.
   virtual Result<contract::Recovered> Recover() = 0;
+};
+
+// For a core that keeps nothing of its own: its durable state is somebody else's. Such a core persists nothing
+// (checked).
+class NoState final : public PersistBackend {
+ public:
+  Status Commit(const contract::Persist& batch) override {
+    MUSTER_CHECK(batch.writes.empty(), "the core persists, and it has no state file");
+    return {};
+  }
+  Result<contract::Recovered> Recover() override { return contract::Recovered(); }
 };
 
 // Thread-safety: one thread at a time.

@@ -54,6 +54,21 @@ Settings& Settings::Require(std::string_view flag, std::string advice) {
   return *this;
 }
 
+Settings& Settings::Environment(std::string_view flag, std::string variable, EnvironmentText read) {
+  const auto setting = std::ranges::find(settings_, flag, &Setting::flag);
+  MUSTER_CHECK(setting != settings_.end(), "there is no setting {}", flag);
+  variables_.push_back({.setting = *setting, .name = std::move(variable), .read = std::move(read)});
+  return *this;
+}
+
+void Settings::ReadEnvironment(const std::function<const char*(const char*)>& get) {
+  for (const Variable& variable : variables_) {
+    const char* value = get(variable.name.c_str());
+    if (value == nullptr || *value == '\0') continue;
+    variable.setting.text = variable.read ? variable.read(value) : value;
+  }
+}
+
 Settings& Settings::Check(std::function<Status()> check) {
   checks_.push_back(std::move(check));
   return *this;

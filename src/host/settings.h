@@ -50,6 +50,8 @@ struct Setting {
 
 class Settings {
  public:
+  using EnvironmentText = std::function<std::string(std::string value)>;
+
   template <class T>
   Settings& Add(std::string flag, T& into, std::string fallback, Parser<T> parser, std::string help) {
     Setting& setting = New(std::move(flag), Setting::Kind::kValue, std::move(parser.rule), std::move(help));
@@ -105,11 +107,18 @@ class Settings {
     return *this;
   }
 
+  // An environment variable of another program that means the same: ReadEnvironment takes the setting's value from it.
+  // `read` makes the text that an operator would write of its value.
+  Settings& Environment(std::string_view flag, std::string variable, EnvironmentText read = {});
   // The setting declared with this flag must be given; `advice` says what to do: "name a directory for the state".
   Settings& Require(std::string_view flag, std::string advice);
   // What concerns several settings together, or needs more than one text: called after all have landed, in the order of
   // the declarations.
   Settings& Check(std::function<Status()> check);
+
+  // Values from variables declared with Environment, of those that `get` knows; below everything that is given
+  // afterwards.
+  void ReadEnvironment(const std::function<const char*(const char* variable)>& get);
 
   // Puts every value into its variable. INVALID_ARGUMENT, naming the flag and what to do, for the first that is missing
   // or refused.
@@ -131,6 +140,12 @@ class Settings {
 
   std::deque<Setting> settings_;  // never moved: their `land` refers to them
   std::vector<std::function<Status()>> checks_;
+  struct Variable {
+    Setting& setting;
+    std::string name;
+    EnvironmentText read;
+  };
+  std::vector<Variable> variables_;
 };
 
 }  // namespace muster::host

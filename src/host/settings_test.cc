@@ -138,5 +138,18 @@ TEST(Parser, WholeNumbersWithoutAnEnd) {
   EXPECT_FALSE(WholeNumber<uint64_t>(0).read("-7"));
 }
 
+TEST_F(SettingsTest, OtherProgramsVariablesAreBelowWhatIsGiven) {
+  settings_.Environment("--wait", "WAIT", [](std::string value) { return value + "s"; })
+      .Environment("--count", "COUNT");
+  settings_.ReadEnvironment([](const char* name) {
+    const std::string_view variable(name);
+    return variable == "WAIT" ? "7" : variable == "COUNT" ? "4" : nullptr;
+  });
+  ASSERT_EQ(settings_.Give("--count", "5"), Status());
+  ASSERT_EQ(settings_.Land(), Status());
+  EXPECT_EQ(wait_, 7s);
+  EXPECT_EQ(count_, 5);
+}
+
 }  // namespace
 }  // namespace muster::host

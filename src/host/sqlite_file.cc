@@ -121,12 +121,11 @@ class SqliteFile::Query {
 };
 
 Result<std::unique_ptr<SqliteFile>> SqliteFile::Open(const std::string& path, Options options) {
-  if (options.read_only && access(path.c_str(), F_OK) != 0) {
-    return Error(Code::kNotFound, fmt::format("there is no store file {}", path));
-  }
   // SQLite would create it readable for everyone. If this fails, so does the opening, and says why.
-  if (!options.read_only) {
+  if (options.create) {
     if (const int fd = open(path.c_str(), O_CREAT | O_EXCL | O_CLOEXEC | O_RDWR, S_IRUSR | S_IWUSR); fd >= 0) close(fd);
+  } else if (access(path.c_str(), F_OK) != 0) {
+    return Error(Code::kNotFound, fmt::format("there is no store file {}", path));
   }
   std::unique_ptr<SqliteFile> file(new SqliteFile(path, options));
   const int flags = options.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
@@ -145,26 +144,25 @@ SqliteFile::~SqliteFile() {
 Status SqliteFile::Initialise() {
   sqlite3_extended_result_codes(db_, 1);
   sqlite3_busy_timeout(db_, 10'000);
-  bool is_new = false;
-  MUSTER_RETURN_IF_ERROR(CheckFormat(is_new));
+  if (!options_.create) MUSTER_RETURN_IF_ERROR(CheckFormat());
   if (!options_.read_only) {
     MUSTER_RETURN_IF_ERROR(Exec("PRAGMA journal_mode=WAL"));
     MUSTER_RETURN_IF_ERROR(Exec(options_.durable ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=OFF"));
-    if (is_new) MUSTER_RETURN_IF_ERROR(CreateTables());
+    if (options_.create) MUSTER_RETURN_IF_ERROR(CreateTables());
   }
   MUSTER_RETURN_IF_ERROR(ReadHead(head_));
   stored_ = head_;
   return options_.read_only || MUTANT("store.file_not_checked") ? Status() : CheckWhole();
 }
 
-Status SqliteFile::CheckFormat(bool& is_new) {
+Status SqliteFile::CheckFormat() {
   Query query(*this,
               "SELECT a.application_id, v.user_version, (SELECT count(*) FROM sqlite_master) "
               "FROM pragma_application_id a, pragma_user_version v");
   if (!query.Next()) return Failure("read the format of");
-  is_new = query.Number(0) == 0 && query.Number(1) == 0 && query.Number(2) == 0;
-  if (is_new && options_.read_only) return {Code::kNotFound, fmt::format("the store file {} is empty", path_)};
-  if (is_new || (query.Number(0) == kApplicationId && query.Number(1) == kFormat)) return {};
+  if (query.Number(0) == kApplicationId && query.Number(1) == kFormat) return {};
+  const bool empty = query.Number(0) == 0 && query.Number(1) == 0 && query.Number(2) == 0;
+  if (empty) return Damaged("it is empty, though a store never is");
   return {Code::kFailedPrecondition,
           fmt::format("{} is not a store of this version (format {}); name another directory", path_, query.Number(1))};
 }

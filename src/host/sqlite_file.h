@@ -31,11 +31,13 @@ namespace muster::host {
 class SqliteFile {
  public:
   struct Options {
+    bool create = false;  // the file is not there, and is made
     bool read_only = false;
     bool durable = true;  // false: nothing is synced; for tests whose files need not survive
   };
-  // Opens the file, and creates it if the caller may write. DATA_LOSS if it is damaged, NOT_FOUND if there is none to
-  // read, FAILED_PRECONDITION if it is no store of this version.
+  // Opens the file. DATA_LOSS if it is damaged, empty or cut short, NOT_FOUND if there is none, FAILED_PRECONDITION if
+  // it is no store of this version. A file that is being made is no store until it is closed: an end in between leaves
+  // one that is refused as empty.
   static Result<std::unique_ptr<SqliteFile>> Open(const std::string& path, Options options);
   ~SqliteFile();
   SqliteFile(const SqliteFile&) = delete;
@@ -78,7 +80,7 @@ class SqliteFile {
   SqliteFile(std::string path, Options options) : path_(std::move(path)), options_(options) {}
   Status Initialise();
   Status CreateTables();
-  Status CheckFormat(bool& is_new);
+  Status CheckFormat();
   Status CheckWhole();
   Status CheckPages();
   Status ReadHead(Head& head);

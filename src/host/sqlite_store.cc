@@ -1,12 +1,15 @@
 #include "host/sqlite_store.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -369,6 +372,43 @@ class SqliteStore final : public store::Store {
 
 std::filesystem::path FileIn(const std::string& directory) { return std::filesystem::path(directory) / "store.db"; }
 
+// The name of a file is durable with its directory.
+Status SyncDirectory(const std::filesystem::path& directory) {
+  const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool synced = fd >= 0 && fsync(fd) == 0;
+  if (fd >= 0) close(fd);
+  if (synced) return {};
+  return {Code::kUnavailable, fmt::format("cannot sync the directory {}; check its disk", directory.string())};
+}
+
+// SQLite would take what a lost file left behind for a part of the next one.
+Status CheckNothingIsLeft(const std::filesystem::path& path) {
+  const std::string wal = path.string() + "-wal";
+  std::error_code error;
+  if (std::filesystem::file_size(wal, error) == 0 || error) return {};
+  return {Code::kDataLoss,
+          fmt::format("{} is missing though {} is there; put it back, or move the other one away too and "
+                      "restore a backup with `muster store restore`",
+                      path.string(), wal)};
+}
+
+// Makes the file, which is not there. It has another name until it is whole: so a file of this name that is empty, or
+// has no tables, was whole once.
+Status CreateFile(const std::filesystem::path& path, bool durable, const std::function<Status(SqliteFile&)>& fill) {
+  MUSTER_RETURN_IF_ERROR(CheckNothingIsLeft(path));
+  const std::string partial = path.string() + ".partial";
+  std::error_code error;
+  for (const char* part : {"", "-wal", "-shm"}) std::filesystem::remove(partial + part, error);
+  {
+    const auto file = SqliteFile::Open(partial, {.create = true, .durable = durable});
+    if (!file) return file.error();
+    MUSTER_RETURN_IF_ERROR(fill(**file));
+  }  // closing it moves all of it into the one file
+  std::filesystem::rename(partial, path, error);
+  if (error) return {Code::kUnavailable, fmt::format("cannot rename {}: {}", partial, error.message())};
+  return durable ? SyncDirectory(path.parent_path()) : Status();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<store::Store>> OpenSqliteStore(const std::string& directory, SqliteStoreOptions options) {
@@ -376,9 +416,14 @@ Result<std::unique_ptr<store::Store>> OpenSqliteStore(const std::string& directo
   if (!options.read_only) {
     MUSTER_ASSIGN_OR_RETURN(lock, DataDir::Open(directory, "--store"));
   }
-  MUSTER_ASSIGN_OR_RETURN(
-      std::unique_ptr<SqliteFile> file,
-      SqliteFile::Open(FileIn(directory), {.read_only = options.read_only, .durable = options.durable}));
+  const std::filesystem::path path = FileIn(directory);
+  std::error_code error;
+  if (!options.read_only && !std::filesystem::exists(path, error) && !error) {
+    Status created = CreateFile(path, options.durable, [](SqliteFile&) { return Status(); });
+    if (!created.ok()) return std::unexpected(std::move(created));
+  }
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<SqliteFile> file,
+                          SqliteFile::Open(path, {.read_only = options.read_only, .durable = options.durable}));
   std::map<LeaseId, Duration> leases;
   if (!options.read_only) {
     MUSTER_ASSIGN_OR_RETURN(leases, file->Leases());
@@ -390,27 +435,19 @@ Status CreateSqliteStore(const std::string& directory, const std::vector<store::
   const auto lock = DataDir::Open(directory, "--store");
   if (!lock) return lock.error();
   const std::filesystem::path path = FileIn(directory);
-  if (std::filesystem::exists(path)) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error) || error) {
     return {Code::kFailedPrecondition,
             fmt::format("there is a store in {}; move {} away first, with its -wal file", directory, path.string())};
   }
-  // Under another name until it is whole: a restore that is cut short leaves no store.
-  const std::string partial = path.string() + ".partial";
-  for (const char* part : {"", "-wal", "-shm"}) std::filesystem::remove(partial + part);
-  {
-    auto file = SqliteFile::Open(partial, {});
-    if (!file) return file.error();
-    MUSTER_RETURN_IF_ERROR((*file)->Begin());
-    if (Status status = (*file)->Fill(rows, revision); !status.ok()) {
-      (*file)->Rollback();
+  return CreateFile(path, true, [&](SqliteFile& file) -> Status {
+    MUSTER_RETURN_IF_ERROR(file.Begin());
+    if (Status status = file.Fill(rows, revision); !status.ok()) {
+      file.Rollback();
       return status;
     }
-    MUSTER_RETURN_IF_ERROR((*file)->Commit());
-  }  // closing it moves all of it into the one file
-  std::error_code error;
-  std::filesystem::rename(partial, path, error);
-  if (!error) return {};
-  return {Code::kUnavailable, fmt::format("cannot rename {}: {}", partial, error.message())};
+    return file.Commit();
+  });
 }
 
 }  // namespace muster::host

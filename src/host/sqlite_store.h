@@ -30,8 +30,8 @@ struct SqliteStoreOptions {
   store::Revision keep_history = 100'000;
 };
 
-// Opens DIR/store.db; the directory is created unless read_only. FAILED_PRECONDITION if another process owns it,
-// DATA_LOSS if the file is damaged, with what to do.
+// Opens DIR/store.db; directory and file are made if they are not there, unless read_only. FAILED_PRECONDITION if
+// another process owns the directory, DATA_LOSS if the file is damaged, empty or cut short, with what to do.
 Result<std::unique_ptr<store::Store>> OpenSqliteStore(const std::string& directory, SqliteStoreOptions options = {});
 
 // Makes a store in DIR that has these rows as of `revision`: all of it, or nothing. FAILED_PRECONDITION if there is

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/hash.h"
-#include "host/json_object.h"
 #include "model/json_reader.h"
 #include "model/text_reader.h"
 #include "model/utf8.h"
@@ -14,21 +13,11 @@
 namespace muster::host {
 namespace {
 
-constexpr int64_t kFormat = 1;
+constexpr int64_t kFormat = 2;
 constexpr size_t kLongestLine = 16u << 20;  // a value of the largest size, in hexadecimal, with room
 
 bool IsPlainText(std::string_view text) {
   return model::FindInvalidUtf8(text) == std::string_view::npos && text.find('\0') == std::string_view::npos;
-}
-
-void AddText(JsonObject& json, const std::string& name, const std::string& text) {
-  if (IsPlainText(text)) {
-    json.Add(name, text);
-    return;
-  }
-  std::string hex;
-  for (const char c : text) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  json.Add(name + "Hex", hex);
 }
 
 Result<std::string> FromHex(std::string_view hex) {
@@ -42,14 +31,19 @@ Result<std::string> FromHex(std::string_view hex) {
   return text;
 }
 
-void ReadText(model::TextReader& reader, const std::string& name, std::string& out) {
-  reader.Field(name).Read(out);
-  reader.Field(name + "Hex").Read(out, FromHex);
+// What AddBytes adds: one of the two fields.
+void ReadBytes(model::TextReader& reader, const std::string& name, std::string& out) {
+  model::TextReader plain = reader.Field(name);
+  model::TextReader hex = reader.Field(name + "Hex");
+  if (!hex.present()) return plain.Require().Read(out);
+  if (plain.present()) return hex.Fail(fmt::format("it is there beside {}; a line has one of the two", name));
+  hex.Read(out, FromHex);
 }
 
-std::string DigestOf(const std::vector<store::KeyValue>& rows) {
+std::string DigestOf(const Backup& backup) {
   Hasher hasher;
-  for (const store::KeyValue& row : rows) {
+  hasher.Add(static_cast<uint64_t>(backup.revision));
+  for (const store::KeyValue& row : backup.rows) {
     hasher.Add(row.key);
     hasher.Add(row.value);
   }
@@ -72,31 +66,40 @@ class BackupReader {
         return {Code::kInvalidArgument,
                 fmt::format("{} is a backup of format {}, which this version does not know", source_, format)};
       }
+    } else if (ended_) {
+      line.Fail("it follows the line that ends the backup");
     } else if (value.Find("end") != nullptr) {
       ended_ = true;
       line.Field("end").Read(rows_);
       line.Field("digest").Require().Read(digest_);
     } else {
-      store::KeyValue row;
-      ReadText(line, "key", row.key);
-      ReadText(line, "value", row.value);
-      if (errors.ok() && (row.key.empty() || ended_)) {
-        return {Code::kDataLoss, fmt::format("{}:{} has no key, or follows the end", source_, lines_)};
-      }
-      backup_.rows.push_back(std::move(row));
+      Row(line);
     }
     line.RefuseUnknown();
     return errors.status();
   }
   Result<Backup> Take() {
     if (!ended_) return Error(Code::kDataLoss, fmt::format("{} was cut short: its last line is missing", source_));
-    if (rows_ != backup_.rows.size() || digest_ != DigestOf(backup_.rows)) {
+    if (rows_ != backup_.rows.size() || digest_ != DigestOf(backup_)) {
       return Error(Code::kDataLoss, fmt::format("{} is not what was backed up: its digest is another", source_));
     }
     return std::move(backup_);
   }
 
  private:
+  void Row(model::TextReader& line) {
+    store::KeyValue row;
+    ReadBytes(line, "key", row.key);
+    ReadBytes(line, "value", row.value);
+    if (!line.ok()) return;
+    const Status valid = store::Validate({.compares = {}, .writes = {contract::Put(row.key, row.value)}});
+    if (!valid.ok()) return line.Fail(valid.message());
+    if (!backup_.rows.empty() && row.key <= backup_.rows.back().key) {
+      return line.Fail("its key is not after that of the row before: a key is there twice, or lines were moved");
+    }
+    backup_.rows.push_back(std::move(row));
+  }
+
   const std::string source_;
   Backup backup_;
   uint64_t lines_ = 0;
@@ -106,6 +109,16 @@ class BackupReader {
 };
 
 }  // namespace
+
+void AddBytes(JsonObject& json, const std::string& name, const std::string& bytes) {
+  if (IsPlainText(bytes)) {
+    json.Add(name, bytes);
+    return;
+  }
+  std::string hex;
+  for (const char c : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  json.Add(name + "Hex", hex);
+}
 
 Backup MakeBackup(const store::RangeReply& everything) {
   Backup backup{.revision = everything.revision, .rows = {}};
@@ -119,11 +132,11 @@ std::string ToText(const Backup& backup) {
   std::string text = JsonObject().Add("musterStoreBackup", kFormat).Add("revision", backup.revision).Take() + "\n";
   for (const store::KeyValue& row : backup.rows) {
     JsonObject json;
-    AddText(json, "key", row.key);
-    AddText(json, "value", row.value);
+    AddBytes(json, "key", row.key);
+    AddBytes(json, "value", row.value);
     text += json.Take() + "\n";
   }
-  return text + JsonObject().Add("end", backup.rows.size()).Add("digest", DigestOf(backup.rows)).Take() + "\n";
+  return text + JsonObject().Add("end", backup.rows.size()).Add("digest", DigestOf(backup)).Take() + "\n";
 }
 
 Result<Backup> ReadBackup(std::istream& in, const std::string& source) {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kube/catalogue_file.h"
+#include "kube/catalogue_type.h"
 #include "model/names.h"
-#include "model/quantity.h"
 #include "model/text_scalars.h"
 #include "model/text_value.h"
 #include "model/utf8.h"
@@ -138,11 +138,10 @@ constexpr auto kColumns = std::to_array<model::NameRow<Column>>({{Column::kName,
                                                                  {Column::kOther, "local_nvme_gb"}});
 
 struct Head {
+  std::vector<std::string> names;
   std::vector<Column> columns;
   std::vector<std::string> resources;  // of a column that is a resource, its name
 };
-
-constexpr int64_t kMostDevices = 1024;  // of one machine
 
 // One line of the file, being read.
 class TypeRow {
@@ -153,16 +152,17 @@ class TypeRow {
     for (at_ = 0; at_ < row_.cells.size() && status_.ok(); ++at_) {
       if (!row_.cells[at_].text.empty()) Take(row_.cells[at_].text);
     }
-    at_ = 0;
-    if (type.name.empty()) Fail("a type without a name");
-    for (const auto& [name, usable] : allocatable_) {
-      const int64_t all = type.capacity.Get(name);
-      if (usable > all) Fail(fmt::format("more {} is allocatable than there is", name));
-      if (usable <= all) type.reserved.Set(name, all - usable);
+    if (type.name.empty()) FailRow("name", kRequiredField);
+    for (const auto& [name, allocatable] : allocatable_) {
+      at_ = allocatable.at;
+      if (!type.reserved.empty()) Fail(kReservedAndAllocatable);
     }
-    if (!has_price_) Fail("a type without a price");
-    const int64_t devices = type.capacity.Get("nvidia.com/gpu") / 1000;
-    type.devices.assign(static_cast<size_t>(std::min<int64_t>(devices, kMostDevices)), 1000);
+    for (const auto& [name, allocatable] : allocatable_) {
+      at_ = allocatable.at;
+      if (const Status status = SetAllocatable(name, allocatable.milli, type); !status.ok()) Fail(status.message());
+    }
+    if (!has_price_) FailRow("price", kRequiredField);
+    SetDevices(type);
     if (zones_.empty()) zones_.emplace_back();
     for (const std::string& zone : zones_) {
       offer_.zone = zone;
@@ -182,12 +182,12 @@ class TypeRow {
       case Column::kCpu: return Capacity("cpu", text);
       case Column::kMemory: return Capacity("memory", text);
       case Column::kMemoryMib: return Capacity("memory", text + "Mi");
-      case Column::kSlots: return Capacity(planner::kPodsResource, text);
+      case Column::kSlots: return Check(SetSlots(text, type));
       case Column::kGpu: return Capacity("nvidia.com/gpu", text);
-      case Column::kAllocatableCpu: allocatable_["cpu"] = Amount(text); break;
-      case Column::kAllocatableMemory: allocatable_["memory"] = Amount(text); break;
-      case Column::kReservedCpu: type.reserved.Set("cpu", Amount(text)); break;
-      case Column::kReservedMemory: type.reserved.Set("memory", Amount(text)); break;
+      case Column::kAllocatableCpu: return Allocatable("cpu", text);
+      case Column::kAllocatableMemory: return Allocatable("memory", text);
+      case Column::kReservedCpu: return Amount("cpu", text, type.reserved);
+      case Column::kReservedMemory: return Amount("memory", text, type.reserved);
       case Column::kZones: return Zones(text);
       case Column::kCapacityType: return Parsed(model::ParseCapacityType(text), offer_.capacity);
       case Column::kPrice: has_price_ = true; return Parsed(model::ParseMoney(text), offer_.price);
@@ -198,13 +198,24 @@ class TypeRow {
     }
   }
 
-  void Capacity(std::string_view name, const std::string& text) { type.capacity.Set(name, Amount(text)); }
+  void Capacity(std::string_view name, const std::string& text) { Amount(name, text, type.capacity); }
 
-  int64_t Amount(const std::string& text) {
-    const Result<int64_t> milli = model::ParseQuantity(text);
-    if (milli && *milli >= 0) return *milli;
-    Fail(milli ? "the amount is negative" : milli.error().message());
-    return 0;
+  void Allocatable(const std::string& name, const std::string& text) {
+    model::Resources amount;
+    Amount(name, text, amount);
+    allocatable_[name] = {.milli = amount.Get(name), .at = at_};
+  }
+
+  void Amount(std::string_view name, const std::string& text, model::Resources& into) {
+    const Status status = into.Parse(name, text);
+    std::string_view what = status.message();
+    // The path is the column already.
+    if (what.starts_with(name) && what.substr(name.size()).starts_with(": ")) what.remove_prefix(name.size() + 2);
+    if (!status.ok()) Fail(what);
+  }
+
+  void Check(const Status& status) {
+    if (!status.ok()) Fail(status.message());
   }
 
   void Zones(std::string_view text) {
@@ -224,9 +235,14 @@ class TypeRow {
     }
   }
 
+  // At the cell that is being read.
   void Fail(std::string_view what) {
     if (!status_.ok()) return;
-    status_ = model::TextError(source_, {.line = row_.line, .column = row_.cells[at_].column}, type.name, what);
+    status_ = model::TextError(source_, {.line = row_.line, .column = row_.cells[at_].column}, head_.names[at_], what);
+  }
+  void FailRow(std::string_view column, std::string_view what) {
+    if (!status_.ok()) return;
+    status_ = model::TextError(source_, {.line = row_.line, .column = 1}, column, what);
   }
 
   const Head& head_;
@@ -236,7 +252,11 @@ class TypeRow {
   Offer offer_;
   bool has_price_ = false;
   std::vector<std::string> zones_;
-  std::map<std::string, int64_t> allocatable_;
+  struct Usable {
+    int64_t milli = 0;
+    size_t at = 0;  // its cell
+  };
+  std::map<std::string, Usable> allocatable_;
   Status status_;
 };
 
@@ -260,17 +280,19 @@ Result<Head> ReadHead(const Row& row, std::string_view source) {
       return fail(fmt::format("there are two columns for {}", model::Quoted(cell.text)));
     }
     if (column != Column::kOther) seen[static_cast<size_t>(column)] = true;
+    head.names.push_back(cell.text);
     head.columns.push_back(column);
     head.resources.push_back(std::move(resource));
   }
-  for (const auto& [column, name] :
-       {std::pair(Column::kName, "name"), std::pair(Column::kCpu, "cpu"), std::pair(Column::kPrice, "price")}) {
-    if (!seen[static_cast<size_t>(column)]) {
-      return std::unexpected(
-          model::TextError(source, {.line = row.line, .column = 1}, "", fmt::format("there is no column {}", name)));
-    }
-  }
-  return head;
+  const auto has = [&](Column column) { return bool{seen[static_cast<size_t>(column)]}; };
+  std::string_view missing;
+  if (!has(Column::kPrice)) missing = "price";
+  if (!has(Column::kMemory) && !has(Column::kMemoryMib)) missing = "memory";
+  if (!has(Column::kCpu)) missing = "cpu";
+  if (!has(Column::kName)) missing = "name";
+  if (missing.empty()) return head;
+  return std::unexpected(
+      model::TextError(source, {.line = row.line, .column = 1}, "", fmt::format("there is no column {}", missing)));
 }
 
 // Lines of one type, such as an on-demand and a spot price, are one type with several offers.
@@ -297,8 +319,14 @@ Status Merge(planner::Catalogue& catalogue, std::map<std::string, size_t>& known
 }  // namespace
 
 Result<planner::Catalogue> ReadCatalogueCsv(std::string_view text, std::string_view source) {
+  text = WithoutByteOrderMark(text);
   if (const size_t bad = model::FindInvalidUtf8(text); bad != std::string_view::npos) {
-    return std::unexpected(model::TextError(source, {}, "", fmt::format("the text is not UTF-8 at byte {}", bad)));
+    const std::string_view before = text.substr(0, bad);
+    const model::TextPosition position{.line = static_cast<int>(std::ranges::count(before, '\n')) + 1,
+                                       .column = static_cast<int>(bad - (before.rfind('\n') + 1)) + 1};
+    return std::unexpected(model::TextError(
+        source, position, "",
+        fmt::format("byte 0x{:02x} is not UTF-8; save the file as UTF-8", static_cast<uint8_t>(text[bad]))));
   }
   CsvLines lines(text, source);
   MUSTER_ASSIGN_OR_RETURN(const std::optional<Row> first, lines.Next());
@@ -319,12 +347,12 @@ Result<planner::Catalogue> ReadCatalogueCsv(std::string_view text, std::string_v
     if (status.ok()) status = Merge(catalogue, known, std::move(type.type), row->line, source);
     if (!status.ok()) return std::unexpected(std::move(status));
   }
-  if (catalogue.types.empty()) return std::unexpected(model::TextError(source, {}, "", "there is no type in it"));
+  if (catalogue.types.empty()) return std::unexpected(model::TextError(source, {}, "", kNoTypes));
   return catalogue;
 }
 
 Result<planner::Catalogue> ReadCatalogue(std::string_view text, std::string_view source) {
-  std::string_view line = text;
+  std::string_view line = WithoutByteOrderMark(text);
   // Comments may stand before either.
   while (line.starts_with('#') || line.starts_with('\n')) {
     const size_t end = line.find('\n');

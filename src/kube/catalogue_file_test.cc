@@ -82,7 +82,7 @@ TEST(CatalogueFile, CsvOfInstanceTypes) {
 TEST(CatalogueFile, YamlErrorsSayWhere) {
   const std::string type = "types:\n- name: a\n  resources: {cpu: 1, memory: 1Gi}\n";
   EXPECT_EQ(ErrorOf("source: x\n"), "c:1:1: types: this field is required");
-  EXPECT_EQ(ErrorOf("types: []\n"), "c:1:1: types: a catalogue needs at least one");
+  EXPECT_EQ(ErrorOf("types: []\n"), "c:1:8: types: a catalogue needs at least one type");
   EXPECT_EQ(ErrorOf(type), "c:2:3: types[0].price: this field is required");
   EXPECT_TRUE(ErrorOf(type + "  price: 1\n  slot: 3\n").starts_with("c:5:3: types[0].slot: unknown field"));
   EXPECT_TRUE(ErrorOf(type + "  price: -1\n").starts_with("c:4:10: types[0].price: "));
@@ -91,26 +91,73 @@ TEST(CatalogueFile, YamlErrorsSayWhere) {
             "c:5:13: types[0].reserved: give reserved or allocatable, not both");
   EXPECT_EQ(ErrorOf(type + "  price: 1\n  reserved: {cpu: 2}\n"),
             "c:2:3: types[0]: machine type a: cpu: nothing is left after what is reserved");
-  EXPECT_TRUE(ErrorOf(type + "  price: 1\n- name: a\n  resources: {cpu: 1, memory: 1Gi}\n  price: 1\n")
-                  .ends_with("machine type a: it is listed twice"));
+  EXPECT_EQ(ErrorOf(type + "  price: 1\n- name: a\n  resources: {cpu: 1, memory: 1Gi}\n  price: 1\n"),
+            "c:5:3: types[1]: machine type a: it is listed twice");
 }
 
 TEST(CatalogueFile, CsvErrorsSayWhere) {
   EXPECT_EQ(ErrorOf("name,price\na,1\n"), "c:1:1: there is no column cpu");
   EXPECT_TRUE(ErrorOf("name,cpus,price\n").starts_with("c:1:6: unknown column \"cpus\": use one of name, arch"));
   EXPECT_EQ(ErrorOf("name,cpu,vcpu,price\n"), "c:1:10: there are two columns for \"vcpu\"");
-  EXPECT_EQ(ErrorOf("name,cpu,memory,price\n"), "c: there is no type in it");
+  EXPECT_EQ(ErrorOf("name,cpu,memory,price\n"), "c: a catalogue needs at least one type");
   EXPECT_EQ(ErrorOf("name,cpu,memory,price\na,1,1Gi\n"), "c:2:1: 3 cells, but the first line has 4");
-  EXPECT_EQ(ErrorOf("name,cpu,memory,price\na,1,1Gi,\n"), "c:2:1: a: a type without a price");
-  EXPECT_EQ(ErrorOf("name,cpu,memory,price\n,1,1Gi,1\n"), "c:2:1: a type without a name");
-  EXPECT_TRUE(ErrorOf("name,cpu,memory,price\na,1x,1Gi,1\n").starts_with("c:2:3: a: quantity \"1x\""));
-  EXPECT_EQ(ErrorOf("name,cpu,memory,price\na,-1,1Gi,1\n"), "c:2:3: a: the amount is negative");
+  EXPECT_EQ(ErrorOf("name,cpu,memory,price\na,1,1Gi,\n"), "c:2:1: price: this field is required");
+  EXPECT_EQ(ErrorOf("name,cpu,memory,price\n,1,1Gi,1\n"), "c:2:1: name: this field is required");
+  EXPECT_TRUE(ErrorOf("name,cpu,memory,price\na,1x,1Gi,1\n").starts_with("c:2:3: cpu: quantity \"1x\""));
+  EXPECT_EQ(ErrorOf("name,cpu,memory,price\na,-1,1Gi,1\n"),
+            "c:2:3: cpu: -1 is negative; an amount of a resource is zero or more");
   EXPECT_EQ(ErrorOf("name,cpu,memory,price\n\"a,1,1Gi,1\n"), "c:2:1: a quote is not closed");
   EXPECT_EQ(ErrorOf("name,cpu,memory,price\n\"a\"b,1,1Gi,1\n"), "c:2:1: text follows a closing quote");
   EXPECT_TRUE(ErrorOf("name,cpu,memory,price\na,1,1Gi,1\na,2,1Gi,1\n").ends_with("zones, capacity type and price"));
   EXPECT_TRUE(ErrorOf("name,cpu,memory,price\na,1,1Gi,1\na,1,1Gi,2\n").contains("has two prices for on-demand"));
   EXPECT_TRUE(
       ErrorOf("name,cpu,memory,price,alloc_cpu\na,1,1Gi,1,2\n").ends_with("more cpu is allocatable than there is"));
+}
+
+// What is wrong, without where.
+std::string FaultOf(std::string_view text) {
+  const std::string error = ErrorOf(text);
+  const size_t machine = error.find("machine type");
+  return error.substr(machine != std::string::npos ? machine : error.rfind(": ") + 2);
+}
+
+TEST(CatalogueFile, BothFormsNameAFaultInTheSameWords) {
+  struct Row {
+    std::string_view yaml;  // of a type, besides its name
+    std::string_view csv_head;
+    std::string_view csv;
+    std::string_view says;
+  };
+  for (const Row& row :
+       std::vector<Row>{{"resources: {cpu: 1, memory: 1Gi}", "price", "", "this field is required"},
+                        {"resources: {cpu: 1, memory: 1Gi}, price: 1, slots: 0", "price,slots", "1,0",
+                         "expected a whole number from 1 to 1000000"},
+                        {"resources: {cpu: 1, memory: 1Gi}, price: 1, slots: 2.5", "price,slots", "1,2.5",
+                         "expected a whole number from 1 to 1000000"},
+                        {"resources: {cpu: 1, memory: 1Gi}, price: 1, allocatable: {cpu: 2}", "price,alloc_cpu", "1,2",
+                         "more cpu is allocatable than there is"},
+                        {"resources: {cpu: 1, memory: 1Gi}, price: 1, allocatable: {cpu: 1}, reserved: {memory: 1}",
+                         "price,alloc_cpu,reserved_memory", "1,1,1", "give reserved or allocatable, not both"},
+                        {"resources: {cpu: 1, memory: 1Gi}, price: 1, reserved: {cpu: 1}", "price,reserved_cpu", "1,1",
+                         "machine type a: cpu: nothing is left after what is reserved"},
+                        {"resources: {cpu: 1, memory: 0}, price: 1", "price", "1", "machine type a: it has no memory"},
+                        {"resources: {cpu: 1, memory: 1Gi}, offers: [{price: 1}, {price: 2}]", "price", "1\na,1,1Gi,2",
+                         "machine type a: every zone has two prices for on-demand"}}) {
+    const bool no_memory = row.says.ends_with("no memory");
+    const std::string csv = "name,cpu,memory," + std::string(row.csv_head) + "\na,1," + (no_memory ? "0," : "1Gi,") +
+                            std::string(row.csv) + "\n";
+    EXPECT_EQ(FaultOf("types:\n- {name: a, " + std::string(row.yaml) + "}\n"), row.says);
+    EXPECT_EQ(FaultOf(csv), row.says) << csv;
+  }
+}
+
+TEST(CatalogueFile, AByteOrderMarkIsNoText) {
+  const std::string mark = "\xEF\xBB\xBF";
+  const std::string yaml = "types:\n- {name: a, resources: {cpu: 1, memory: 1Gi}, price: 1}\n";
+  const std::string csv = "name,cpu,memory,price\na,1,1Gi,1\n";
+  EXPECT_EQ(ReadCatalogue(mark + yaml, "c"), ReadCatalogue(yaml, "c"));
+  EXPECT_EQ(ReadCatalogue(mark + csv, "c"), ReadCatalogue(csv, "c"));
+  EXPECT_EQ(ReadCatalogue(mark + "# prices\n" + csv, "c"), ReadCatalogue(csv, "c"));
 }
 
 TEST(CatalogueFile, TheExampleIsRead) {

@@ -1,8 +1,12 @@
-#include <algorithm>
+#include <fmt/format.h>
+
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "kube/catalogue_file.h"
+#include "kube/catalogue_type.h"
 #include "model/text_reader.h"
 #include "model/yaml_reader.h"
 
@@ -12,8 +16,6 @@ namespace {
 using model::TextReader;
 using planner::MachineType;
 using planner::Offer;
-
-constexpr int64_t kMostDevices = 1024;  // of one machine
 
 // What a type or an offer says of its price; one offer for every zone, or for none in particular.
 void ReadOffers(TextReader& reader, const std::vector<std::string>& zones_of_file, std::vector<Offer>& offers) {
@@ -38,23 +40,23 @@ MachineType ReadType(TextReader& reader, const std::vector<std::string>& zones) 
   reader.Field("os").Read(type.os);
   reader.Field("resources").Require().Read(type.capacity);
   TextReader slots = reader.Field("slots");
-  int64_t pods = 0;
-  slots.Read(pods);
-  if (slots.present() && (pods < 1 || pods > 1'000'000)) slots.Fail("expected a whole number from 1 to 1000000");
-  if (slots.present() && slots.ok()) type.capacity.Set(planner::kPodsResource, pods * 1000);
-  const int64_t devices = type.capacity.Get("nvidia.com/gpu") / 1000;
-  type.devices.assign(static_cast<size_t>(std::min<int64_t>(devices, kMostDevices)), 1000);
+  std::string number;
+  slots.Read(number);
+  if (slots.present() && slots.ok()) {
+    if (const Status status = SetSlots(number, type); !status.ok()) slots.Fail(status.message());
+  }
+  SetDevices(type);
   TextReader reserved = reader.Field("reserved");
   TextReader allocatable = reader.Field("allocatable");
-  if (reserved.present() && allocatable.present()) reserved.Fail("give reserved or allocatable, not both");
+  if (reserved.present() && allocatable.present()) reserved.Fail(kReservedAndAllocatable);
   reserved.Read(type.reserved);
   if (allocatable.present()) {
     model::Resources left;
     allocatable.Read(left);
-    for (const auto& [name, milli] : type.capacity.entries()) {
-      const int64_t usable = left.Get(name);
-      // What the list leaves out is usable as a whole.
-      if (usable > 0 && usable < milli) type.reserved.Set(name, milli - usable);
+    // What the list leaves out is usable as a whole.
+    for (const auto& [name, milli] : left.entries()) {
+      const Status status = SetAllocatable(name, milli, type);
+      if (!status.ok()) allocatable.Fail(status.message());
     }
   }
   reader.Field("labels").Read(type.labels);
@@ -82,17 +84,19 @@ Result<planner::Catalogue> ReadCatalogueYaml(std::string_view text, std::string_
   root.Field("source").Read(catalogue.source);
   std::vector<std::string> zones;
   root.Field("zones").Read(zones);
+  std::set<std::string> names;
   for (TextReader& item : root.Field("types").Require().List()) {
     catalogue.types.push_back(ReadType(item, zones));
     if (!errors.ok()) return std::unexpected(errors.status());
     // Of this type alone: the first that is wrong is named with its line.
-    const Status status = CheckStructure(planner::Catalogue{.types = {catalogue.types.back()}});
+    const planner::MachineType& type = catalogue.types.back();
+    const Status status = CheckStructure(planner::Catalogue{.types = {type}});
     if (!status.ok()) item.Fail(status.message());
+    if (!names.insert(type.name).second) item.Fail(fmt::format("machine type {}: it is listed twice", type.name));
   }
   root.RefuseUnknown();
   if (!errors.ok()) return std::unexpected(errors.status());
-  if (catalogue.types.empty()) root.Fail("types: a catalogue needs at least one");
-  if (const Status status = CheckStructure(catalogue); !status.ok()) root.Fail(status.message());
+  if (catalogue.types.empty()) root.Field("types").Fail(kNoTypes);
   if (!errors.ok()) return std::unexpected(errors.status());
   return catalogue;
 }

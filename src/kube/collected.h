@@ -12,10 +12,25 @@
 
 namespace muster::kube {
 
+// Where an object stood.
+struct Origin {
+  size_t file = 0;  // of Collected::files
+  int line = 0;
+  int column = 0;
+
+  auto operator<=>(const Origin&) const = default;
+};
+
+struct CollectedNode {
+  DumpNode node;
+  Origin origin;
+};
+
 struct CollectedPod {
   DumpPod pod;                      // its kind is one of Collected::kinds
   std::vector<std::string> claims;  // "namespace/name"
   std::string priority_class;       // to be looked up; empty: the kind has its priority
+  Origin origin;
 };
 
 struct DisruptionBudget {
@@ -38,9 +53,11 @@ struct Claim {
 };
 
 struct Collected {
+  std::vector<std::string> files;  // by name, in the order read
+  Origin origin;                   // of the object that is being read
   placement::KindTable kinds;
   std::vector<CollectedPod> pods;
-  std::vector<DumpNode> nodes;
+  std::vector<CollectedNode> nodes;
   std::vector<DumpDaemonSet> daemon_sets;
   std::vector<DisruptionBudget> budgets;
   std::map<std::string, Volume> volumes;               // by name

@@ -27,9 +27,10 @@ struct DumpNode {
 };
 
 struct DumpPod {
-  placement::Unit unit;  // "namespace/name", its kind in Dump::kinds, the age
-  std::string node;      // empty: pending
-  std::string owner;     // "ReplicaSet/web-7f"; empty: a bare pod
+  placement::Unit unit;      // "namespace/name", its kind in Dump::kinds, the age
+  std::string node;          // empty: pending
+  std::string missing_node;  // the node it is bound to, if the dump does not have it; `node` is empty then
+  std::string owner;         // "ReplicaSet/web-7f"; empty: a bare pod
   bool terminating = false;
   bool daemon = false;            // of a DaemonSet
   bool is_static = false;         // a mirror of a static pod

@@ -68,7 +68,7 @@ void ReadNode(ItemView item, Collected& into) {
   const ItemView status = item["status"];
   const ItemView total = status["allocatable"].present() ? status["allocatable"] : status["capacity"];
   node.total = ReadAmounts(total).ToResources();
-  into.nodes.push_back(std::move(dump_node));
+  into.nodes.push_back({std::move(dump_node), into.origin});
 }
 
 void ReadOwner(ItemView metadata, DumpPod& pod) {
@@ -117,6 +117,7 @@ void ReadPod(ItemView item, Collected& into) {
     for (const std::string_view name : shape.unknown) ++into.rest.not_understood[std::string(name)];
   }
   for (const std::string& claim : shape.claims) collected.claims.push_back(fmt::format("{}/{}", name_space, claim));
+  collected.origin = into.origin;
   into.pods.push_back(std::move(collected));
 }
 
@@ -218,6 +219,7 @@ Status TakeItem(const Item& item, Item::Place place, const ItemPlace& where, Col
     if (!kind.ends_with("List")) ++into.rest.other_objects[std::string(kind.substr(0, 64))];
     return {};
   }
+  into.origin = {into.files.size() - 1, where.position.line, where.position.column};
   row->read(root, into);
   if (item.error().empty()) return {};
   const ItemView metadata = root["metadata"];
@@ -237,6 +239,7 @@ DumpReader::~DumpReader() = default;
 
 Status DumpReader::Read(const ReadBytes& bytes, std::string_view source,
                         const std::function<void(uint64_t)>& read_so_far) {
+  state_->collected.files.emplace_back(source);
   return ReadItems(
       bytes, source,
       [this](const Item& item, Item::Place place, const ItemPlace& where) {

@@ -231,9 +231,11 @@ TEST(DumpReader, Refusals) {
     const auto dump = ReadObjects(items);
     return dump ? "ok" : dump.error().message();
   };
-  EXPECT_TRUE(error({}).starts_with("there is neither a node nor a pod in it; write it with kubectl get"));
-  EXPECT_EQ(error({NodeText("n"), NodeText("n")}), "node \"n\" is there twice; give every object once");
-  EXPECT_EQ(error({PodText().Text(), PodText().Text()}), "pod \"shop/web-1\" is there twice; give every object once");
+  EXPECT_TRUE(error({}).starts_with("dump.json: there is neither a node nor a pod in it; write it with kubectl get"));
+  EXPECT_EQ(error({NodeText("n"), NodeText("n")}),
+            "dump.json:2:1: node \"n\" is there twice, first at dump.json:1:29; give every object once");
+  EXPECT_EQ(error({PodText().Text(), PodText().Text()}),
+            "dump.json:2:1: pod \"shop/web-1\" is there twice, first at dump.json:1:29; give every object once");
   EXPECT_EQ(error({R"({"metadata":{"name":"x"}})"}),
             "dump.json:1:29: items[0]: an object without a kind: use kubectl get -o json");
   EXPECT_EQ(error({PodText().Text(), PodText{.name = "b", .spec = R"(,"nodeSelector":{"a":1})"}.Text()}),
@@ -243,6 +245,7 @@ TEST(DumpReader, Refusals) {
   const Dump lost = MustRead({NodeText("n-1"), PodText{.node = "gone"}.Text()});
   EXPECT_EQ(lost.on_unknown_nodes, 1);
   EXPECT_TRUE(lost.pods[0].node.empty());
+  EXPECT_EQ(lost.pods[0].missing_node, "gone");
 }
 
 TEST(DumpReader, TheOrderOfObjectsHasNoInfluence) {

@@ -275,7 +275,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
   }
 
   bool Deliver(const Frame& frame) {
-    ItemPlace place;
+    ItemPlace place{.position = frame.position};
     if (frame.is_element) place.list_kind = item_.Root()["kind"].Text();
     const std::string path = frame.is_element ? Path() : "";
     place.where = fmt::format("{}:{}:{}: {}", source_, frame.position.line, frame.position.column, path);
@@ -328,6 +328,16 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
   Status status_;
 };
 
+// False: the text begins like a mark and does not go on like one.
+bool SkipByteOrderMark(Input& input) {
+  if (input.Peek() != '\xEF') return true;
+  for (const char byte : {'\xEF', '\xBB', '\xBF'}) {
+    if (input.Peek() != byte) return false;
+    input.Take();
+  }
+  return true;
+}
+
 Status ParseProblem(const rapidjson::ParseResult& result, Input& input, const Handler& handler, std::string_view source,
                     const StreamLimits& limits) {
   if (!handler.status().ok()) return handler.status();
@@ -352,6 +362,7 @@ Status ReadItems(const ReadBytes& read, std::string_view source, const Take& tak
   Handler handler(input, source, take, limits);
   constexpr unsigned kFlags =
       rapidjson::kParseIterativeFlag | rapidjson::kParseStopWhenDoneFlag | rapidjson::kParseNumbersAsStringsFlag;
+  const bool readable = SkipByteOrderMark(input);
   for (bool first = true;; first = false) {
     rapidjson::SkipWhitespace(input);
     if (input.AtEnd()) {
@@ -359,7 +370,7 @@ Status ReadItems(const ReadBytes& read, std::string_view source, const Take& tak
       if (!input.too_long() && !first) return {};
       return model::TextError(source, {}, "", input.too_long() ? "nothing but white space" : "the file is empty");
     }
-    if (first && input.Peek() != '{') {
+    if (first && (!readable || input.Peek() != '{')) {
       return model::TextError(source, input.Position(), "",
                               "expected { : a dump is JSON, as kubectl get -o json prints it");
     }

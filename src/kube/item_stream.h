@@ -19,6 +19,7 @@
 
 #include "base/status.h"
 #include "kube/item.h"
+#include "model/text_value.h"
 
 namespace muster::kube {
 
@@ -35,6 +36,7 @@ struct StreamLimits {
 struct ItemPlace {
   std::string_view list_kind;  // of the list around it, if known by now: "PodList"
   std::string where;           // "dump.json:17:5: items[3]"
+  model::TextPosition position;
 };
 
 // Calls `take` for every object; stops at the first error, the stream's or its own. `read_so_far`, if given, is called

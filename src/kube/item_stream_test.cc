@@ -80,6 +80,8 @@ TEST(ItemStream, AnErrorSaysWhere) {
   EXPECT_EQ(ErrorOf(R"({"items":[{"a":null,"b":[1,2,{"c":1,"c":1}]}]})"),
             "d.json:1:40: items[0].b[2].c: this key is given twice; keep one of them");
   EXPECT_EQ(ErrorOf("{\"items\":[{\"a\":\"\xff\"}]}"), "d.json:1:19: items[0].a: the text is not UTF-8");
+  EXPECT_EQ(ErrorOf("\xEF\xBB\xBF{\"items\":[{\"a\":\"\xff\"}]}"), "d.json:1:22: items[0].a: the text is not UTF-8");
+  EXPECT_TRUE(ErrorOf("\xEF\xBB{}").contains("expected { "));
   EXPECT_EQ(ErrorOf(R"({"items":[{"a":"\u0000"}]})"), "d.json:1:24: items[0].a: the text holds the character NUL");
   EXPECT_EQ(ErrorOf(R"({"items":[1]})"), "d.json:1:12: items[0]: expected an object");
   EXPECT_EQ(ErrorOf(R"({"items":[[]]})"), "d.json:1:11: items[0]: expected an object");

@@ -10,7 +10,9 @@ PlaceInput MakePlaceInput(const Dump& dump) {
   for (const DumpNode& node : dump.nodes) input.world.nodes.push_back(node.node);
   for (const DumpPod& pod : dump.pods) {
     if (pod.node.empty()) {
-      if (!pod.terminating) input.pending.push_back(pod.unit);
+      if (pod.terminating) continue;
+      input.pending.push_back(pod.unit);
+      if (!pod.missing_node.empty()) input.missing_node.emplace(pod.unit.id, pod.missing_node);
       continue;
     }
     placement::PlacedUnit placed{.unit = pod.unit, .node = pod.node};

@@ -9,6 +9,8 @@
 
 #include "kube/pools.h"
 #include "model/names.h"
+#include "model/quantity.h"
+#include "placement/arithmetic.h"
 #include "placement/workload_units.h"
 
 namespace muster::kube {
@@ -31,6 +33,8 @@ constexpr auto kAllowed = std::to_array<AllowRow>({{"amd64", kArchLabel},
                                                    {"reserved", kCapacityTypeLabel},
                                                    {"bare-metal", kCapacityTypeLabel},
                                                    {"spot", kCapacityTypeLabel}});
+
+constexpr size_t kMostNames = 5;  // of types in a note
 
 std::vector<std::string> SplitList(std::string_view text) {
   std::vector<std::string> words;
@@ -299,9 +303,56 @@ class Builder {
     note(dump_.on_unknown_nodes, "pods on nodes that the dump does not have, taken as pending");
     note(dump_.unknown_volumes, "volume claims without a known volume, whose pods stay in their zone");
     for (const auto& [name, count] : dump_.not_understood) note(count, fmt::format("pods with {}", name));
+    NoteSlots();
+    NoteQuotas();
     for (const FixedNode& node : input_.fixed) {
       notes.push_back(fmt::format("node {} stays as it is: {}", node.id, node.because));
     }
+  }
+
+  void NoteSlots() {
+    std::set<std::string> known;  // types whose nodes say it
+    for (const DumpNode& node : dump_.nodes) {
+      if (node.node.total.Get(planner::kPodsResource) > 0) known.insert(node.type);
+    }
+    std::vector<std::string> names;
+    for (const planner::MachineType& type : catalogue_.types) {
+      const bool says = type.capacity.Get(planner::kPodsResource) > 0 || known.contains(type.name);
+      if (!says && names.size() < kMostNames + 1) names.push_back(type.name);
+    }
+    if (names.empty()) return;
+    const bool more = names.size() > kMostNames;
+    if (more) names.resize(kMostNames);
+    input_.notes.push_back(
+        fmt::format("the catalogue does not say how many pods (slots) {}{} take: {} each, as a kubelet does by default",
+                    fmt::join(names, ", "), more ? " and others" : "", kDefaultSlots));
+  }
+
+  // Quotas bound what a scheduler admits, not what machines carry: they are compared, and the plan has room for all.
+  void NoteQuotas() {
+    std::map<std::string, model::Resources> asked;  // by tenant
+    const auto add = [&](const placement::Unit& unit) {
+      const Kind& kind = request().world.kinds[unit.kind.value()];
+      if (!request().world.quotas.contains(kind.tenant)) return;
+      if (const auto sum = model::Add(asked[kind.tenant], placement::QuotaUse(kind))) asked[kind.tenant] = *sum;
+    };
+    for (const placement::PlacedUnit& placed : request().world.placed) add(placed.unit);
+    for (const placement::Unit& unit : request().pending) add(unit);
+    std::vector<std::string> within;
+    for (const auto& [tenant, limit] : request().world.quotas) {
+      bool exceeded = false;
+      for (const auto& [name, most] : limit.entries()) {
+        const int64_t amount = asked[tenant].Get(name);
+        if (amount <= most) continue;
+        exceeded = true;
+        input_.notes.push_back(fmt::format(
+            "quota of tenant {}: {} of {} is asked for and {} allowed; a scheduler lets the rest wait, the plan has "
+            "room for all",
+            model::Quoted(tenant), model::FormatQuantityFor(name, amount), name, model::FormatQuantityFor(name, most)));
+      }
+      if (!exceeded) within.push_back(model::Quoted(tenant));
+    }
+    if (!within.empty()) input_.notes.push_back(fmt::format("within quota: tenant {}", fmt::join(within, ", ")));
   }
 
   const Dump& dump_;

@@ -59,6 +59,7 @@ std::string StaysBecause(const DumpNode& node, const std::vector<const DumpPod*>
 struct PlaceInput {
   placement::World world;
   std::vector<placement::Unit> pending;
+  std::map<std::string, std::string> missing_node;  // by unit: what it is bound to, which the dump does not have
 };
 PlaceInput MakePlaceInput(const Dump& dump);
 

@@ -242,6 +242,37 @@ TEST(PlanRequest, WorkloadFilesBecomeUnits) {
   EXPECT_FALSE(MakePlanInput({}, {*file, *file}, TestCatalogue(), {}));
 }
 
+TEST(PlanRequest, ATypeWithoutSlotsTakesWhatAKubeletDoes) {
+  const auto catalogue = ReadCatalogue("types:\n- {name: a, resources: {cpu: 4, memory: 16Gi}, price: 1}\n", "c.yaml");
+  const Dump dump = MustRead({NodeText("n-1"), PodText{.node = "n-1"}.Text()});
+  const auto input = MakePlanInput(dump, {}, *catalogue, {});
+  ASSERT_TRUE(input);
+  ASSERT_EQ(input->request.candidates.size(), 1U);
+  EXPECT_EQ(input->request.candidates[0].allocatable.Get("pods"), 110'000);
+  EXPECT_EQ(input->notes.back(),
+            "the catalogue does not say how many pods (slots) a take: 110 each, as a kubelet does by default");
+  const auto plan = planner::MakePlan(input->request);
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(plan->unplaced.empty());
+}
+
+TEST(PlanRequest, QuotasAreComparedByName) {
+  const auto file = model::ReadWorkloadFile(
+      "kind: Set\nname: web\ntenant: t\nreplicas: 3\ntemplate: {type: container, image: i, resources: {cpu: 2, memory: "
+      "1Gi}}\n---\nkind: Quota\ntenant: t\nlimits: {cpu: 5, workloads: 2}\n---\nkind: Quota\ntenant: calm\nlimits: "
+      "{cpu: 5}\n",
+      "w.yaml");
+  ASSERT_TRUE(file) << file.error().message();
+  const auto input = MakePlanInput({}, {*file}, TestCatalogue(), {});
+  ASSERT_TRUE(input);
+  EXPECT_EQ(input->notes,
+            (std::vector<std::string>{"quota of tenant \"t\": 6 of cpu is asked for and 5 allowed; a "
+                                      "scheduler lets the rest wait, the plan has room for all",
+                                      "quota of tenant \"t\": 3 of workloads is asked for and 2 allowed; a "
+                                      "scheduler lets the rest wait, the plan has room for all",
+                                      "within quota: tenant \"calm\""}));
+}
+
 TEST(PlanRequest, ListsOnTheCommandLine) {
   EXPECT_EQ(ParseAllowed("arm64,spot"), (std::vector<std::string>{"arm64", "spot"}));
   EXPECT_EQ(ParseAllowed(""), std::vector<std::string>());

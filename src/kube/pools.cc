@@ -264,6 +264,9 @@ std::vector<Candidate> CandidatesFor(const Dump& dump, const Pools& pools, const
     for (const auto& [name, amount] : seen.attachable()) {
       if (candidate.allocatable.Get(name) == 0) candidate.allocatable.Set(name, amount);
     }
+    if (candidate.allocatable.Get(planner::kPodsResource) == 0) {
+      candidate.allocatable.Set(planner::kPodsResource, kDefaultSlots * 1000);
+    }
     seen.AddLabels(candidate);
     candidate.allocatable = model::SubtractSaturating(candidate.allocatable, seen.Overhead(candidate));
   }

@@ -5,7 +5,9 @@
 // not taints that come and go. A candidate is a type in a zone on terms, made as a pool makes its nodes.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +24,8 @@ Pools FindPools(const Dump& dump);
 
 // The catalogue in every pool and zone, as nodes of the dump suggest: amounts that nodes of a type report beat the
 // catalogue's; labels that depend on zone, type or terms are filled in; what DaemonSets and static pods would take is
-// subtracted. Types that would have nothing left are left out.
+// subtracted. A type without slots has kDefaultSlots. Types that would have nothing left are left out.
+inline constexpr int64_t kDefaultSlots = 110;  // as many pods as a kubelet takes by default
 std::vector<planner::Candidate> CandidatesFor(const Dump& dump, const Pools& pools,
                                               const planner::Catalogue& catalogue);
 

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "kube/collected.h"
 #include "model/names.h"
+#include "model/text_value.h"
 #include "placement/match.h"
 
 namespace muster::kube {
@@ -58,10 +60,10 @@ class Resolver {
 
   Result<Dump> Run() {
     if (in_.nodes.empty() && in_.pods.empty()) {
-      return InvalidArgument(
-          "there is neither a node nor a pod in it; write it with kubectl get "
-          "nodes,pods,pdb,daemonsets,pvc,pv,csinodes,"
-          "priorityclasses,namespaces -A -o json");
+      return std::unexpected(model::TextError(fmt::format("{}", fmt::join(in_.files, ", ")), {}, "",
+                                              "there is neither a node nor a pod in it; write it with kubectl get "
+                                              "nodes,pods,pdb,daemonsets,pvc,pv,csinodes,"
+                                              "priorityclasses,namespaces -A -o json"));
     }
     if (Status status = TakeNodes(); !status.ok()) return std::unexpected(std::move(status));
     MatchBudgets();
@@ -75,16 +77,19 @@ class Resolver {
 
  private:
   Status TakeNodes() {
-    std::ranges::sort(in_.nodes, {}, [](const DumpNode& node) -> const std::string& { return node.node.id; });
-    const auto twice = std::ranges::adjacent_find(
-        in_.nodes, {}, [](const DumpNode& node) -> const std::string& { return node.node.id; });
-    if (twice != in_.nodes.end()) return GivenTwice("node", twice->node.id);
+    const auto id = [](const CollectedNode& node) -> const std::string& { return node.node.node.id; };
+    std::ranges::sort(in_.nodes, [&](const CollectedNode& a, const CollectedNode& b) {
+      return std::tie(id(a), a.origin) < std::tie(id(b), b.origin);
+    });
+    const auto twice = std::ranges::adjacent_find(in_.nodes, {}, id);
+    if (twice != in_.nodes.end()) return GivenTwice("node", id(*twice), twice->origin, (twice + 1)->origin);
     std::set<std::string> drivers;
     for (const auto& [node, limits] : in_.attachable) {
       for (const auto& [name, amount] : limits.entries()) drivers.insert(name);
     }
     limited_drivers_ = drivers;
-    for (DumpNode& node : in_.nodes) {
+    for (CollectedNode& collected : in_.nodes) {
+      DumpNode& node = collected.node;
       const auto limits = in_.attachable.find(node.node.id);
       for (const std::string& driver : drivers) {
         const int64_t amount = limits == in_.attachable.end() ? 0 : limits->second.Get(driver);
@@ -94,8 +99,9 @@ class Resolver {
           node.node.unlimited.push_back(driver);
         }
       }
+      out_.nodes.push_back(std::move(node));
     }
-    out_.nodes = std::move(in_.nodes);
+    in_.nodes = {};
     return {};
   }
 
@@ -117,14 +123,20 @@ class Resolver {
   }
 
   Status TakePods() {
-    std::ranges::sort(in_.pods, {}, [](const CollectedPod& pod) -> const std::string& { return pod.pod.unit.id; });
-    const auto twice = std::ranges::adjacent_find(
-        in_.pods, {}, [](const CollectedPod& pod) -> const std::string& { return pod.pod.unit.id; });
-    if (twice != in_.pods.end()) return GivenTwice("pod", twice->pod.unit.id);
+    const auto id = [](const CollectedPod& pod) -> const std::string& { return pod.pod.unit.id; };
+    std::ranges::sort(in_.pods, [&](const CollectedPod& a, const CollectedPod& b) {
+      return std::tie(id(a), a.origin) < std::tie(id(b), b.origin);
+    });
+    const auto twice = std::ranges::adjacent_find(in_.pods, {}, id);
+    if (twice != in_.pods.end()) return GivenTwice("pod", id(*twice), twice->origin, (twice + 1)->origin);
     covered_.resize(in_.budgets.size());
     out_.pods.reserve(in_.pods.size());
     for (CollectedPod& collected : in_.pods) {
-      if (Status status = TakePod(collected); !status.ok()) return status;
+      if (const Status status = TakePod(collected); !status.ok()) {
+        const Origin& origin = collected.origin;
+        return model::TextError(in_.files[origin.file], {.line = origin.line, .column = origin.column}, "",
+                                status.message());
+      }
       out_.pods.push_back(std::move(collected.pod));
     }
     in_.pods = {};
@@ -136,7 +148,7 @@ class Resolver {
     const DumpNode* node = FindNode(pod.node);
     if (!pod.node.empty() && node == nullptr) {
       ++out_.on_unknown_nodes;
-      pod.node.clear();
+      pod.missing_node = std::exchange(pod.node, "");
     }
     for (const size_t i : budgets_of_kind_[pod.unit.kind.value()]) {
       pod.budgets.push_back(in_.budgets[i].id);
@@ -241,9 +253,10 @@ class Resolver {
     out_.kinds = table.Take();
   }
 
-  static Status GivenTwice(std::string_view what, std::string_view id) {
-    return {Code::kInvalidArgument,
-            fmt::format("{} {} is there twice; give every object once", what, model::Quoted(id))};
+  Status GivenTwice(std::string_view what, std::string_view id, const Origin& first, const Origin& second) const {
+    return model::TextError(in_.files[second.file], {.line = second.line, .column = second.column}, "",
+                            fmt::format("{} {} is there twice, first at {}:{}:{}; give every object once", what,
+                                        model::Quoted(id), in_.files[first.file], first.line, first.column));
   }
 
   struct Covered {

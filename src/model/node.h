@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "model/resources.h"
@@ -27,7 +28,9 @@ struct Taint {
   std::string key;
   std::string value;
   std::string effect;
+
   bool operator==(const Taint&) const = default;
+  MUSTER_FIELDS(Taint, key, value, effect)
 };
 
 struct Node {

@@ -65,7 +65,7 @@ constexpr ReasonRow Row(Reason reason) {
     case Reason::kPledged: return {reason, "hold.pledge", "promised to the need it was taken for"};
     case Reason::kUnneeded: return {reason, "hold.unneeded", "could be bought, but no need asks for it"};
     case Reason::kOnHold:
-      return {reason, "hold.stock", "not to be had for now, because creating it or machines like it failed"};
+      return {reason, "hold.stock", "left alone for now, because calls for it or for machines like it failed"};
     case Reason::kOfPausedCluster: return {reason, "hold.paused", "unclaimed, but its cluster is paused or in dry run"};
     case Reason::kKeptForGang:
       return {reason, "hold.gang", "stays with its gang until that is complete in another domain"};

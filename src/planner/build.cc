@@ -62,8 +62,10 @@ Builder::Builder(Packing& packing, const Valuer& valuer) : packing_(packing), va
 void Builder::Reprice() {
   std::vector<int64_t> counts(packing_.problem().kinds.size(), 0);
   for (uint32_t l = 0; l < packing_.lots().size(); ++l) counts[packing_.lots()[l].kind] += packing_.left(l);
-  Apply(valuer_.Of(counts, false, even_));
+  PriceFor(counts);
 }
+
+void Builder::PriceFor(const std::vector<int64_t>& counts) { Apply(valuer_.Of(counts, false, even_)); }
 
 void Builder::PriceAll(double even) {
   even_ = even;
@@ -155,11 +157,10 @@ void Builder::GrowGroup(uint32_t g, double most, BinRange range) {
     const Bin& bin = packing_.bins()[b];
     ++steps_;
     if (bin.items.empty() && bin.fixed == kNoChoice) return;
-    const uint32_t choice = packing_.ChoiceWith(bin, group);
+    const uint32_t choice = packing_.ChoiceWith(bin, group, most_growth);
     if (choice == kNoChoice) return;
     const bool fixed = bin.fixed != kNoChoice;
     const int64_t growth = fixed ? 0 : problem.choices[choice].price - packing_.PriceOf(bin);
-    if (growth > most_growth) return;
     const std::span<const int64_t> capacity =
         fixed ? std::span<const int64_t>(problem.fixed[bin.fixed].free) : problem.CapacityOf(choice);
     double unused = 0;
@@ -355,7 +356,8 @@ void Builder::BuyRest(const BuildOptions& options, Rng* noise) {
   auto priced_at = total;
   while (true) {
     std::erase_if(active_, [&](uint32_t g) { return packing_.groups()[g].left == 0; });
-    if (noise == nullptr && static_cast<double>(packing_.left_in_all()) < priced_at * (1 - kRepriceAfter)) {
+    if (noise == nullptr && options.reprice &&
+        static_cast<double>(packing_.left_in_all()) < priced_at * (1 - kRepriceAfter)) {
       priced_at = static_cast<double>(packing_.left_in_all());
       Reprice();
     }

@@ -26,6 +26,7 @@ struct BuildOptions {
   double share = 1.5;          // of what is left per exclusive unit that one node may take
   uint32_t choices = 16;       // how many choices are filled on trial for one node
   uint32_t noise_percent = 0;  // by how much scores are disturbed, for a search
+  bool reprice = true;         // whether values follow what is left
 };
 
 // A range of bins, round the end.
@@ -46,10 +47,14 @@ class Builder {
   void BuyRest(const BuildOptions& options, Rng* noise = nullptr);
   // Values by what is left, as BuyRest does by itself.
   void Reprice();
+  // Values by so many units of each kind, as if no node were there.
+  void PriceFor(const std::vector<int64_t>& counts);
   // Values by all units of the problem; `even` as Valuer::Of has it.
   void PriceAll(double even = 0);
 
   double WorthOf(const Bin& bin) const;
+  // 0 is the hardest group.
+  uint32_t RankOf(uint32_t group) const { return rank_[group]; }
   uint64_t steps() const { return steps_; }
   // Groups that may have units left; empty: any may. Tells BuyRest and Grow where to look.
   void LookOnlyAt(std::vector<uint32_t> groups) { only_ = std::move(groups); }

@@ -19,14 +19,16 @@ Status CheckType(const MachineType& type) {
     return Status(Code::kInvalidArgument, fmt::format("machine type {}: {}", type.name, text));
   };
   const model::Resources allocatable = type.Allocatable();
-  if (allocatable.Get("cpu") == 0) return bad("cpu: nothing is left after what is reserved");
-  if (allocatable.Get("memory") == 0) return bad("memory: nothing is left after what is reserved");
+  for (const char* name : {"cpu", "memory"}) {
+    if (type.capacity.Get(name) == 0) return bad(fmt::format("it has no {}", name));
+    if (allocatable.Get(name) == 0) return bad(fmt::format("{}: nothing is left after what is reserved", name));
+  }
   if (type.offers.empty()) return bad("offers: at least one zone with a price is needed");
   std::set<std::pair<std::string, model::CapacityType>> seen;
   for (const Offer& offer : type.offers) {
     if (!seen.emplace(offer.zone, offer.capacity).second) {
-      return bad(
-          fmt::format("offers: zone {} has two prices for {}", offer.zone, model::CapacityTypeName(offer.capacity)));
+      return bad(fmt::format("{} has two prices for {}", offer.zone.empty() ? "every zone" : "zone " + offer.zone,
+                             model::CapacityTypeName(offer.capacity)));
     }
   }
   return {};

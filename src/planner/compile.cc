@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/codec.h"
 #include "base/probe.h"
 #include "placement/match.h"
 
@@ -21,6 +22,12 @@ std::vector<uint32_t> KindsOf(const placement::World& world, const std::vector<c
     if (used[k]) kinds.push_back(static_cast<uint32_t>(k));
   }
   return kinds;
+}
+
+std::vector<const placement::Unit*> UnitsThatStay(const Request& request) {
+  std::vector<const placement::Unit*> units;
+  for (const placement::PlacedUnit& placed : request.world.placed) units.push_back(&placed.unit);
+  return units;
 }
 
 bool IsHard(const placement::SpreadConstraint& spread) {
@@ -62,13 +69,23 @@ std::vector<const placement::Unit*> UnitsToPlace(const Request& request) {
   return units;
 }
 
-Compiler::Compiler(const Request& request, const std::vector<const placement::Unit*>& units)
+Compiler::Compiler(const Request& request, const std::vector<const placement::Unit*>& units, RulesOf rules)
     : request_(request),
+      rules_(rules),
       used_kinds_(KindsOf(request.world, units)),
+      staying_kinds_(keeps() ? KindsOf(request.world, UnitsThatStay(request)) : std::vector<uint32_t>()),
       units_of_kind_(request.world.kinds.size()),
       selectors_(request.world),
       classes_(request.world, used_kinds_) {
   for (size_t u = 0; u < units.size(); ++u) units_of_kind_[units[u]->kind.value()].push_back(static_cast<uint32_t>(u));
+  if (rules_ != RulesOf::kAll) return;
+  for (const uint32_t k : staying_kinds_) {
+    const placement::Kind& kind = request_.world.kinds[k];
+    const bool spreads = std::ranges::any_of(kind.spread, [](const placement::SpreadConstraint& spread) {
+      return IsHard(spread) && spread.topology_key != kHostnameKey;
+    });
+    if (spreads) classes_.AskFor(kind);
+  }
 }
 
 Problem Compiler::Run() {
@@ -83,6 +100,11 @@ Problem Compiler::Run() {
   AddKinds();
   MergeBundles();
   AddChoices();
+  if (rules_ == RulesOf::kAll) {
+    MarkDomainSelectors();
+    AddStayingRules();
+    AddLooks();
+  }
   problem_.classes_in_cell = std::move(classes_in_cell_);
   return std::move(problem_);
 }
@@ -140,11 +162,9 @@ void Compiler::AddTopologyKeys() {
     for (const placement::UnitTerm& term : kind.exclude) keys.push_back(term.topology_key);
   };
   for (const uint32_t k : used_kinds_) add(request_.world.kinds[k]);
-  if (keeps()) {
-    for (const placement::PlacedUnit& placed : request_.world.placed) {
-      const placement::Kind& kind = request_.world.kinds[placed.unit.kind.value()];
-      for (const placement::UnitTerm& term : kind.exclude) keys.push_back(term.topology_key);
-    }
+  for (const uint32_t k : staying_kinds_) {
+    if (rules_ == RulesOf::kAll) add(request_.world.kinds[k]);
+    for (const placement::UnitTerm& term : request_.world.kinds[k].exclude) keys.push_back(term.topology_key);
   }
   std::ranges::sort(keys);
   keys.erase(std::ranges::unique(keys).begin(), keys.end());
@@ -159,11 +179,9 @@ uint32_t Compiler::KeyOf(const std::string& topology_key) const {
 
 void Compiler::AddSelectors() {
   std::vector<uint32_t> kinds = used_kinds_;
-  if (keeps()) {
-    for (const placement::PlacedUnit& placed : request_.world.placed) kinds.push_back(placed.unit.kind.value());
-    std::ranges::sort(kinds);
-    kinds.erase(std::ranges::unique(kinds).begin(), kinds.end());
-  }
+  kinds.insert(kinds.end(), staying_kinds_.begin(), staying_kinds_.end());
+  std::ranges::sort(kinds);
+  kinds.erase(std::ranges::unique(kinds).begin(), kinds.end());
   for (const uint32_t k : kinds) {
     const placement::Kind& kind = request_.world.kinds[k];
     for (const placement::SpreadConstraint& spread : kind.spread) {
@@ -256,6 +274,11 @@ void Compiler::AddFixedUnits() {
       ++problem_.fixed_counts[selector][fixed.cell];
     }
     for (const placement::HostPort& port : kind.ports) Count(fixed.tallies, selectors_.AddPort(port), 0, 1);
+    for (const placement::SpreadConstraint& spread : kind.spread) {
+      if (rules_ != RulesOf::kAll || !IsHard(spread) || spread.topology_key != kHostnameKey) continue;
+      if (SelectorOf(kind, spread).nothing) continue;
+      Count(fixed.tallies, selectors_.Add({SelectorOf(kind, spread)}), 0, std::max(spread.max_skew, 1));
+    }
     for (const placement::UnitTerm& term : kind.exclude) {
       const uint32_t selector = selectors_.Add({SelectorOf(kind, term)});
       const Limit limit{.selector = selector, .most = selectors_.Matches(selector, k) ? 1 : 0};
@@ -419,6 +442,46 @@ void Compiler::MergeBundles() {
     kind.matches.erase(std::ranges::unique(kind.matches).begin(), kind.matches.end());
   }
   problem_.kinds = std::move(kinds);
+}
+
+void Compiler::MarkDomainSelectors() {
+  problem_.domain_selectors.assign(selectors_.size(), false);
+  const auto mark = [&](const std::string& key, std::vector<placement::UnitSelector> all) {
+    if (key != kHostnameKey) problem_.domain_selectors[selectors_.Add(std::move(all))] = true;
+  };
+  for (const std::vector<uint32_t>* kinds : {&used_kinds_, &staying_kinds_}) {
+    for (const uint32_t k : *kinds) {
+      const placement::Kind& kind = request_.world.kinds[k];
+      for (const placement::SpreadConstraint& spread : kind.spread) {
+        if (IsHard(spread)) mark(spread.topology_key, {SelectorOf(kind, spread)});
+      }
+      for (const placement::UnitTerm& term : kind.exclude) mark(term.topology_key, {SelectorOf(kind, term)});
+      for (const placement::UnitTerm& term : kind.colocate) mark(term.topology_key, ColocationOf(kind));
+    }
+  }
+}
+
+void Compiler::AddStayingRules() {
+  DenseKind dense;
+  for (const uint32_t k : staying_kinds_) {
+    const placement::Kind& kind = request_.world.kinds[k];
+    for (const placement::SpreadConstraint& spread : kind.spread) {
+      if (IsHard(spread) && !SelectorOf(kind, spread).nothing) AddSpread(kind, spread, dense);
+    }
+  }
+  std::ranges::sort(dense.rules);
+  dense.rules.erase(std::ranges::unique(dense.rules).begin(), dense.rules.end());
+  problem_.staying_rules = std::move(dense.rules);
+  problem_.staying_limits = std::move(dense.limits);
+}
+
+void Compiler::AddLooks() {
+  std::map<std::string, uint32_t> known;
+  for (uint32_t c = 0; c < classes_.size(); ++c) {
+    const placement::Node& example = classes_.Example(c);
+    const std::string look = codec::ToBytes(example.labels) + codec::ToBytes(example.taints);
+    problem_.looks.push_back(known.try_emplace(look, static_cast<uint32_t>(known.size())).first->second);
+  }
 }
 
 // Every candidate that is not dominated: no other of its cell and class is as large in every dimension and as cheap.

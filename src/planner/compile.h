@@ -20,13 +20,19 @@ inline constexpr int64_t kDeviceParts = 1024;
 inline constexpr std::string_view kDeviceDimension = "devices";
 int64_t DeviceParts(const placement::DeviceRequest& request);
 
+// Whose rules count. What is bought must fit the rules of the units that are placed; the exclusions of units that stay
+// hold against newcomers in any case. With kAll no rule of a unit that stays may get worse either: its topology keys
+// make cells, its spread over hosts limits newcomers, and Problem::domain_selectors, staying_rules and looks are
+// filled.
+enum class RulesOf : uint8_t { kPlaced, kAll };
+
 // The units that a plan places: pending ones and, if no node is kept, those that are placed and not terminating.
 std::vector<const placement::Unit*> UnitsToPlace(const Request& request);
 
 class Compiler {
  public:
   // Both outlive the compiler.
-  Compiler(const Request& request, const std::vector<const placement::Unit*>& units);
+  Compiler(const Request& request, const std::vector<const placement::Unit*>& units, RulesOf rules = RulesOf::kPlaced);
   Problem Run();
 
  private:
@@ -42,13 +48,18 @@ class Compiler {
   void AddNodeRules(const placement::Kind& kind, uint32_t k, DenseKind& dense);
   void AddSpread(const placement::Kind& kind, const placement::SpreadConstraint& spread, DenseKind& dense);
   void MergeBundles();
+  void MarkDomainSelectors();
+  void AddStayingRules();
+  void AddLooks();
   std::vector<int64_t> RequestOf(const placement::Kind& kind) const;
   std::vector<int64_t> CapacityOf(const model::Resources& allocatable, const std::vector<int32_t>& devices) const;
   uint32_t KeyOf(const std::string& topology_key) const;
   bool keeps() const { return request_.keep == Keep::kNodes; }
 
   const Request& request_;
+  const RulesOf rules_;
   std::vector<uint32_t> used_kinds_;                  // of the world, ascending, with units to place
+  std::vector<uint32_t> staying_kinds_;               // of the world, ascending, with units that stay
   std::vector<std::vector<uint32_t>> units_of_kind_;  // by kind of the world
   SelectorTable selectors_;
   NodeClasses classes_;

@@ -2,18 +2,19 @@
 //
 //   MakeConsolidation(request) -> Consolidation
 //
-// A node can go if every unit on it has a place on the nodes that stay or on cheaper machines bought for it. The steps
-// come in waves: machines are bought and Ready before the first eviction of a wave, and a wave evicts from each budget
-// no more than it allows; the next wave begins when the units of the last are Ready again. Units only ever move to
-// nodes that stay, so room that a wave counts on cannot be taken by another.
+// A node can go if every unit on it has a place on the nodes that stay or on cheaper machines bought for it
+// (emptying.h). The steps come in waves: machines are bought and Ready before the first eviction of a wave, and a wave
+// evicts from each budget no more than it allows; the next wave begins when the units of the last are Ready again.
+// Units only ever move to nodes that stay, and only in ways that break no hard rule at any time on the way (movable.h).
+// Every state between two waves was judged by a checker (consolidation_checker.h) before the answer is returned.
 //
 // Cannot go: nodes whose facts say so (control plane, local volumes), and nodes with a unit that may not be evicted
-// (bare, do-not-disrupt, safe-to-evict=false), that is under two budgets, or under one that allows none.
+// (bare, do-not-disrupt, safe-to-evict=false), that is under two budgets or under one that allows none, that must share
+// its node with other units, or whose own rules do not hold where it is.
 //
 // Thread-safety: functions of their arguments.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,8 +57,9 @@ struct Consolidation {
   bool operator==(const Consolidation&) const = default;
 };
 
-// Keep and pending units of the request are not read; candidates are what may be bought, none is fine. INVALID_ARGUMENT
-// as MakePlan; INTERNAL if the checker refuses the final state.
+// Keep and pending units of the request are not read; candidates are what may be bought, none is fine. Effort counts
+// steps, as in MakePlan, so the same request has the same answer on every machine. INVALID_ARGUMENT as MakePlan;
+// INTERNAL with the checker's findings, which is a bug of the planner.
 Result<Consolidation> MakeConsolidation(const Request& request);
 
 }  // namespace muster::planner

@@ -21,6 +21,9 @@ class NodeClasses {
   // `kinds`: positions in the world's kinds of all units that are placed. The world outlives the classes.
   NodeClasses(const placement::World& world, const std::vector<uint32_t>& kinds);
 
+  // Before the first class: labels that this kind asks for tell nodes apart too.
+  void AskFor(const placement::Kind& kind);
+
   uint32_t ClassOf(const Candidate& candidate);
   uint32_t ClassOf(const placement::Node& node);
 
@@ -35,7 +38,6 @@ class NodeClasses {
   size_t size() const { return examples_.size(); }
 
  private:
-  void AskFor(const placement::Kind& kind);
   uint32_t Intern(placement::Node projected);
 
   const placement::World* world_;

@@ -107,9 +107,9 @@ bool Packing::Fits(std::span<const int64_t> capacity, const std::vector<int64_t>
   return true;
 }
 
-uint32_t Packing::ChoiceWith(const Bin& bin, const Group& group) const {
+uint32_t Packing::ChoiceWith(const Bin& bin, const Group& group, int64_t most_growth) const {
   const std::vector<int64_t>& request = problem_->requests[group.request];
-  if (group.cell != kAnyCell && group.cell != bin.cell) return kNoChoice;
+  if (bin.closed || (group.cell != kAnyCell && group.cell != bin.cell)) return kNoChoice;
   if (bin.fixed != kNoChoice) {
     const FixedNode& fixed = problem_->fixed[bin.fixed];
     const bool fits = masks_[group.mask][fixed.node_class] && Fits(fixed.free, bin.used, request);
@@ -119,7 +119,8 @@ uint32_t Packing::ChoiceWith(const Bin& bin, const Group& group) const {
   const std::vector<bool>& mask = masks_[group.mask];
   const Cell& cell = problem_->cells[bin.cell];
   const uint32_t from = bin.choice == kNoChoice ? cell.first_choice : bin.choice;
-  for (uint32_t k = from; k < cell.end_choice; ++k) {
+  const int64_t most = PriceOf(bin) + most_growth;
+  for (uint32_t k = from; k < cell.end_choice && problem_->choices[k].price <= most; ++k) {
     const uint32_t node_class = problem_->choices[k].node_class;
     if (!Fits(problem_->CapacityOf(k), bin.used, request)) continue;
     if (own[node_class] && mask[node_class]) return k;
@@ -154,7 +155,7 @@ void Packing::AddTo(Bin& bin, uint32_t lot, int64_t count) const {
   const DenseKind& kind = kind_of(lot);
   const std::vector<int64_t>& request = problem_->requests[kind.request];
   for (size_t d = 0; d < request.size(); ++d) bin.used[d] += request[d] * count;
-  bin.mask = BothMasks(bin.mask, kind.mask);
+  if (bin.fixed == kNoChoice) bin.mask = BothMasks(bin.mask, kind.mask);
   CountIn(bin.tallies, kind, count);
   for (Item& item : bin.items) {
     if (item.lot != lot) continue;
@@ -176,10 +177,8 @@ uint32_t Packing::CheapestFor(const Bin& bin, uint32_t from) const {
 }
 
 void Packing::Save(uint32_t bin) {
-  if (!trying_ || bin >= saved_bins_) return;
-  for (const auto& [index, unused] : saved_) {
-    if (index == bin) return;
-  }
+  if (!trying_ || bin >= saved_bins_ || is_saved_[bin]) return;
+  is_saved_[bin] = true;
   saved_.emplace_back(bin, bins_[bin]);
 }
 
@@ -233,7 +232,7 @@ void Packing::Recount(Bin& bin) const {
   bin.mask = every_class_;
   for (const Item& item : bin.items) {
     CountIn(bin.tallies, kind_of(item.lot), item.count);
-    bin.mask = BothMasks(bin.mask, kind_of(item.lot).mask);
+    if (bin.fixed == kNoChoice) bin.mask = BothMasks(bin.mask, kind_of(item.lot).mask);
   }
 }
 
@@ -255,16 +254,31 @@ void Packing::Remove(uint32_t at, uint32_t lot, int64_t count) {
   if (bin.items.empty() && bin.fixed == kNoChoice) spare_.push_back(at);
 }
 
-void Packing::Empty(uint32_t at) {
-  Save(at);
-  Bin& bin = bins_[at];
-  MUSTER_CHECK(bin.fixed == kNoChoice && !bin.items.empty());
+void Packing::TakeOff(const Bin& bin) {
   for (const Item& item : bin.items) {
     left_[item.lot] += item.count;
     groups_[group_of_[item.lot]].left += item.count;
     left_in_all_ += item.count;
     if (trying_) left_changes_.emplace_back(item.lot, -item.count);
   }
+}
+
+void Packing::Close(uint32_t at) {
+  Save(at);
+  Bin& bin = bins_[at];
+  MUSTER_CHECK(bin.fixed != kNoChoice && !bin.closed);
+  TakeOff(bin);
+  bin.items.clear();
+  bin.used.assign(problem_->dims(), 0);
+  Recount(bin);
+  bin.closed = true;
+}
+
+void Packing::Empty(uint32_t at) {
+  Save(at);
+  Bin& bin = bins_[at];
+  MUSTER_CHECK(bin.fixed == kNoChoice && !bin.items.empty());
+  TakeOff(bin);
   cost_ -= PriceOf(bin);
   bin = EmptyBin(bin.cell);
   spare_.push_back(at);
@@ -274,12 +288,14 @@ void Packing::Begin() {
   MUSTER_CHECK(!trying_);
   trying_ = true;
   saved_bins_ = bins_.size();
+  is_saved_.resize(saved_bins_, false);
   saved_cost_ = cost_;
   saved_spare_ = spare_;
 }
 
 void Packing::Commit() {
   trying_ = false;
+  for (const auto& [index, unused] : saved_) is_saved_[index] = false;
   saved_.clear();
   left_changes_.clear();
 }
@@ -310,6 +326,7 @@ void Packing::CheckInvariants() const {
       for (size_t d = 0; d < used.size(); ++d) used[d] += request_of(item.lot)[d] * item.count;
     }
     MUSTER_CHECK(used == bin.used);
+    MUSTER_CHECK(!bin.closed || bin.items.empty());
     for (const Tally& tally : bin.tallies) {
       const Tally* other = FindTally(again.tallies, tally.selector);
       MUSTER_CHECK(other != nullptr ? other->count == tally.count && other->most == tally.most : tally.count == 0);

@@ -2,7 +2,7 @@
 //
 // A bin is a node of the plan. A bought one has no type of its own: its type is the cheapest of its cell that its units
 // allow and fit, so adding a unit makes the price grow by nothing, or to the next type that is large enough. A fixed
-// one is there already and costs nothing.
+// one is there already and costs nothing; once it is closed it takes nothing either.
 //
 // Every change can be undone: Begin() starts a trial, Rollback() restores what was there, Commit() keeps it.
 //
@@ -34,7 +34,8 @@ struct Bin {
   uint32_t cell = 0;
   uint32_t choice = kNoChoice;  // of a bought bin with items
   uint32_t fixed = kNoChoice;   // position in Problem::fixed; kNoChoice: the bin is bought
-  uint32_t mask = 0;            // node classes that every item allows
+  uint32_t mask = 0;            // of a bought bin: node classes that every item allows
+  bool closed = false;          // a fixed bin that goes
   std::vector<int64_t> used;
   std::vector<Item> items;
   std::vector<Tally> tallies;
@@ -71,9 +72,9 @@ class Packing {
   bool Allows(const Bin& bin, uint32_t lot) const;
   // Whether the others on the bin could stay without one unit of the lot.
   bool MayLeave(const Bin& bin, uint32_t lot) const;
-  // The choice that the bin would have with one more unit of the group: the same or a dearer one. kNoChoice: none fits;
-  // a fixed bin that fits has its own, which is any other number.
-  uint32_t ChoiceWith(const Bin& bin, const Group& group) const;
+  // The choice that the bin would have with one more unit of the group: the same or a dearer one, by at most so much.
+  // kNoChoice: none fits; a fixed bin that fits has its own, which is any other number.
+  uint32_t ChoiceWith(const Bin& bin, const Group& group, int64_t most_growth) const;
   // The first lot of the group with units left that the bin allows; kNoChoice: none.
   uint32_t LotFor(const Bin& bin, const Group& group) const;
 
@@ -90,6 +91,8 @@ class Packing {
   void Place(uint32_t bin, uint32_t lot, int64_t count);
   // Takes every unit off a bought bin; they are left again.
   void Empty(uint32_t bin);
+  // Takes every unit off a fixed bin, which takes none from then on.
+  void Close(uint32_t bin);
   // Takes units off.
   void Remove(uint32_t bin, uint32_t lot, int64_t count);
 
@@ -102,6 +105,7 @@ class Packing {
  private:
   uint32_t BothMasks(uint32_t a, uint32_t b) const;
   void Save(uint32_t bin);
+  void TakeOff(const Bin& bin);                  // its units are left again
   void Settle(uint32_t bin, uint32_t from = 0);  // recomputes a bin's choice, from this one on, and the cost
   void Recount(Bin& bin) const;
   bool Fits(std::span<const int64_t> capacity, const std::vector<int64_t>& used,
@@ -123,6 +127,7 @@ class Packing {
   // The trial.
   bool trying_ = false;
   std::vector<std::pair<uint32_t, Bin>> saved_;
+  std::vector<bool> is_saved_;  // by position; as long as the bins of the trial's beginning
   size_t saved_bins_ = 0;
   std::vector<uint32_t> saved_spare_;
   std::vector<std::pair<uint32_t, int64_t>> left_changes_;

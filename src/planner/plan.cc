@@ -41,25 +41,6 @@ std::string_view RepeatedId(const Request& request) {
   return {};
 }
 
-Status CheckRequest(const Request& request) {
-  MUSTER_RETURN_IF_ERROR(placement::CheckStructure(request.world));
-  for (const placement::Unit& unit : request.pending) {
-    if (unit.id.empty()) return {Code::kInvalidArgument, "a unit has no id"};
-    if (unit.kind.value() >= request.world.kinds.size()) {
-      return {Code::kInvalidArgument, fmt::format("unit {}: its kind is out of range", unit.id)};
-    }
-  }
-  if (const std::string_view id = RepeatedId(request); !id.empty()) {
-    return {Code::kInvalidArgument, fmt::format("unit {}: the id is there twice", id)};
-  }
-  for (const Candidate& candidate : request.candidates) {
-    if (candidate.price.micros < 0) {
-      return {Code::kInvalidArgument, fmt::format("machine type {}: its price is negative", candidate.type)};
-    }
-  }
-  return {};
-}
-
 // Gives devices of bought machines to units. Parts were rounded up to powers of two, so the largest first always fits.
 class DeviceTable {
  public:
@@ -184,13 +165,9 @@ class Writer {
     for (uint32_t k = 0; k < problem().kinds.size(); ++k) {
       for (const uint32_t u : problem().kinds[k].units) kind_of[u] = k;
     }
-    std::map<uint32_t, Unplaced> of_kind;  // by kind of the world: its units are alike
+    UnplacedExplainer explainer(request_, problem());
     for (size_t u = 0; u < units_.size(); ++u) {
-      if (bin_of_unit_[u] != kNoChoice) continue;
-      const auto [at, inserted] = of_kind.try_emplace(units_[u]->kind.value());
-      if (inserted) at->second = ExplainUnplaced(request_, *units_[u], refused[kind_of[u]]);
-      plan_.unplaced.push_back(at->second);
-      plan_.unplaced.back().unit = units_[u]->id;
+      if (bin_of_unit_[u] == kNoChoice) plan_.unplaced.push_back(explainer.Explain(*units_[u], refused[kind_of[u]]));
     }
   }
 
@@ -264,8 +241,27 @@ Result<Keep> ParseKeep(std::string_view name) { return model::ParseName(kKeeps, 
 std::string_view EffortName(Effort effort) { return model::NameOf(kEfforts, effort); }
 Result<Effort> ParseEffort(std::string_view name) { return model::ParseName(kEfforts, "effort", name); }
 
+Status CheckStructure(const Request& request) {
+  MUSTER_RETURN_IF_ERROR(placement::CheckStructure(request.world));
+  for (const placement::Unit& unit : request.pending) {
+    if (unit.id.empty()) return {Code::kInvalidArgument, "a unit has no id"};
+    if (unit.kind.value() >= request.world.kinds.size()) {
+      return {Code::kInvalidArgument, fmt::format("unit {}: its kind is out of range", unit.id)};
+    }
+  }
+  if (const std::string_view id = RepeatedId(request); !id.empty()) {
+    return {Code::kInvalidArgument, fmt::format("unit {}: the id is there twice", id)};
+  }
+  for (const Candidate& candidate : request.candidates) {
+    if (candidate.price.micros < 0) {
+      return {Code::kInvalidArgument, fmt::format("machine type {}: its price is negative", candidate.type)};
+    }
+  }
+  return {};
+}
+
 Result<Plan> MakePlan(const Request& request) {
-  if (Status status = CheckRequest(request); !status.ok()) return std::unexpected(std::move(status));
+  if (Status status = CheckStructure(request); !status.ok()) return std::unexpected(std::move(status));
   const std::vector<const placement::Unit*> units = UnitsToPlace(request);
   const Solution solution = Solve(request, units);
   ReplayOutcome replay;

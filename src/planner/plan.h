@@ -61,6 +61,9 @@ struct Request {
   std::function<bool(uint64_t done, uint64_t allowed)> go_on;
 };
 
+// INVALID_ARGUMENT if a request is malformed: an id twice, a kind out of range, a negative price.
+Status CheckStructure(const Request& request);
+
 struct PlannedMachine {
   std::string id;            // "plan-0001": as a node's id in `assignments`
   uint32_t candidate = 0;    // in Request::candidates
@@ -125,8 +128,8 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-// INVALID_ARGUMENT if the request is malformed (an id twice, a kind out of range, a negative price); INTERNAL with the
-// checker's findings if the plan would break a rule, which is a bug of the planner.
+// INVALID_ARGUMENT as CheckStructure; INTERNAL with the checker's findings if the plan would break a rule, which is a
+// bug of the planner.
 Result<Plan> MakePlan(const Request& request);
 
 // Machines, costs and assignments in one number.

@@ -125,6 +125,12 @@ struct Problem {
   std::vector<FixedDomainLimit> fixed_domain_limits;
   uint32_t selectors = 0;
 
+  // Of a problem in which units that stay are protected too (compile.h).
+  std::vector<bool> domain_selectors;     // by selector: a rule of some unit over larger domains has it
+  std::vector<DomainRule> staying_rules;  // spread over larger domains of units that stay
+  std::vector<Limit> staying_limits;      // their spread over hosts
+  std::vector<uint32_t> looks;            // by node class: classes of equal labels and taints share a look
+
   size_t dims() const { return dimensions.size(); }
   std::span<const int64_t> CapacityOf(uint32_t choice) const {
     return std::span(capacities).subspan(choice * dims(), dims());

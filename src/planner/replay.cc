@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/probe.h"
@@ -14,7 +15,10 @@ namespace muster::planner {
 namespace {
 
 constexpr int64_t kMostRounds = 64;
-constexpr size_t kScanAll = 100;  // of fewer nodes the scheduler looks at every one
+constexpr size_t kScanAll = 100;    // of fewer nodes the scheduler looks at every one
+constexpr size_t kFewNodes = 32;    // a kind on more nodes has a row of its own
+constexpr int64_t kManyUnits = 64;  // a request of fewer units is scored anew each time
+constexpr int32_t kNoRoom = -1;
 
 struct ReplayNode {
   uint32_t cell = 0;
@@ -22,7 +26,18 @@ struct ReplayNode {
   std::vector<int64_t> capacity;
   std::vector<int64_t> used;
   std::vector<Tally> tallies;
-  std::vector<std::pair<uint32_t, int64_t>> kinds;  // how many of each
+};
+
+// The score of a request on a node but for its spread, as long as nothing else was bound there.
+struct CachedScore {
+  uint32_t version = 0;
+  int32_t score = kNoRoom;
+};
+
+// How many units of one kind are on which node.
+struct Whereabouts {
+  std::vector<std::pair<uint32_t, int32_t>> few;
+  std::vector<int32_t> by_node;  // instead, where `few` would be many
 };
 
 struct Slot {
@@ -47,6 +62,10 @@ class Scheduler {
       if (problem.dimensions[d] == "cpu" || problem.dimensions[d] == "memory") scored_.push_back(d);
     }
     AddSlots();
+    whereabouts_.resize(problem.kinds.size());
+    scores_.resize(problem.requests.size());
+    units_of_request_.assign(problem.requests.size(), 0);
+    for (const DenseKind& kind : problem.kinds) units_of_request_[kind.request] += kind.count();
     for (const FixedNode& fixed : problem.fixed) AddNode(fixed.cell, fixed.node_class, fixed.free, fixed.tallies);
     for (const uint32_t choice : machines) AddMachine(choice);
   }
@@ -102,6 +121,8 @@ class Scheduler {
                       .capacity = std::move(capacity),
                       .used = std::vector<int64_t>(problem_.dims(), 0),
                       .tallies = std::move(tallies)});
+    versions_.push_back(1);
+    same_.push_back(0);
   }
 
   uint32_t SlotOf(uint32_t key, uint32_t selector) {
@@ -230,12 +251,15 @@ class Scheduler {
     return found == tallies.end() ? nullptr : &*found;
   }
 
-  bool Feasible(const DenseKind& kind, const ReplayNode& node) const {
-    const std::vector<int64_t>& request = problem_.requests[kind.request];
+  bool HasRoom(const std::vector<int64_t>& request, const ReplayNode& node) const {
     for (size_t d = 0; d < request.size(); ++d) {
       if (request[d] > 0 && node.used[d] + request[d] > node.capacity[d]) return false;
     }
-    if (!problem_.masks[kind.mask][node.node_class]) return false;
+    return true;
+  }
+
+  // Whether what is on the node lets one more of the kind in.
+  static bool Allows(const DenseKind& kind, const ReplayNode& node) {
     for (const uint32_t selector : kind.matches) {
       const Tally* tally = Find(node.tallies, selector);
       if (tally != nullptr && tally->count + 1 > tally->most) return false;
@@ -251,9 +275,9 @@ class Scheduler {
     });
   }
 
-  // As kube-scheduler weighs by default: least allocated and balanced allocation once, spread twice; 0 to 400.
-  int64_t Score(uint32_t k, const ReplayNode& node) const {
-    const std::vector<int64_t>& request = problem_.requests[problem_.kinds[k].request];
+  // As kube-scheduler weighs by default: least allocated and balanced allocation once, and spread (below) twice.
+  int32_t ScoreRoom(const std::vector<int64_t>& request, const ReplayNode& node) const {
+    if (!HasRoom(request, node)) return kNoRoom;
     int64_t least = 0;
     int64_t lowest = 100;
     int64_t highest = 0;
@@ -265,9 +289,20 @@ class Scheduler {
       highest = std::max(highest, free);
     }
     const int64_t balanced = 100 - std::max<int64_t>(highest - lowest, 0) / 2;
-    const auto same = std::ranges::find(node.kinds, k, &std::pair<uint32_t, int64_t>::first);
-    const int64_t spread = 100 / (1 + (same == node.kinds.end() ? 0 : same->second));
-    return least + balanced + 2 * spread;
+    return static_cast<int32_t>(least + balanced);
+  }
+
+  // The scores of a request on every node; empty: too few units ask for it.
+  std::span<CachedScore> ScoresOf(uint32_t request) {
+    if (units_of_request_[request] < kManyUnits) return {};
+    scores_[request].resize(nodes_.size());
+    return scores_[request];
+  }
+
+  int32_t RoomOn(size_t n, uint32_t request, std::span<CachedScore> scores) {
+    if (scores.empty()) return ScoreRoom(problem_.requests[request], nodes_[n]);
+    if (scores[n].version != versions_[n]) scores[n] = {versions_[n], ScoreRoom(problem_.requests[request], nodes_[n])};
+    return scores[n].score;
   }
 
   // How many feasible nodes it is content with.
@@ -278,33 +313,68 @@ class Scheduler {
   }
 
   bool PlaceOne(uint32_t k) {
-    const DenseKind& kind = problem_.kinds[k];
     std::vector<bool> allowed(problem_.cells.size(), true);
     if (!rules_[k].empty() || !slots_of_[k].empty()) {
       for (size_t c = 0; c < allowed.size(); ++c) allowed[c] = cell_has_nodes_[c] && CellAllows(k, c);
     }
+    const Whereabouts& where = whereabouts_[k];
+    for (const auto& [n, count] : where.few) same_[n] = count;
+    const std::optional<size_t> best = BestNode(k, allowed, where.by_node.empty() ? same_ : where.by_node);
+    for (const auto& [n, count] : where.few) same_[n] = 0;
+    if (best) Bind(k, *best);
+    return best.has_value();
+  }
+
+  // `same`: how many of the kind each node has.
+  std::optional<size_t> BestNode(uint32_t k, const std::vector<bool>& allowed, const std::vector<int32_t>& same) {
+    const DenseKind& kind = problem_.kinds[k];
+    const std::vector<bool>& mask = problem_.masks[kind.mask];
+    const std::span<CachedScore> scores = ScoresOf(kind.request);
+    const size_t enough = Enough();
     std::optional<size_t> best;
     int64_t best_score = 0;
     size_t ties = 0;
     size_t found = 0;
     size_t looked = 0;
-    for (; looked < nodes_.size() && found < Enough(); ++looked) {
-      const size_t n = (next_ + looked) % nodes_.size();
-      if (!allowed[nodes_[n].cell] || !Feasible(kind, nodes_[n])) continue;
+    size_t n = next_;
+    for (; looked < nodes_.size() && found < enough; ++looked, n = n + 1 == nodes_.size() ? 0 : n + 1) {
+      const ReplayNode& node = nodes_[n];
+      if (!allowed[node.cell] || !mask[node.node_class]) continue;
+      const int32_t room = RoomOn(n, kind.request, scores);
+      if (room == kNoRoom || !Allows(kind, node)) continue;
       ++found;
-      const int64_t score = Score(k, nodes_[n]);
+      const int64_t score = room + 2 * (100 / (1 + (n < same.size() ? same[n] : 0)));
       ties = best && score == best_score ? ties + 1 : 1;
       if (best && (score < best_score || (score == best_score && !rng_.Chance(1, ties)))) continue;
       best = n;
       best_score = score;
     }
     if (!nodes_.empty()) next_ = (next_ + looked) % nodes_.size();
-    if (!best) return false;
-    Bind(k, nodes_[*best]);
-    return true;
+    return best;
   }
 
-  void Bind(uint32_t k, ReplayNode& node) {
+  void CountOn(Whereabouts& where, size_t n) const {
+    if (!where.by_node.empty()) {
+      where.by_node.resize(nodes_.size(), 0);
+      ++where.by_node[n];
+      return;
+    }
+    const auto same = std::ranges::find(where.few, n, &std::pair<uint32_t, int32_t>::first);
+    if (same != where.few.end()) {
+      ++same->second;
+      return;
+    }
+    where.few.emplace_back(static_cast<uint32_t>(n), 1);
+    if (where.few.size() <= kFewNodes) return;
+    where.by_node.assign(nodes_.size(), 0);
+    for (const auto& [at, count] : where.few) where.by_node[at] = count;
+    where.few.clear();
+  }
+
+  void Bind(uint32_t k, size_t n) {
+    ReplayNode& node = nodes_[n];
+    ++versions_[n];
+    CountOn(whereabouts_[k], n);
     const DenseKind& kind = problem_.kinds[k];
     const std::vector<int64_t>& request = problem_.requests[kind.request];
     for (size_t d = 0; d < request.size(); ++d) node.used[d] += request[d];
@@ -317,12 +387,6 @@ class Scheduler {
     for (const Limit& limit : kind.limits) {
       if (limit.both_ways) tally(limit.selector).most = std::min(tally(limit.selector).most, limit.most);
     }
-    const auto same = std::ranges::find(node.kinds, k, &std::pair<uint32_t, int64_t>::first);
-    if (same != node.kinds.end()) {
-      ++same->second;
-    } else {
-      node.kinds.emplace_back(k, 1);
-    }
     CountIn(k, node.cell);
   }
 
@@ -330,6 +394,11 @@ class Scheduler {
   Rng rng_;
   std::vector<size_t> scored_;  // dimensions
   std::vector<ReplayNode> nodes_;
+  std::vector<uint32_t> versions_;                // by node: how often something was bound there, and one
+  std::vector<int32_t> same_;                     // by node; zero but while a kind with few nodes is placed
+  std::vector<Whereabouts> whereabouts_;          // by kind
+  std::vector<std::vector<CachedScore>> scores_;  // by request, then node
+  std::vector<int64_t> units_of_request_;
   std::vector<bool> cell_has_nodes_;
   std::vector<Slot> slots_;
   std::vector<std::vector<SlotRule>> rules_;     // by kind

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -26,10 +27,13 @@ class Searcher {
   SearchReport Run() {
     SearchReport report;
     ListBins();
-    Packing best = packing_;
+    // Without heat no round makes it dearer, and what there is, is the best.
+    std::optional<Packing> best;
+    if (options_.heat > 0) best = packing_;
+    const auto least = [&] { return best ? best->cost() : packing_.cost(); };
     const auto bins = static_cast<int64_t>(std::max<size_t>(live_.size(), 1));
     const double wasted = static_cast<double>(std::max<int64_t>(packing_.cost() - options_.bound, 0) / bins);
-    for (uint64_t round = 0; !live_.empty() && done() < options_.steps && best.cost() > options_.bound; ++round) {
+    for (uint64_t round = 0; !live_.empty() && done() < options_.steps && least() > options_.bound; ++round) {
       if (options_.go_on && round % kAskEvery == 0 && !options_.go_on(done())) {
         report.stopped = true;
         break;
@@ -39,10 +43,10 @@ class Searcher {
       }
       const double progress = static_cast<double>(done()) / static_cast<double>(options_.steps);
       Round(static_cast<int64_t>(options_.heat * wasted * (1 - progress)));
-      if (packing_.cost() < best.cost() || MUTANT("planner.search_keeps_last")) best = packing_;
+      if (best && (packing_.cost() < best->cost() || MUTANT("planner.search_keeps_last"))) best = packing_;
     }
     report.steps = done();
-    packing_ = std::move(best);
+    if (best) packing_ = *std::move(best);
     return report;
   }
 

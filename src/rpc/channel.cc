@@ -5,6 +5,7 @@
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <string_view>
@@ -37,7 +38,8 @@ grpc::ChannelArguments Arguments(const ChannelOptions& options) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.keep_alive));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   // A server that comes back is found within seconds, not within gRPC's two minutes.
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5'000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, Milliseconds(options.longest_reconnect));
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, std::min(1'000, Milliseconds(options.longest_reconnect) / 4));
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (!options.transparent_retries) arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   if (options.own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

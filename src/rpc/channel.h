@@ -32,6 +32,8 @@ struct ChannelOptions {
   // gRPC's own retries of calls that no server has seen. Its code aborts the process when a stream ends without a
   // status, as those of a server in Go may when it stops: off for such servers.
   bool transparent_retries = true;
+  // How long at most after a failure the server is tried again.
+  Duration longest_reconnect = 5s;
   // A connection of its own, which shares nothing with other channels to the same target.
   bool own_connection = false;
 };

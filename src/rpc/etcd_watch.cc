@@ -219,7 +219,8 @@ void EtcdWatch::Cancelled(const pb::WatchResponse& response) {
     gate_->Deliver(store::Compacted{response.compact_revision()});
     gate_->Close();
   } else {
-    // The token may have expired: a new one is tried in any case.
+    // The token may have expired or been forgotten: a new one is tried in any case.
+    if (!token.empty()) PROBE("etcd.watch_token_refused");
     log::Warn("store watch was cancelled, trying again", {{"reason", response.cancel_reason()}});
     connection_.TokenRefused(token);
   }

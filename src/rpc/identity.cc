@@ -13,6 +13,7 @@ namespace {
 using Kind = Identity::Kind;
 
 constexpr std::string_view kScheme = "bigfleet://";
+constexpr std::string_view kOwnScheme = "muster://";
 
 using Kinds = unsigned;  // one bit per Kind
 constexpr Kinds Bit(Kind kind) { return 1U << static_cast<unsigned>(kind); }
@@ -20,6 +21,10 @@ constexpr Kinds kCluster = Bit(Kind::kCluster);
 constexpr Kinds kShard = Bit(Kind::kShard);
 constexpr Kinds kAdmin = Bit(Kind::kAdmin);
 constexpr Kinds kReaders = Bit(Kind::kReadonly) | kAdmin;
+constexpr Kinds kScheduler = Bit(Kind::kScheduler);
+constexpr Kinds kNode = Bit(Kind::kNode);
+constexpr Kinds kOperators = kCluster | kAdmin;
+constexpr Kinds kClients = kReaders | kCluster | Bit(Kind::kTenant);
 
 struct Rule {
   std::string_view method;
@@ -55,12 +60,59 @@ constexpr auto kRules = std::to_array<Rule>({
     {"/muster.v1.Fleet/RecallMachine", kAdmin},
     {"/muster.v1.Fleet/AcceptLosses", kAdmin},
     {"/muster.v1.Fleet/DecommissionCluster", kAdmin},
+    {"/persys.control.v1.AgentControl/RegisterNode", kNode | kAdmin},
+    {"/persys.control.v1.AgentControl/Heartbeat", kNode | kAdmin},
+    {"/persys.control.v1.AgentControl/ControlStream", kNode | kAdmin},
+    {"/persys.control.v1.AgentControl/ApplyWorkload", kOperators},
+    {"/persys.control.v1.AgentControl/DeleteWorkload", kOperators},
+    {"/persys.control.v1.AgentControl/RetryWorkload", kOperators},
+    {"/persys.control.v1.AgentControl/SubmitAutomationSuggestion", kOperators},
+    {"/persys.control.v1.AgentControl/ListNodes", kClients},
+    {"/persys.control.v1.AgentControl/GetNode", kClients},
+    {"/persys.control.v1.AgentControl/ListWorkloads", kClients},
+    {"/persys.control.v1.AgentControl/GetWorkload", kClients},
+    {"/persys.control.v1.AgentControl/GetClusterSummary", kClients},
+    {"/persys.agent.v1.AgentService/ApplyWorkload", kScheduler | kAdmin},
+    {"/persys.agent.v1.AgentService/DeleteWorkload", kScheduler | kAdmin},
+    {"/persys.agent.v1.AgentService/GetWorkloadStatus", kScheduler | kReaders},
+    {"/persys.agent.v1.AgentService/ListWorkloads", kScheduler | kReaders},
+    {"/persys.agent.v1.AgentService/HealthCheck", kScheduler | kReaders},
+    {"/persys.agent.v1.AgentService/ListActions", kScheduler | kReaders},
+    {"/muster.v1.Agent/Apply", kScheduler | kAdmin},
+    {"/muster.v1.Agent/Delete", kScheduler | kAdmin},
+    {"/muster.v1.Agent/GetStatus", kScheduler | kReaders},
+    {"/muster.v1.Agent/List", kScheduler | kReaders},
+    {"/muster.v1.Agent/Logs", kScheduler | kReaders},
+    {"/muster.v1.Cluster/Join", kNode},
+    {"/muster.v1.Cluster/Watch", kClients},
+    {"/muster.v1.Cluster/Logs", kClients},
+    {"/muster.v1.Cluster/ListNodes", kClients},
+    {"/muster.v1.Cluster/ListWorkloads", kClients},
+    {"/muster.v1.Cluster/GetNode", kClients},
+    {"/muster.v1.Cluster/GetWorkload", kClients},
+    {"/muster.v1.Cluster/ListSets", kClients},
+    {"/muster.v1.Cluster/ListQuotas", kClients},
+    {"/muster.v1.Cluster/ListEvents", kClients},
+    {"/muster.v1.Cluster/GetSummary", kClients},
+    {"/muster.v1.Cluster/ExplainWorkload", kClients},
+    {"/muster.v1.Cluster/ApplyWorkload", kOperators},
+    {"/muster.v1.Cluster/ApplySpec", kOperators},
+    {"/muster.v1.Cluster/DeleteObject", kOperators},
+    {"/muster.v1.Cluster/RetryWorkload", kOperators},
+    {"/muster.v1.Cluster/ScaleSet", kOperators},
+    {"/muster.v1.Cluster/RestartSet", kOperators},
+    {"/muster.v1.Cluster/CordonNode", kOperators},
+    {"/muster.v1.Cluster/DrainNode", kOperators},
+    {"/muster.v1.Cluster/AcceptNode", kOperators},
+    {"/muster.v1.Cluster/ApplyQuota", kAdmin},
 });
 
 // What tells an operator no more than that the server is there and which services it has.
 bool IsOpen(std::string_view method) {
   return method.starts_with("/grpc.health.v1.Health/") || method.starts_with("/grpc.reflection.");
 }
+
+bool IsOurs(const std::string& uri) { return uri.starts_with(kScheme) || uri.starts_with(kOwnScheme); }
 
 const Rule* FindRule(std::string_view method) {
   const auto rule = std::ranges::find(kRules, method, &Rule::method);
@@ -75,6 +127,10 @@ std::string Identity::ToString() const {
     case Kind::kShard: return fmt::format("{}shard/{}", kScheme, id);
     case Kind::kReadonly: return fmt::format("{}readonly", kScheme);
     case Kind::kAdmin: return fmt::format("{}admin", kScheme);
+    case Kind::kScheduler: return fmt::format("{}scheduler/{}", kOwnScheme, id);
+    case Kind::kNode: return fmt::format("{}node/{}", kOwnScheme, id);
+    case Kind::kTenant: return fmt::format("{}tenant/{}", kOwnScheme, id);
+    case Kind::kForeignNode: return fmt::format("a node with the DNS names {}", id);
   }
   return std::string(kScheme);
 }
@@ -83,36 +139,58 @@ Result<Identity> ParseIdentity(std::string_view uri) {
   if (uri == "bigfleet://readonly") return Identity{.kind = Kind::kReadonly, .id = {}};
   if (uri == "bigfleet://admin") return Identity{.kind = Kind::kAdmin, .id = {}};
   for (const auto& [prefix, kind] : {std::pair<std::string_view, Kind>{"bigfleet://cluster/", Kind::kCluster},
-                                     std::pair<std::string_view, Kind>{"bigfleet://shard/", Kind::kShard}}) {
-    if (uri.starts_with(prefix) && uri.size() > prefix.size()) {
-      return Identity{.kind = kind, .id = std::string(uri.substr(prefix.size()))};
-    }
+                                     {"bigfleet://shard/", Kind::kShard},
+                                     {"muster://scheduler/", Kind::kScheduler},
+                                     {"muster://node/", Kind::kNode},
+                                     {"muster://tenant/", Kind::kTenant}}) {
+    if (!uri.starts_with(prefix) || uri.size() == prefix.size()) continue;
+    const std::string_view id = uri.substr(prefix.size());
+    const size_t slash = id.find('/');
+    if (kind == Kind::kNode && (slash == 0 || slash == std::string_view::npos || slash + 1 == id.size())) continue;
+    return Identity{.kind = kind, .id = std::string(id)};
   }
   return InvalidArgument(
-      fmt::format("{} is no identity: use bigfleet://cluster/<id>, bigfleet://shard/<id>, "
-                  "bigfleet://readonly or bigfleet://admin",
+      fmt::format("{} is no identity: use bigfleet://cluster/<id>, bigfleet://shard/<id>, bigfleet://readonly, "
+                  "bigfleet://admin, muster://scheduler/<cluster>, muster://node/<cluster>/<id> or "
+                  "muster://tenant/<tenant>",
                   model::Quoted(uri)));
 }
 
 Result<Identity> IdentityOf(std::span<const std::string> uris) {
-  const auto ours = [](const std::string& uri) { return uri.starts_with(kScheme); };
-  if (const auto count = std::ranges::count_if(uris, ours); count != 1) {
-    return Error(Code::kPermissionDenied,
-                 fmt::format("the caller's certificate has {} bigfleet:// URIs; it must have exactly one", count));
+  if (const auto count = std::ranges::count_if(uris, IsOurs); count != 1) {
+    return Error(
+        Code::kPermissionDenied,
+        fmt::format("the caller's certificate has {} bigfleet:// or muster:// URIs; it must have exactly one", count));
   }
-  Result<Identity> identity = ParseIdentity(*std::ranges::find_if(uris, ours));
+  Result<Identity> identity = ParseIdentity(*std::ranges::find_if(uris, IsOurs));
   if (!identity) return Error(Code::kPermissionDenied, "the caller's certificate: " + identity.error().message());
   return identity;
 }
 
-Status Authorise(std::string_view method, std::span<const std::string> uris) {
+Status Authorise(std::string_view method, std::span<const std::string> uris, ForeignNodes foreign) {
   if (IsOpen(method)) return {};
+  const Rule* rule = FindRule(method);
+  if (foreign == ForeignNodes::kAllowed && std::ranges::none_of(uris, IsOurs)) {
+    const bool of_persys = method.starts_with("/persys.control.v1.");
+    if (of_persys && rule != nullptr && (rule->callers & kNode) != 0) return {};
+  }
   const Result<Identity> caller = IdentityOf(uris);
   if (!caller) return caller.error();
-  const Rule* rule = FindRule(method);
   if (rule != nullptr && (rule->callers & Bit(caller->kind)) != 0) return {};
   return {Code::kPermissionDenied,
           fmt::format("{} may not call {}", model::Quoted(caller->ToString()), model::Quoted(method))};
+}
+
+Status CheckNode(const std::optional<Identity>& caller, std::string_view node) {
+  if (!caller) return {};
+  if (caller->kind == Kind::kForeignNode) {
+    const std::string names = fmt::format(",{},", caller->id);
+    if (names.contains(fmt::format(",{},", node))) return {};
+  } else if (caller->kind != Kind::kNode || caller->id.substr(caller->id.find('/') + 1) == node) {
+    return {};
+  }
+  return {Code::kPermissionDenied,
+          fmt::format("{} may not speak for node {}", model::Quoted(caller->ToString()), model::Quoted(node))};
 }
 
 bool HasRule(std::string_view method) { return FindRule(method) != nullptr; }

@@ -1,6 +1,7 @@
-// Identity: who a caller is, by the one bigfleet:// URI of its certificate, and what it may call.
+// Identity: who a caller is, by the one bigfleet:// or muster:// URI of its certificate, and what it may call.
 //
 //   bigfleet://cluster/<id>   bigfleet://shard/<id>   bigfleet://readonly   bigfleet://admin
+//   muster://scheduler/<cluster>   muster://node/<cluster>/<id>   muster://tenant/<tenant>
 //
 // The table of methods is in identity.cc and, for people, in docs/wire.md. A method without a row is open to nobody;
 // health and reflection are open to every certificate of the CA. Where a method also demands that a field of the
@@ -10,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,24 +21,34 @@
 namespace muster::rpc {
 
 struct Identity {
-  enum class Kind : uint8_t { kCluster, kShard, kReadonly, kAdmin };
+  enum class Kind : uint8_t { kCluster, kShard, kReadonly, kAdmin, kScheduler, kNode, kTenant, kForeignNode };
   Kind kind = Kind::kReadonly;
-  std::string id;  // of clusters and shards
+  // Of clusters, shards and tenants; a scheduler's cluster; "<cluster>/<id>" of a node; of a foreign node, which has no
+  // URI, the DNS names of its certificate with commas.
+  std::string id;
 
   std::string ToString() const;  // the URI
   bool operator==(const Identity&) const = default;
 };
 
-// INVALID_ARGUMENT, quoting the URI, for anything but the four forms.
+// INVALID_ARGUMENT, quoting the URI, for anything but these forms.
 Result<Identity> ParseIdentity(std::string_view uri);
 
-// The identity among the URIs of one certificate. PERMISSION_DENIED unless exactly one begins with bigfleet://, and
-// that one parses.
+// The identity among the URIs of one certificate. PERMISSION_DENIED unless exactly one begins with bigfleet:// or
+// muster://, and that one parses.
 Result<Identity> IdentityOf(std::span<const std::string> uris);
 
+// A certificate of the CA without a URI of ours may be that of a node of another make, where a server says so.
+enum class ForeignNodes : uint8_t { kRefused, kAllowed };
+
 // Whether a caller whose certificate has these URIs may call the method ("/package.Service/Method"). PERMISSION_DENIED
-// with a sentence that names both.
-Status Authorise(std::string_view method, std::span<const std::string> uris);
+// with a sentence that names both. A foreign node may register, send heartbeats and open a ControlStream.
+Status Authorise(std::string_view method, std::span<const std::string> uris,
+                 ForeignNodes foreign = ForeignNodes::kRefused);
+
+// A node speaks for itself only: PERMISSION_DENIED if the caller is another node. A foreign node's name must be a DNS
+// name of its certificate. Nothing, and every other caller, is OK.
+Status CheckNode(const std::optional<Identity>& caller, std::string_view node);
 
 // Whether the table says anything about the method.
 bool HasRule(std::string_view method);

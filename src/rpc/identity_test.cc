@@ -9,28 +9,31 @@ namespace {
 
 using Uris = std::vector<std::string>;
 
-TEST(Identity, FourFormsAndNothingElse) {
-  for (const std::string uri : {"bigfleet://cluster/c-1", "bigfleet://shard/shard-0", "bigfleet://readonly",
-                                "bigfleet://admin", "bigfleet://shard/a/b"}) {
+TEST(Identity, SevenFormsAndNothingElse) {
+  for (const std::string uri :
+       {"bigfleet://cluster/c-1", "bigfleet://shard/shard-0", "bigfleet://readonly", "bigfleet://admin",
+        "bigfleet://shard/a/b", "muster://scheduler/c", "muster://node/c/n-1", "muster://tenant/t"}) {
     const auto identity = ParseIdentity(uri);
     ASSERT_TRUE(identity.has_value()) << uri;
     EXPECT_EQ(identity->ToString(), uri);
   }
   for (const std::string uri : {"", "bigfleet://", "bigfleet://cluster/", "bigfleet://shard", "bigfleet://admin/",
-                                "bigfleet://Admin", "https://admin", "bigfleet://operator/x"}) {
+                                "bigfleet://Admin", "https://admin", "bigfleet://operator/x", "muster://node/n",
+                                "muster://node/c/", "muster://node//n", "muster://admin"}) {
     EXPECT_EQ(ParseIdentity(uri).error().code(), Code::kInvalidArgument) << uri;
   }
-  EXPECT_EQ(ParseIdentity("bigfleet://x\n").error().message(),
-            "\"bigfleet://x\\n\" is no identity: use bigfleet://cluster/<id>, bigfleet://shard/<id>, "
-            "bigfleet://readonly or bigfleet://admin");
+  EXPECT_EQ(
+      ParseIdentity("bigfleet://x\n").error().message(),
+      "\"bigfleet://x\\n\" is no identity: use bigfleet://cluster/<id>, bigfleet://shard/<id>, bigfleet://readonly, "
+      "bigfleet://admin, muster://scheduler/<cluster>, muster://node/<cluster>/<id> or muster://tenant/<tenant>");
 }
 
 TEST(Identity, ACertificateHasExactlyOne) {
   EXPECT_EQ(IdentityOf(Uris{"spiffe://other/x", "bigfleet://shard/s"}),
             (Identity{.kind = Identity::Kind::kShard, .id = "s"}));
-  EXPECT_EQ(
-      IdentityOf(Uris{}).error(),
-      Status(Code::kPermissionDenied, "the caller's certificate has 0 bigfleet:// URIs; it must have exactly one"));
+  EXPECT_EQ(IdentityOf(Uris{}).error(),
+            Status(Code::kPermissionDenied,
+                   "the caller's certificate has 0 bigfleet:// or muster:// URIs; it must have exactly one"));
   EXPECT_EQ(IdentityOf(Uris{"bigfleet://admin", "bigfleet://readonly"}).error().code(), Code::kPermissionDenied);
   EXPECT_EQ(IdentityOf(Uris{"bigfleet://root"}).error().code(), Code::kPermissionDenied);
 }
@@ -38,7 +41,8 @@ TEST(Identity, ACertificateHasExactlyOne) {
 TEST(Identity, WhoMayCallWhat) {
   struct Row {
     std::string method;
-    std::string callers;  // c, s, r, a: cluster, shard, readonly, admin
+    // c, s, r, a: cluster, shard, readonly, admin; d, n, t: scheduler, node, tenant
+    std::string callers;
   };
   const std::vector<Row> rows = {
       {"/bigfleet.v1alpha1.CapacityProvider/Create", "s"},
@@ -61,15 +65,28 @@ TEST(Identity, WhoMayCallWhat) {
       {"/muster.v1.Fleet/RecallMachine", "a"},
       {"/muster.v1.Fleet/AcceptLosses", "a"},
       {"/muster.v1.Fleet/DecommissionCluster", "a"},
-      {"/grpc.health.v1.Health/Check", "csra"},
+      {"/persys.control.v1.AgentControl/RegisterNode", "na"},
+      {"/persys.control.v1.AgentControl/ControlStream", "na"},
+      {"/persys.control.v1.AgentControl/ApplyWorkload", "ca"},
+      {"/persys.control.v1.AgentControl/ListNodes", "crat"},
+      {"/persys.agent.v1.AgentService/ApplyWorkload", "da"},
+      {"/persys.agent.v1.AgentService/ListWorkloads", "dra"},
+      {"/muster.v1.Agent/Apply", "da"},
+      {"/muster.v1.Agent/Logs", "dra"},
+      {"/muster.v1.Cluster/Join", "n"},
+      {"/muster.v1.Cluster/Watch", "crat"},
+      {"/muster.v1.Cluster/ApplySpec", "ca"},
+      {"/muster.v1.Cluster/DrainNode", "ca"},
+      {"/muster.v1.Cluster/ApplyQuota", "a"},
+      {"/grpc.health.v1.Health/Check", "csradnt"},
       {"/bigfleet.v1alpha1.CapacityProvider/Createx", ""},
       {"/bigfleet.v1alpha1.CapacityProvider", ""},
       {"", ""},
   };
-  const std::vector<std::pair<char, std::string>> callers = {{'c', "bigfleet://cluster/x"},
-                                                             {'s', "bigfleet://shard/x"},
-                                                             {'r', "bigfleet://readonly"},
-                                                             {'a', "bigfleet://admin"}};
+  const std::vector<std::pair<char, std::string>> callers = {{'c', "bigfleet://cluster/x"}, {'s', "bigfleet://shard/x"},
+                                                             {'r', "bigfleet://readonly"},  {'a', "bigfleet://admin"},
+                                                             {'d', "muster://scheduler/x"}, {'n', "muster://node/x/n"},
+                                                             {'t', "muster://tenant/x"}};
   for (const Row& row : rows) {
     for (const auto& [letter, uri] : callers) {
       const Status status = Authorise(row.method, Uris{uri});
@@ -80,6 +97,32 @@ TEST(Identity, WhoMayCallWhat) {
   EXPECT_EQ(Authorise("/muster.v1.Fleet/SetActuation", Uris{"bigfleet://readonly"}).message(),
             "\"bigfleet://readonly\" may not call \"/muster.v1.Fleet/SetActuation\"");
   EXPECT_TRUE(Authorise("/grpc.health.v1.Health/Check", Uris{}).ok());  // any certificate of the CA
+}
+
+TEST(Identity, ANodeSpeaksForItselfOnly) {
+  const Identity node = *ParseIdentity("muster://node/c/n-1");
+  EXPECT_TRUE(CheckNode(node, "n-1").ok());
+  EXPECT_EQ(CheckNode(node, "n-2"),
+            Status(Code::kPermissionDenied, "\"muster://node/c/n-1\" may not speak for node \"n-2\""));
+  EXPECT_TRUE(CheckNode(*ParseIdentity("bigfleet://admin"), "n-2").ok());
+  EXPECT_TRUE(CheckNode(std::nullopt, "n-2").ok());
+}
+
+TEST(Identity, ForeignNodesMayDoWhatNodesOfTheirProtocolDoWhereTheyAreAllowed) {
+  const auto may = [](const std::string& method, const Uris& uris) {
+    return Authorise(method, uris, ForeignNodes::kAllowed).ok();
+  };
+  EXPECT_TRUE(may("/persys.control.v1.AgentControl/RegisterNode", {"https://other"}));
+  EXPECT_TRUE(may("/persys.control.v1.AgentControl/ControlStream", {}));
+  EXPECT_FALSE(may("/persys.control.v1.AgentControl/ApplyWorkload", {}));
+  EXPECT_FALSE(may("/muster.v1.Cluster/Join", {}));
+  EXPECT_FALSE(may("/persys.control.v1.AgentControl/RegisterNode", {"bigfleet://readonly"}));
+  EXPECT_FALSE(Authorise("/persys.control.v1.AgentControl/RegisterNode", Uris{}).ok());
+  const Identity node{.kind = Identity::Kind::kForeignNode, .id = "n-1,n-1.example"};
+  EXPECT_TRUE(CheckNode(node, "n-1").ok());
+  EXPECT_TRUE(CheckNode(node, "n-1.example").ok());
+  EXPECT_FALSE(CheckNode(node, "n-1.exam").ok());
+  EXPECT_FALSE(CheckNode(node, "n-2").ok());
 }
 
 }  // namespace

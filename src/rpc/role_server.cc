@@ -21,14 +21,17 @@ Status ReadAddresses(const host::Settings& settings, bool insecure, RoleServerOp
 }  // namespace
 
 void DeclareServerSettings(host::Settings& settings, RoleServerOptions& options, std::string listen,
-                           std::string metrics_addr) {
+                           std::string metrics_addr, DataDirSetting data_dir) {
   const auto insecure = std::make_shared<bool>(false);
   settings
       .Late("--listen", std::move(listen), "HOST:PORT or :PORT",
             "gRPC address; :PORT is loopback, and every interface with TLS; port 0 picks a free one")
-      .Late("--metrics-addr", std::move(metrics_addr), "HOST:PORT or :PORT", "HTTP address of the operator's endpoints")
-      .Path("--data-dir", options.data_dir, "Directory for state, made if missing; one process at a time")
-      .Path("--journal", options.journal, "Directory for what the core saw, for muster replay")
+      .Late("--metrics-addr", std::move(metrics_addr), "HOST:PORT or :PORT",
+            "HTTP address of the operator's endpoints");
+  if (data_dir == DataDirSetting::kDeclared) {
+    settings.Path("--data-dir", options.data_dir, "Directory for state, made if missing; one process at a time");
+  }
+  settings.Path("--journal", options.journal, "Directory for what the core saw, for muster replay")
       .Choice("--log-level", options.log_level,
               {{"debug", log::Level::kDebug},
                {"info", log::Level::kInfo},
@@ -48,7 +51,11 @@ RoleServer::RoleServer(RoleServerOptions options, int max_message_bytes)
     : options_(std::move(options)),
       declared_(registry_),
       ops_(options_.metrics_addr, options_.build, registry_),
-      rpc_({.address = options_.listen, .tls = options_.tls, .max_message_bytes = max_message_bytes}) {
+      rpc_({.address = options_.listen,
+            .tls = options_.tls,
+            .max_message_bytes = max_message_bytes,
+            .foreign_nodes = options_.foreign_nodes,
+            .call_ended = options_.call_ended}) {
   const metrics::Gauges<2> build(declared_, "muster_build_info", "1, with the build in the labels.",
                                  {"version", "commit"});
   build.With(options_.build.version, options_.build.commit).Set(1);

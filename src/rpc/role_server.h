@@ -10,6 +10,7 @@
 // Thread-safety: metrics() and what it returns from any thread; everything else from one.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -43,11 +44,16 @@ struct RoleServerOptions {
   std::filesystem::path journal = {};  // empty: none
   log::Level log_level = log::Level::kInfo;
   host::BuildInfo build = {};
+  ForeignNodes foreign_nodes = ForeignNodes::kRefused;
+  decltype(ServerOptions::call_ended) call_ended = {};
 };
+
+// A role without state of its own has no --data-dir.
+enum class DataDirSetting : uint8_t { kDeclared, kNone };
 
 // Declares the settings that every role has. `listen` and `metrics_addr` are the defaults, ":7780".
 void DeclareServerSettings(host::Settings& settings, RoleServerOptions& options, std::string listen,
-                           std::string metrics_addr);
+                           std::string metrics_addr, DataDirSetting data_dir = DataDirSetting::kDeclared);
 
 class RoleServer {
  public:

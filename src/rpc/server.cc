@@ -3,13 +3,16 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/support/server_interceptor.h>
 
 #include <chrono>
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
+#include "host/system_clock.h"
 #include "rpc/grpc_log.h"
 #include "rpc/server_credentials.h"
 
@@ -24,6 +27,39 @@ void SetKeepAlive(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
 }
+
+using CallEnded = decltype(ServerOptions::call_ended);
+
+// One call, from its begin to the status that it ends with.
+class CallTimer final : public grpc::experimental::Interceptor {
+ public:
+  CallTimer(const char* method, const CallEnded& ended)
+      : method_(method), began_(host::SystemClock().Read().mono), ended_(ended) {}
+
+  void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
+    if (methods->QueryInterceptionHookPoint(grpc::experimental::InterceptionHookPoints::PRE_SEND_STATUS)) {
+      const auto code = static_cast<Code>(methods->GetSendStatus().error_code());
+      ended_(method_, code, host::SystemClock().Read().mono - began_);
+    }
+    methods->Proceed();
+  }
+
+ private:
+  const std::string method_;
+  const MonoTime began_;
+  const CallEnded& ended_;
+};
+
+class CallTimers final : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  explicit CallTimers(CallEnded ended) : ended_(std::move(ended)) {}
+  grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) override {
+    return new CallTimer(info->method(), ended_);  // gRPC frees it
+  }
+
+ private:
+  const CallEnded ended_;
+};
 
 // Both plugins are switches of the whole process in gRPC.
 void EnablePluginsOnce() {
@@ -53,7 +89,7 @@ Server::~Server() { Stop(); }
 Status Server::Start(std::span<grpc::Service* const> services) {
   EnablePluginsOnce();
   const ServerOptions& options = impl_->options;
-  const auto credentials = MakeServerCredentials(options.tls);
+  const auto credentials = MakeServerCredentials(options.tls, options.foreign_nodes);
   if (!credentials) return credentials.error();
   grpc::ServerBuilder builder;
   SetKeepAlive(builder);
@@ -64,6 +100,11 @@ Status Server::Start(std::span<grpc::Service* const> services) {
   int port = 0;
   builder.AddListeningPort(options.address.ToString(), *credentials, &port);
   for (grpc::Service* service : services) builder.RegisterService(service);
+  if (options.call_ended) {
+    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> factories;
+    factories.push_back(std::make_unique<CallTimers>(options.call_ended));
+    builder.experimental().SetInterceptorCreators(std::move(factories));
+  }
 
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (!server || port == 0) return host::ExplainListenFailure(options.address);

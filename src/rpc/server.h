@@ -9,6 +9,7 @@
 // Thread-safety: all functions may be called from any thread, except that Start and Stop do not overlap.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -17,6 +18,7 @@
 #include "base/time.h"
 #include "host/address.h"
 #include "rpc/channel.h"
+#include "rpc/identity.h"
 #include "rpc/tls_files.h"
 
 namespace grpc {
@@ -29,7 +31,10 @@ struct ServerOptions {
   host::Address address;
   TlsFiles tls = {};                           // plaintext unless given
   int max_message_bytes = kSmallMessageBytes;  // per message, in either direction
-  Duration stop_grace = 3s;                    // how long calls under way may go on after Stop
+  ForeignNodes foreign_nodes = ForeignNodes::kRefused;
+  Duration stop_grace = 3s;  // how long calls under way may go on after Stop
+  // Told of every call that has ended, by its path ("/package.Service/Method"), on threads of gRPC; returns at once.
+  std::function<void(std::string_view method, Code code, Duration took)> call_ended = {};
 };
 
 class Server {

@@ -24,8 +24,9 @@ std::string_view View(const grpc_slice& slice) {
 
 // What gRPC's C layer calls back into. It owns this: handshakes may outlive the server they came to.
 struct Callbacks {
-  explicit Callbacks(const TlsFiles& files) : watcher(files) {}
+  Callbacks(const TlsFiles& files, ForeignNodes foreign_nodes) : foreign(foreign_nodes), watcher(files) {}
 
+  const ForeignNodes foreign;
   std::mutex mu;
   TlsWatcher watcher;  // guarded by mu
 };
@@ -43,7 +44,7 @@ grpc_ssl_certificate_config_reload_status Fetch(void* state, grpc_ssl_server_cer
 }
 
 // Before any service sees the call.
-void CheckCaller(void* /*state*/, grpc_auth_context* context, const grpc_metadata* metadata, size_t size,
+void CheckCaller(void* state, grpc_auth_context* context, const grpc_metadata* metadata, size_t size,
                  grpc_process_auth_metadata_done_cb done, void* user_data) {
   std::string_view method;
   for (size_t i = 0; i < size; ++i) {
@@ -54,15 +55,15 @@ void CheckCaller(void* /*state*/, grpc_auth_context* context, const grpc_metadat
   while (const grpc_auth_property* property = grpc_auth_property_iterator_next(&found)) {
     uris.emplace_back(property->value, property->value_length);
   }
-  const Status status = Authorise(method, uris);
+  const Status status = Authorise(method, uris, static_cast<const Callbacks*>(state)->foreign);
   done(user_data, nullptr, 0, nullptr, 0, static_cast<grpc_status_code>(status.code()), status.message().c_str());
 }
 
 // gRPC's C++ layer offers no certificates that change; its C layer does.
 class ReloadingCredentials final : public grpc::ServerCredentials {
  public:
-  explicit ReloadingCredentials(const TlsFiles& files) {
-    auto* callbacks = new Callbacks(files);
+  ReloadingCredentials(const TlsFiles& files, ForeignNodes foreign) {
+    auto* callbacks = new Callbacks(files, foreign);
     credentials_ =
         grpc_ssl_server_credentials_create_with_options(grpc_ssl_server_credentials_create_options_using_config_fetcher(
             GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, &Fetch, callbacks));
@@ -89,11 +90,11 @@ class ReloadingCredentials final : public grpc::ServerCredentials {
 
 }  // namespace
 
-Result<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const TlsFiles& files) {
+Result<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const TlsFiles& files, ForeignNodes foreign) {
   if (!files.given()) return grpc::InsecureServerCredentials();
   RequireTls13();
   MUSTER_ASSIGN_OR_RETURN(const TlsMaterial fit, ReadTlsMaterial(files));  // for its error; the callback reads again
-  return std::make_shared<ReloadingCredentials>(files);
+  return std::make_shared<ReloadingCredentials>(files, foreign);
 }
 
 std::optional<Identity> CallerOf(const grpc::ServerContextBase& context) {
@@ -104,7 +105,13 @@ std::optional<Identity> CallerOf(const grpc::ServerContextBase& context) {
     uris.emplace_back(uri.data(), uri.size());
   }
   Result<Identity> caller = IdentityOf(uris);
-  MUSTER_CHECK(caller.has_value(), "an authenticated caller was let in without an identity");
+  if (!caller) {  // let in as a foreign node, or for what is open to every certificate
+    Identity node{.kind = Identity::Kind::kForeignNode, .id = {}};
+    for (const grpc::string_ref& name : peer->FindPropertyValues(GRPC_PEER_DNS_PROPERTY_NAME)) {
+      node.id += (node.id.empty() ? "" : ",") + std::string(name.data(), name.size());
+    }
+    return node;
+  }
   return *std::move(caller);
 }
 

@@ -20,7 +20,8 @@ class ServerCredentials;
 namespace muster::rpc {
 
 // Plaintext without files. The error is that of ReadTlsMaterial.
-Result<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const TlsFiles& files);
+Result<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const TlsFiles& files,
+                                                                       ForeignNodes foreign = ForeignNodes::kRefused);
 
 // Who calls, inside a handler; nothing on a plaintext connection, where nobody is checked.
 std::optional<Identity> CallerOf(const grpc::ServerContextBase& context);

@@ -30,6 +30,12 @@ size_t RowsOf(const Reply& reply) {
     return reply.machines.size();
   } else if constexpr (requires { reply.actions; }) {
     return reply.actions.size();
+  } else if constexpr (requires { reply.nodes.size(); }) {
+    return reply.nodes.size();
+  } else if constexpr (requires { reply.workloads.size(); }) {
+    return reply.workloads.size();
+  } else if constexpr (requires { reply.size(); }) {
+    return reply.size();
   } else {
     return 0;
   }

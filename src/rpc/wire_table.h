@@ -8,7 +8,7 @@
 // A row is MUSTER_WIRE(name, rule) where member and field have one name, else MUSTER_WIRE_AS(member, field, rule); the
 // member may be one of a member (need.cluster). Types decide how a value is converted (wire_values.h); messages within
 // the message need tables of their own, before its table. The optional rule says which values are refused, or how a
-// text is written. wire_oneof.h has the row of a oneof.
+// text is written. wire_oneof.h has the row of a oneof, wire_optional.h those of fields that may be absent.
 //
 // 1. Reading goes row by row and ends at the first value that is refused: INVALID_ARGUMENT with the path of the field
 //    ("clusters[1].mode: ..."). Texts are moved out of a message that is not const. Writing cannot fail.
@@ -60,7 +60,9 @@ constexpr bool NamesEveryMember() {
 template <class Wire, class Value>
 bool ReadTable(Wire& wire, Value& into, Status& error) {
   constexpr const auto& table = kWireTable<Value, std::remove_const_t<Wire>>;
-  static_assert(!table.complete || NamesEveryMember<Value, std::remove_const_t<Wire>>(), "a table leaves out a member");
+  if constexpr (table.complete) {
+    static_assert(NamesEveryMember<Value, std::remove_const_t<Wire>>(), "a table leaves out a member");
+  }
   return std::apply([&](const auto&... row) { return (true && ... && row.Read(wire, into, error)); }, table.rows);
 }
 
@@ -120,6 +122,8 @@ struct WireRow {
       for (const auto& row : from) WriteTable(row, *fill(wire).Add());
     } else if constexpr (std::is_same_v<Field, WireTexts> && std::is_same_v<Rule, AnyBytes>) {
       for (const std::string& text : from) fill(wire).Add(Readable(text));
+    } else if constexpr (std::is_same_v<Field, WireMap> && std::is_same_v<Rule, AnyBytes>) {
+      for (const auto& [key, text] : from) fill(wire)[Readable(key)] = Readable(text);
     } else if constexpr (std::is_class_v<Field> && !std::is_same_v<Field, std::string>) {
       FillField(from, fill(wire));
     } else if constexpr (std::is_same_v<Rule, AnyBytes>) {
@@ -174,6 +178,14 @@ struct WireRow {
 #define MUSTER_WIRE_SOME(Value, Wire, ...) \
   template <>                              \
   inline constexpr auto kWireTable<Value, Wire> = WireTable(false, __VA_ARGS__)
+// The table of a list that stands in a message of its own, as the one field of it.
+#define MUSTER_WIRE_LIST(Value, Wire, field_)                                          \
+  template <>                                                                          \
+  inline constexpr auto kWireTable<Value, Wire> =                                      \
+      WireTable(false, ::muster::rpc::WireRow(                                         \
+                           "", #field_, [](auto& value) -> auto& { return value; },    \
+                           [](auto& wire) -> decltype(auto) { return wire.field_(); }, \
+                           [](auto& wire) -> auto& { return *wire.mutable_##field_(); }, [](auto&, auto&&) {}))
 // The table and the two functions that the header of the conversion declares.
 #define MUSTER_WIRE_REQUEST(Value, Wire, ...) \
   MUSTER_WIRE_WHOLE(FromWire, const Wire, Value, Wire __VA_OPT__(, ) __VA_ARGS__)

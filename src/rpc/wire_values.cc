@@ -19,6 +19,13 @@ bool Numbers::Allows(int number, std::string_view field, Status& error) const {
   return error.ok();
 }
 
+bool Numbers::Allows(const WireNumbers& numbers, std::string_view field, Status& error) const {
+  for (int i = 0; i < numbers.size(); ++i) {
+    if (!Allows(numbers.Get(i), fmt::format("{}[{}]", field, i), error)) return false;
+  }
+  return true;
+}
+
 void AddPath(std::string_view part, Status& error) {
   error = {error.code(), fmt::format("{}.{}", part, error.message())};
 }

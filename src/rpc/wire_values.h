@@ -7,6 +7,8 @@
 // Thread-safety: functions without state.
 #pragma once
 
+#include <google/protobuf/repeated_field.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +34,7 @@
 namespace muster::rpc {
 
 using WireTexts = google::protobuf::RepeatedPtrField<std::string>;
+using WireNumbers = google::protobuf::RepeatedField<int>;  // of an enum
 using CountMap = std::map<std::string, int32_t>;
 
 // --- rules: whether a field may have the value; if not, `error` says why, by the field's name
@@ -55,6 +58,7 @@ struct Numbers {
   int most;
   const char* what;  // "a mode; use 1 (active), ..."
   bool Allows(int number, std::string_view field, Status& error) const;
+  bool Allows(const WireNumbers& numbers, std::string_view field, Status& error) const;
 };
 
 // A text from outside that may be any bytes: written as UTF-8.
@@ -76,6 +80,14 @@ bool ReadResult(Result<Value> value, Into& into, Status& error) {
   return error.ok();
 }
 
+inline model::TextMap::Map CopyOrTakeMap(const WireMap& from) { return {from.begin(), from.end()}; }
+inline model::TextMap::Map CopyOrTakeMap(WireMap& from) { return TakeMap(from); }
+
+template <class T>
+inline constexpr bool IsEnumList = false;
+template <class E>
+inline constexpr bool IsEnumList<std::vector<E>> = std::is_enum_v<E>;
+
 // Takes the value out of the field unless that is const. False: the value is not valid, and `error` names the field.
 template <class From, class Into>
 bool ReadValue(From& from, Into& into, std::string_view field, Status& error) {
@@ -88,8 +100,8 @@ bool ReadValue(From& from, Into& into, std::string_view field, Status& error) {
     into = TimeFromWire(from);
   } else if constexpr (std::is_same_v<Into, std::optional<WallTime>>) {
     into = from == 0 ? std::nullopt : std::optional(TimeFromWire(from));
-  } else if constexpr (std::is_same_v<Into, std::chrono::seconds>) {
-    into = std::chrono::seconds(from);
+  } else if constexpr (std::is_same_v<Into, std::chrono::seconds> || std::is_same_v<Into, Duration>) {
+    into = Into(from);
   } else if constexpr (std::is_same_v<Into, model::Reason>) {
     into = ReasonFromWire(from);
   } else if constexpr (std::is_same_v<Into, model::Money>) {
@@ -100,10 +112,14 @@ bool ReadValue(From& from, Into& into, std::string_view field, Status& error) {
     return ReadResult(RequirementsFromWire(from, ""), into, error);
   } else if constexpr (std::is_same_v<Into, std::vector<model::MachineState>>) {
     return ReadResult(StatesFromWire(from), into, error);
+  } else if constexpr (IsEnumList<Into>) {
+    for (const int number : from) into.push_back(static_cast<typename Into::value_type>(number));
   } else if constexpr (std::is_same_v<Into, std::vector<std::string>>) {
     into.assign(std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   } else if constexpr (std::is_same_v<Into, model::TextMap>) {
     into = TakeMap(from);
+  } else if constexpr (std::is_same_v<Into, model::TextMap::Map>) {
+    into = CopyOrTakeMap(from);
   } else {
     static_assert(std::is_same_v<Into, CountMap>, "ReadValue does not convert these types");
     into = CountMap(from.begin(), from.end());
@@ -122,7 +138,7 @@ decltype(auto) FieldOf(const Value& from) {
     return TimeToWire(from);
   } else if constexpr (std::is_same_v<Value, std::optional<WallTime>>) {
     return from ? TimeToWire(*from) : 0;
-  } else if constexpr (std::is_same_v<Value, std::chrono::seconds>) {
+  } else if constexpr (std::is_same_v<Value, std::chrono::seconds> || std::is_same_v<Value, Duration>) {
     return from.count();
   } else if constexpr (std::is_same_v<Value, model::Money>) {
     return model::ToDollars(from);
@@ -141,10 +157,13 @@ void FillField(const Value& from, Field& into) {
     WriteRequirements(from, into);
   } else if constexpr (std::is_same_v<Value, std::vector<model::MachineState>>) {
     for (const model::MachineState state : from) into.Add(static_cast<int>(state));
+  } else if constexpr (IsEnumList<Value>) {
+    for (const auto value : from) into.Add(static_cast<int>(value));
   } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
     into.Add(from.begin(), from.end());
   } else {
-    static_assert(std::is_same_v<Value, model::TextMap> || std::is_same_v<Value, CountMap>,
+    static_assert(std::is_same_v<Value, model::TextMap> || std::is_same_v<Value, model::TextMap::Map> ||
+                      std::is_same_v<Value, CountMap>,
                   "FillField does not convert these types");
     for (const auto& [key, value] : from) into[key] = value;
   }

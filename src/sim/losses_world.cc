@@ -3,43 +3,53 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "base/check.h"
 #include "base/probe.h"
+#include "core/shard/demand.h"
 #include "core/shard/losses.h"
 #include "core/shard/machines.h"
 #include "core/shard/shard.h"
+#include "sim/change_judge.h"
 #include "sim/disk.h"
+#include "sim/findings.h"
 #include "sim/kernel.h"
+#include "sim/plain_clusters.h"
 #include "sim/sim_host.h"
 #include "sim/slow_provider.h"
+#include "sim/starvation_judge.h"
 
 namespace muster::sim {
 namespace {
 
 using model::MachineState;
 
-constexpr int kBound = 80;         // machines of each cluster
+constexpr int64_t kBound = 80;     // machines of each cluster
 constexpr int kSpeculative = 140;  // that could be bought
 constexpr Duration kFaultAt = 2min;
 constexpr Duration kOperatorAt = 14min;
 constexpr Duration kEnd = 24min;
 constexpr Duration kSeenWithin = 1s;   // from the shard's step until it is judged: its disk takes a moment
 constexpr Duration kKnownWithin = 8s;  // how long the shard may take to see a change
+constexpr Duration kStarvesAfter = 1min;
+constexpr const char* kFleet = "the fleet";
+constexpr int kFew = 4;  // machines of a cluster: no mass
 
-enum class Fault : uint8_t { kNone = 0, kFalseFailed = 1, kForgotten = 2, kZoneLost = 3 };
+enum class Fault : uint8_t { kNone = 0, kFalseFailed = 1, kForgotten = 2, kZoneLost = 3, kFewFailed = 4 };
+constexpr uint64_t kFaults = 5;
+
+// What a cluster says that it does not mean: nothing at all, several times in a row; or less and less.
+enum class Mistake : uint8_t { kNone = 0, kEmpties = 1, kSteps = 2 };
 
 shard::Config WorldConfig() {
   shard::Config config{.cycle_interval = 2s, .list_page = 100};
-  config.verify_decisions = false;
+  config.repair_first = 20s;
   return config;
 }
 
@@ -60,7 +70,12 @@ class LossesWorld {
                      return *std::move(core);
                    },
                .start_call = [this](uint64_t life, const auto& call) { OnCall(life, call); },
-               .emit = [this](uint64_t, const auto& effect) { OnEffect(effect); }}) {
+               .emit = [this](uint64_t, const auto& effect) { OnEffect(effect); }}),
+        clusters_(kernel_, host_),
+        changes_(config_.reclaim_budget, config_.reclaim_window - kSeenWithin, findings_),
+        lists_(config_.losses.replaced, config_.losses.replace_window - kSeenWithin, findings_),
+        starvation_(kStarvesAfter, findings_) {
+    for (const char* name : {"a", "b"}) clusters_.Add(name, {.wanted = kBound});
     for (int i = 0; i < 2 * kBound + kSpeculative; ++i) {
       const bool bound = i < 2 * kBound;
       model::Machine machine{.id = fmt::format("m-{:03}", i),
@@ -81,79 +96,81 @@ class LossesWorld {
   RunResult Run() {
     const MonoTime start = kernel_.now().mono;
     host_.Start();
-    for (const std::string cluster : {"a", "b"}) Tick(cluster);
-    if (!breathes_) {
-      fault_ = static_cast<Fault>(rng_.Below(4));
-      provider_.RefuseDeletes(rng_.Chance(1, 3));
-      kernel_.After(kFaultAt, [this] { MakeFault(); });
-      if (rng_.Chance(1, 2))
-        kernel_.After(kFaultAt + 1min + Duration(rng_.Between(1, Duration(3min).count())), [this] { Restart(); });
-      kernel_.After(kOperatorAt, [this] { OperatorLooks(); });
-    }
-    const auto broken = [this] { return failure_.has_value(); };
+    if (breathes_) Breathe();
+    clusters_.Start();
+    if (!breathes_) ScheduleFaults();
+    const auto broken = [this] { return findings_.failure().has_value(); };
     kernel_.RunUntil(start + (breathes_ ? Duration(24h) : kEnd), broken);
     if (!broken() && !breathes_) CheckAtRest();
     if (!broken() && breathes_) CheckMoves();
-    RunResult result{.log_hash = kernel_.log_hash(), .events = kernel_.events_run(), .steps_checked = checks_};
-    result.simulated = kernel_.now().mono - start;
-    result.failure = failure_;
-    return result;
+    return {.log_hash = kernel_.log_hash(),
+            .events = kernel_.events_run(),
+            .steps_checked = findings_.checks(),
+            .crashes = lives_ - 1,
+            .simulated = kernel_.now().mono - start,
+            .failure = findings_.failure()};
   }
 
  private:
-  template <class What>
-  void Check(bool holds, What&& what) {
-    ++checks_;
-    if (!holds && !failure_) failure_ = what();
-  }
   MonoTime now() const { return kernel_.now().mono; }
+  Duration Draw(Duration longest) { return Duration(rng_.Between(1, longest.count())); }
 
-  // --- clusters
-
-  int Wanted(const std::string& cluster) const {
-    if (!breathes_) return kBound;
-    const bool high = (now().time_since_epoch() / Duration(30min)) % 2 == (cluster == "a" ? 0 : 1);
-    return high ? 100 : 40;
-  }
-
-  void Tick(const std::string& cluster) {
-    kernel_.After(10s, [this, cluster] { Tick(cluster); });
-    if (!host_.alive()) return;
-    auto& session = sessions_[cluster];
-    if (session.second != host_.life()) {
-      session = {++last_session_, host_.life()};
-      host_.Post(shard::SessionOpened{
-          session.first, {.cluster_id = cluster, .protocol_version = std::string(contract::kProtocolVersion)}});
-    }
-    model::Need need{.profile = model::Profile({.priority = 10}),
-                     .aggregate = {{"cpu", Wanted(cluster) * 1000}},
-                     .min_unit = {{"cpu", 1000}}};
-    host_.Post(shard::Received{
-        session.first,
-        contract::Rollup{.cluster_id = cluster, .timestamp = kernel_.now().wall, .rows = contract::NeedRows({need})}});
+  // Each wants more when the other wants less.
+  void Breathe() {
+    const bool high = (now().time_since_epoch() / Duration(30min)) % 2 == 0;
+    clusters_.Of("a").wanted = high ? 100 : 40;
+    clusters_.Of("b").wanted = high ? 40 : 100;
+    kernel_.After(30min, [this] { Breathe(); });
   }
 
   void OnEffect(const shard::Core::Effect& effect) {
     if (const auto* send = std::get_if<shard::Send>(&effect)) {
-      if (const auto* asked = std::get_if<contract::BootstrapRequest>(&send->message)) {
-        Say(send->session, contract::BootstrapResponse{.request_id = asked->request_id, .user_data = "join"});
-      } else if (const auto* told = std::get_if<contract::ReclaimInstruction>(&send->message)) {
-        Say(send->session, contract::ReclaimAck{.instruction_id = told->instruction_id, .nodes_started = 1});
-      }
+      clusters_.Hear(*send);
     } else if (std::holds_alternative<shard::CycleEnded>(effect)) {
       JudgeCycle();
     } else if (const auto* audit = std::get_if<shard::Audit>(&effect)) {
-      if (audit->action.kind == "Repair" && audit->action.outcome == "pending") JudgeRepair(audit->action.machine_id);
+      const contract::ActionView& action = audit->action;
+      if (action.kind == "Repair") OnRepair(action);
+      // What is repaired after the losses were accepted, is by that order.
+      const bool ordered = action.kind == "Repair" && accepted_;
+      if (!ordered) changes_.Audited(action, now() - (kernel_.now().wall - action.decided));
     }
-  }
-  void Say(contract::SessionId session, contract::OperatorMessage message) {
-    kernel_.After(50ms,
-                  [this, session, message = std::move(message)] { host_.Post(shard::Received{session, message}); });
   }
 
   // --- faults
 
+  void ScheduleFaults() {
+    fault_ = static_cast<Fault>(rng_.Below(kFaults));
+    provider_.RefuseDeletes(rng_.Chance(1, 2));
+    kernel_.After(kFaultAt, [this] { MakeFault(); });
+    if (rng_.Chance(1, 2)) kernel_.After(kFaultAt + 1min + Draw(3min), [this] { Restart(); });
+    if (fault_ == Fault::kForgotten && rng_.Chance(3, 4)) {
+      kernel_.After(kFaultAt + 2min + Draw(6min), [this] { Remember(); });
+    }
+    mistake_ = static_cast<Mistake>(rng_.Below(3));
+    // Between two roll-ups that are meant.
+    kernel_.After(3min + rng_.Between(0, 50) * Duration(10s) + 1s, [this] { MakeMistake(); });
+    kernel_.After(kOperatorAt, [this] { OperatorLooks(); });
+  }
+
+  void MakeMistake() {
+    const std::string name = rng_.Chance(1, 2) ? "a" : "b";
+    if (mistake_ == Mistake::kEmpties) {
+      PROBE("sim.empty_rollups");
+      const int64_t times = rng_.Between(3, 6);
+      for (int64_t i = 0; i < times; ++i) {
+        kernel_.After(i * Duration(5ms), [this, name] { clusters_.SayByMistake(name, 0); });
+      }
+    } else if (mistake_ == Mistake::kSteps) {
+      PROBE("sim.shrinking_rollups");
+      for (const auto& [after, machines] : {std::pair(1s, 16), std::pair(3s, 3), std::pair(5s, 1), std::pair(7s, 0)}) {
+        kernel_.After(after, [this, name, machines] { clusters_.SayByMistake(name, machines); });
+      }
+    }
+  }
+
   void MakeFault() {
+    std::map<std::string, int> failed;  // by cluster
     for (const auto& [id, machine] : std::map(provider_.machines())) {
       if (machine.state != MachineState::kConfigured && fault_ != Fault::kZoneLost) continue;
       switch (fault_) {
@@ -167,6 +184,11 @@ class LossesWorld {
           if (!rng_.Chance(1, 2)) break;
           PROBE("sim.machine_forgotten");
           Forget(id);
+          break;
+        case Fault::kFewFailed:
+          if (++failed[machine.cluster] > kFew) break;
+          PROBE("sim.few_failed");
+          provider_.SetState(id, MachineState::kFailed);
           break;
         case Fault::kZoneLost:
           if (machine.zone != "z1") break;
@@ -185,14 +207,28 @@ class LossesWorld {
     provider_.Lose(id);
   }
 
+  // The provider shows half of the machines again that it forgot.
+  void Remember() {
+    for (const auto& [id, machine] : std::map(lost_)) {
+      if (!rng_.Chance(1, 2)) continue;
+      PROBE("sim.machine_remembered");
+      provider_.Put(machine);
+      lost_.erase(id);
+      given_up_.erase(id);
+    }
+  }
+
   void Restart() {
     host_.Crash();
+    ++lives_;
+    for (auto& [id, acknowledged] : repairing_) acknowledged = true;  // who asked is dead
     born_ = now() + 2s;
     kernel_.After(2s, [this] { host_.Start(); });
   }
 
   // The provider is well again, and what is lost indeed is accepted.
   void OperatorLooks() {
+    if (fault_ == Fault::kZoneLost) CheckReplaced();
     faulty_ = false;
     accepted_ = true;
     provider_.RefuseDeletes(false);
@@ -218,74 +254,148 @@ class LossesWorld {
   template <class Request>
   void JudgeTransition(const Request& request) {
     ++moves_;
-    Check(!lost_.contains(request.machine_id) || now() - fault_at_ < config_.sweep_interval + kKnownWithin, [&] {
-      return fmt::format("{} is called for though the lists have not shown it for long", request.machine_id);
-    });
+    if constexpr (std::is_same_v<Request, contract::DeleteRequest>) JudgeDelete(request.machine_id);
+    findings_.Check(
+        !lost_.contains(request.machine_id) || now() - fault_at_ < config_.sweep_interval + kKnownWithin, [&] {
+          return fmt::format("{} is called for though the lists have not shown it for long", request.machine_id);
+        });
   }
 
   // --- judges
 
-  void JudgeRepair(const std::string& machine) {
-    Check(!faulty_ || now() - born_ < kKnownWithin,
-          [&] { return fmt::format("{} is repaired while machines fail in masses", machine); });
-    std::erase_if(repairing_, [&](const std::string& id) {
-      const auto found = provider_.machines().find(id);
-      if (found == provider_.machines().end()) return true;
-      const MachineState state = found->second.state;
-      return state != MachineState::kDeleting && !provider_.IsAsked(id);
+  // Of a machine that the provider refuses to delete, each life of the shard may find that out.
+  void JudgeDelete(const std::string& id) {
+    const auto found = provider_.machines().find(id);
+    const bool failed = found != provider_.machines().end() && found->second.state == MachineState::kFailed;
+    if (!failed || !provider_.refuses_deletes()) return;
+    const auto most = static_cast<uint64_t>(config_.losses.refusals) * lives_;
+    findings_.Check(++refused_[id] <= most, [&] {
+      return fmt::format("the provider is asked {} times to delete {}, which it refuses", refused_[id], id);
     });
-    repairing_.insert(machine);
+  }
+
+  void OnRepair(const contract::ActionView& action) {
+    if (action.outcome == "pending") return JudgeRepair(action.machine_id);
+    if (action.outcome != "success") {
+      repairing_.erase(action.machine_id);
+    } else if (const auto found = repairing_.find(action.machine_id); found != repairing_.end()) {
+      found->second = true;
+    }
+  }
+
+  void JudgeRepair(const std::string& machine) {
+    findings_.Check(!faulty_ || now() - born_ < kKnownWithin,
+                    [&] { return fmt::format("{} is repaired while machines fail in masses", machine); });
+    std::erase_if(repairing_, [&](const auto& repair) {
+      const auto& [id, acknowledged] = repair;
+      const auto found = provider_.machines().find(id);
+      const bool deleting = found != provider_.machines().end() && found->second.state == MachineState::kDeleting;
+      return acknowledged && !deleting && !provider_.IsAsked(id);
+    });
+    repairing_[machine] = false;
     const auto most = std::max<size_t>(1, host_.core().machines().tracked().size() / 100);
-    Check(repairing_.size() <= most,
-          [&] { return fmt::format("{} machines are under repair at a time, not {}", repairing_.size(), most); });
+    findings_.Check(repairing_.size() <= most, [&] {
+      return fmt::format("{} machines are under repair at a time, not {}", repairing_.size(), most);
+    });
   }
 
   void JudgeCycle() {
+    JudgeClusters();
     JudgeGivenUp();
     if (breathes_ || now() - born_ < 20s) return;
     const auto& tracked = host_.core().machines().tracked();
     for (const auto& [id, machine] : provider_.machines()) {
       if (now() - provider_.ChangedAt(id) < kKnownWithin || provider_.IsAsked(id)) continue;
       const auto known = tracked.find(id);
-      Check(known != tracked.end() && *known->second.record == machine, [&] {
+      findings_.Check(known != tracked.end() && *known->second.record == machine, [&] {
         return fmt::format("{} is {} for long, and not known as that", id, model::StateName(machine.state));
       });
     }
   }
 
-  // Of the machines that the provider lost, no more than a tenth of the fleet is given up within two minutes.
+  // Machines that serve each cluster; lost ones count for it until they are given up.
+  std::map<std::string, int64_t> Serving() const {
+    std::map<std::string, int64_t> has;
+    for (const auto& [id, machine] : provider_.machines()) {
+      if (machine.state == MachineState::kConfigured) ++has[machine.cluster];
+    }
+    for (const auto& [id, machine] : lost_) {
+      if (!accepted_ && !given_up_.contains(id)) ++has[machine.cluster];
+    }
+    return has;
+  }
+
+  void JudgeClusters() {
+    std::map<std::string, int64_t> has = Serving();
+    int64_t fleet = has["a"] + has["b"];
+    std::string free;
+    for (const auto& [id, machine] : provider_.machines()) {
+      const bool costs = machine.state != MachineState::kSpeculative && machine.state != MachineState::kDeleting;
+      fleet += costs && machine.state != MachineState::kConfigured ? 1 : 0;
+      if (machine.state == MachineState::kSpeculative && now() - born_ > 20s) free = id;
+    }
+    lists_.Has(kFleet, fleet, now());
+    for (const auto& [name, cluster] : clusters_.all()) {
+      changes_.Has(name, has[name], now());
+      lists_.Has(name, has[name], now());
+      starvation_.See(name, {.has = has[name], .wants = cluster.wanted, .free = free}, now());
+      JudgeDemand(name, cluster.wanted);
+    }
+  }
+
+  // A demand that fell below a tenth within ten minutes is in force only if the cluster said so for half a minute,
+  // which none here does.
+  void JudgeDemand(const std::string& name, int64_t wanted) {
+    const shard::ClusterDemand& demand = host_.core().demand().Of(name);
+    if (!demand.accepted) return;
+    int64_t in_force = 0;
+    for (const model::Need& need : demand.rows) in_force += need.aggregate.Get("cpu") / 1000;
+    findings_.Check(in_force * 10 >= wanted, [&] {
+      return fmt::format("a demand for {} machines is in force of {}, which wants {}: {}", in_force, name, wanted,
+                         mistake_ == Mistake::kSteps ? "it fell in steps" : "it fell for a moment");
+    });
+  }
+
+  // Machines that the provider lost, and the shard no longer counts on.
   void JudgeGivenUp() {
     if (lost_.empty() || accepted_) return;
     const auto& tracked = host_.core().machines().tracked();
     for (const auto& [id, machine] : lost_) {
       if (tracked.contains(id) || !given_up_.insert(id).second) continue;
-      times_.push_back(now());
-      while (now() - times_.front() >= 2min - kSeenWithin) times_.pop_front();
-      const size_t most = 2 * kBound / 10;
-      Check(times_.size() <= most, [&] {
-        return fmt::format("{} lost machines are given up within two minutes, not {}", times_.size(), most);
+      if (!machine.cluster.empty()) lists_.GivenUp(machine.cluster, now());
+      lists_.GivenUp(kFleet, now());
+    }
+  }
+
+  // Before anybody looked: a lost zone does not wait for a person.
+  void CheckReplaced() {
+    std::map<std::string, int64_t> has = Serving();
+    for (const auto& [id, machine] : lost_) {
+      if (!given_up_.contains(id)) --has[machine.cluster];
+    }
+    for (const auto& [name, cluster] : clusters_.all()) {
+      findings_.Check(has[name] >= cluster.wanted, [&] {
+        return fmt::format("{} wants {} machines and has {}: a lost zone waits for a person", name, cluster.wanted,
+                           has[name]);
       });
     }
   }
 
   void CheckAtRest() {
-    std::map<std::string, int> bound;
-    for (const auto& [id, machine] : provider_.machines()) {
-      if (machine.state == MachineState::kConfigured) ++bound[machine.cluster];
+    std::map<std::string, int64_t> has = Serving();
+    for (const auto& [name, cluster] : clusters_.all()) {
+      findings_.Check(has[name] >= cluster.wanted,
+                      [&] { return fmt::format("{} wants {} machines and has {}", name, cluster.wanted, has[name]); });
     }
-    for (const std::string cluster : {"a", "b"}) {
-      Check(bound[cluster] >= kBound,
-            [&] { return fmt::format("{} wants {} machines and has {}", cluster, kBound, bound[cluster]); });
-    }
-    Check(host_.core().losses().missing() == 0, [&] { return std::string("machines are missing for ever"); });
+    findings_.Check(host_.core().losses().missing() == 0, [&] { return std::string("machines are missing for ever"); });
   }
 
   // A swing moves sixty machines of each cluster: a Drain here and a Configure there, and where the budget is slow, a
   // Create and a Delete.
   void CheckMoves() {
     const uint64_t most = 48 * 60 * 5;
-    Check(moves_ <= most, [&] { return fmt::format("{} transitions in a day, not {}", moves_, most); });
-    Check(moves_ > 1000, [&] { return std::string("nothing moves"); });
+    findings_.Check(moves_ <= most, [&] { return fmt::format("{} transitions in a day, not {}", moves_, most); });
+    findings_.Check(moves_ > 1000, [&] { return std::string("nothing moves"); });
   }
 
   Kernel kernel_;
@@ -295,6 +405,12 @@ class LossesWorld {
   Disk disk_;
   SlowProvider provider_;
   SimHost<shard::Core> host_;
+  PlainClusters clusters_;
+  Findings findings_;
+  ChangeJudge changes_;
+  ChangeJudge lists_;  // what is given up
+  StarvationJudge starvation_;
+  Mistake mistake_ = Mistake::kNone;
   Fault fault_ = Fault::kNone;
   bool faulty_ = false;    // machines are shown as Failed in masses
   bool accepted_ = false;  // an operator has accepted the losses
@@ -302,13 +418,10 @@ class LossesWorld {
   MonoTime fault_at_;
   std::map<std::string, model::Machine> lost_;  // machines that cost money, as they were
   std::set<std::string> given_up_;              // of them, those that are no longer tracked
-  std::deque<MonoTime> times_;                  // when the last of them were
-  std::set<std::string> repairing_;
-  std::map<std::string, std::pair<contract::SessionId, uint64_t>> sessions_;  // by cluster: session and life
-  contract::SessionId last_session_ = 0;
+  std::map<std::string, bool> repairing_;       // whether the provider has acknowledged that
+  std::map<std::string, uint64_t> refused_;     // Deletes, by machine
+  uint64_t lives_ = 1;
   uint64_t moves_ = 0;
-  uint64_t checks_ = 0;
-  std::optional<std::string> failure_;
 };
 
 }  // namespace

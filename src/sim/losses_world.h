@@ -1,11 +1,14 @@
 // The world of losses: one shard with three hundred machines in three zones and two clusters, on a provider that does
-// one thing wrong. It shows machines as Failed that are not, forgets machines, loses a zone, or only answers late; it
-// makes lists late and answers a capped page with its newest revision, and may refuse to delete what is Failed. The
-// shard may crash in the middle. Then an operator looks, the provider is well again, and every cluster has what it
-// wants.
+// one thing wrong. It shows machines as Failed that are not, in masses or a few, forgets machines and may remember some
+// of them, loses a zone, or only answers late; it makes lists late and answers a capped page with its newest revision,
+// and may refuse to delete what is Failed. A cluster may say that it wants nothing, several times in a row, or less and
+// less, and not mean it. The shard may crash in the middle. Then an operator looks, the provider is well again, and
+// every cluster has what it wants.
 //
-// Judged from outside: what the shard gives up, repairs, drains and buys meanwhile, and whether it knows every machine
-// as it is.
+// Judged from outside: what the shard gives up, repairs, drains and buys meanwhile, that nothing takes more than a
+// tenth of a cluster at a time (change_judge.h), that nobody stays short beside machines that could be bought
+// (starvation_judge.h), that a lost zone is replaced before an operator looks, that no demand is in force that fell all
+// at once, and whether the shard knows every machine as it is.
 #pragma once
 
 #include <cstdint>

@@ -32,5 +32,12 @@ TEST(BreathingWorld, ADayOfCounterPhaseMovesABoundedNumberOfMachines) {
   EXPECT_EQ(run.failure, std::nullopt);
 }
 
+TEST(BreathingWorld, WithoutABudgetMoreThanATenthOfAClusterChanges) {
+  const faults::ScopedMutant on("shard.no_reclaim_budget");
+  const RunResult run = RunBreathingWorld(1);
+  ASSERT_TRUE(run.failure.has_value());
+  EXPECT_TRUE(run.failure->contains("machines change within the window")) << *run.failure;
+}
+
 }  // namespace
 }  // namespace muster::sim

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/shard/demand.h"
 #include "core/shard/executor.h"
@@ -36,6 +37,7 @@ void ShardJudge::Begins(const Who& who, const shard::Config& config, const contr
   config_ = config;
   const auto check = [this](bool holds, const std::function<std::string()>& what) { Check(holds, what); };
   lives_.erase(who.node);
+  seen_.erase(who.node);
   lives_.emplace(who.node, std::pair(who.life, ShardLife(config, rows, confirmed_[who.node], now, check)));
 }
 
@@ -48,13 +50,39 @@ void ShardJudge::Stepped(const Who& who, const shard::Core& core, Now now, const
     if (const auto* audit = std::get_if<shard::Audit>(&effect)) {
       CountReclaim(who, core, audit->action, now.mono);
       CountFailure(who, core, audit->action, now.mono);
-    } else if (const auto* call = std::get_if<shard::Core::Call>(&effect)) {
-      JudgeHolds(who, core, *call, now.mono);
-    } else if (const auto* send = std::get_if<shard::Send>(&effect)) {
-      const auto* node = std::get_if<contract::NodeStateUpdate>(&send->message);
-      const bool bound = node != nullptr && node->state == model::MachineState::kConfigured;
-      if (bound) failures_.erase({who.node, node->cluster_id});  // a success: the count begins anew
     }
+  }
+  FollowSuccesses(who, core, now.mono);
+  for (const shard::Core::Effect& effect : effects) {
+    if (const auto* call = std::get_if<shard::Core::Call>(&effect)) {
+      JudgeHolds(who, core, *call, now.mono);
+    }
+  }
+}
+
+void ShardJudge::FollowSuccesses(const Who& who, const shard::Core& core, MonoTime now) {
+  using model::MachineState;
+  for (const auto& [id, tracked] : core.machines().tracked()) {
+    const MachineState state = tracked.record->state;
+    const auto [seen, first] = seen_[who.node].try_emplace(id, state);
+    const MachineState before = std::exchange(seen->second, state);
+    if (before == state || state != MachineState::kConfigured) continue;
+    const auto known = failures_.find({who.node, tracked.record->cluster});
+    if (known == failures_.end() || known->second.empty()) continue;
+    // One that comes while the cluster is held, together with a failure, or as a surprise, may not count.
+    std::deque<Failure>& failures = known->second;
+    const bool counts = before == MachineState::kConfiguring && failures.size() < 3 && failures.back().when != now;
+    if (counts) {
+      failures_.erase(known);
+    } else {
+      for (Failure& failure : failures) failure.unsure = true;
+    }
+  }
+}
+
+void ShardJudge::ClockSet() {
+  for (auto& [key, failures] : failures_) {
+    for (Failure& failure : failures) failure.unsure = true;
   }
 }
 
@@ -76,10 +104,12 @@ void ShardJudge::CountFailure(const Who& who, const shard::Core& core, const con
   std::deque<Failure>& failures = failures_[{who.node, key}];
   // What is held already is not held anew. After so long a hold has passed and is forgotten.
   if (!failures.empty() && now - failures.back().when > 5 * config_.hold_longest) failures.clear();
+  const bool unsure = !failures.empty() && failures.front().unsure;
   failures.push_back({.machine = action.machine_id,
                       .when = now,
                       .life = who.life,
-                      .out_of_stock = creates && action.error.find("RESOURCE_EXHAUSTED") != std::string::npos});
+                      .out_of_stock = creates && action.error.find("RESOURCE_EXHAUSTED") != std::string::npos,
+                      .unsure = unsure});
 }
 
 std::optional<MonoTime> ShardJudge::HeldSince(const Who& who, const std::string& key) {
@@ -88,7 +118,7 @@ std::optional<MonoTime> ShardJudge::HeldSince(const Who& who, const std::string&
   std::deque<Failure>& failures = known->second;
   // What an earlier life saw and did not live to write down has not happened.
   std::erase_if(failures, [&](const Failure& failure) { return failure.life != who.life && !failure.durable; });
-  if (failures.empty()) return std::nullopt;
+  if (failures.empty() || failures.front().unsure) return std::nullopt;
   if (failures.front().out_of_stock) return failures.front().when;
   if (failures.size() < 3 || failures[2].when - failures[0].when >= config_.hold_window) return std::nullopt;
   return failures[2].when;

@@ -51,7 +51,7 @@ class ShardJudge {
   void Copied(size_t from, size_t to) { confirmed_[to] = confirmed_[from]; }
   void Lost(size_t node, const std::string& shard);
   // The wall clock was set: how much longer a hold of an earlier life lasts is not known.
-  void ClockSet() { failures_.clear(); }
+  void ClockSet();
   // The highest epoch that this shard was seen with.
   int64_t HighestEpoch(const std::string& shard) const;
 
@@ -76,10 +76,13 @@ class ShardJudge {
     uint64_t life = 0;
     bool durable = false;
     bool out_of_stock = false;
+    bool unsure = false;  // whether the shard counts it, or for how long it holds, is not known
   };
   // By node, and by the stock class or the cluster.
   using Failures = std::map<std::pair<size_t, std::string>, std::deque<Failure>>;
   static std::string ClassOf(const shard::Core& core, const std::string& machine);
+  // Machines that serve a cluster since this step: of clusters the count of failures begins anew.
+  void FollowSuccesses(const Who& who, const shard::Core& core, MonoTime now);
   void CountFailure(const Who& who, const shard::Core& core, const contract::ActionView& action, MonoTime now);
   // Since when what failed is held for certain; none: it may not be.
   std::optional<MonoTime> HeldSince(const Who& who, const std::string& key);
@@ -94,6 +97,7 @@ class ShardJudge {
   std::map<std::pair<size_t, std::string>, std::deque<Reclaimed>> reclaims_;  // by node and cluster
   std::map<size_t, ShardLife::Modes> confirmed_;                              // by node
   Failures failures_;
+  std::map<size_t, std::map<std::string, model::MachineState>> seen_;  // by node: machines as its life knows them
   std::optional<std::string> failure_;
   uint64_t checks_ = 0;
 };

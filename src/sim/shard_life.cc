@@ -153,9 +153,12 @@ void ShardLife::HearAnswer(const shard::Core& core, const shard::Core::CallDone&
   if (call == open_.end()) return;
   const auto [machine, what] = call->second;
   open_.erase(call);
-  if (done.status.code() == Code::kFailedPrecondition) fenced_.insert(machine);
+  const bool fenced = done.status.code() == Code::kFailedPrecondition;
+  if (fenced) fenced_.insert(machine);
   const auto tracked = core.machines().tracked().find(machine);
-  if (tracked != core.machines().tracked().end()) ended_[machine] = {.step = steps_, .record = tracked->second.record};
+  // A call that was fenced has done nothing: reads that began before its answer are as good as later ones.
+  if (tracked != core.machines().tracked().end() && !fenced)
+    ended_[machine] = {.step = steps_, .record = tracked->second.record};
   if (done.status.ok() || tracked == core.machines().tracked().end()) {
     failed_.erase(machine);
   } else {

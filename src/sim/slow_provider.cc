@@ -49,6 +49,7 @@ contract::ListReply SlowProvider::List(const contract::ListRequest& request) con
 }
 
 Status SlowProvider::Begin(const std::string& id, const contract::ProviderRequest& request) {
+  if (Status refused = Refusal(request); !refused.ok()) return refused;
   const auto found = machines_.find(id);
   if (found == machines_.end()) return {Code::kNotFound, "no such machine"};
   model::Machine machine = found->second;
@@ -73,7 +74,8 @@ Status SlowProvider::Begin(const std::string& id, const contract::ProviderReques
   }
   const MachineState during = machine.state;
   Put(std::move(machine));
-  kernel_.After(500ms + Draw(kLongestMove), [this, id, during] { End(id, during); });
+  const Duration more = during == MachineState::kDraining ? drain_time_ : Duration::zero();
+  kernel_.After(500ms + Draw(kLongestMove) + more, [this, id, during] { End(id, during); });
   return {};
 }
 
@@ -81,6 +83,13 @@ void SlowProvider::End(const std::string& id, MachineState during) {
   const auto found = machines_.find(id);
   if (found == machines_.end() || found->second.state != during) return;
   model::Machine machine = found->second;
+  if (const std::string error = hooks_.breaks ? hooks_.breaks(machine) : ""; !error.empty()) {
+    machine.state = MachineState::kFailed;
+    machine.last_error = error;
+    machine.host = {.provider = "sim", .ref = id};
+    if (hooks_.ended) hooks_.ended(machine);
+    return Put(std::move(machine));
+  }
   switch (during) {
     case MachineState::kCreating:
       machine.state = MachineState::kIdle;
@@ -98,6 +107,7 @@ void SlowProvider::End(const std::string& id, MachineState during) {
       machine.last_error.clear();
       break;
   }
+  if (hooks_.ended) hooks_.ended(machine);
   Put(std::move(machine));
 }
 
@@ -108,16 +118,18 @@ void SlowProvider::Ask(const shard::Core::Call& call, Done done) {
         shard::Core::CallDone answer{.id = call.id};
         if constexpr (std::is_same_v<Request, contract::ListRequest>) {
           kernel_.After(Draw(kLongestList), [this, request, answer, done]() mutable {
-            answer.reply = List(request);
+            answer.status = Refusal(request);
+            if (answer.status.ok()) answer.reply = List(request);
             done(answer);
           });
         } else if constexpr (std::is_same_v<Request, contract::GetRequest>) {
           kernel_.After(Draw(kLongestCall), [this, request, answer, done]() mutable {
-            const auto found = machines_.find(request.machine_id);
-            if (found == machines_.end()) {
+            answer.status = Refusal(request);
+            if (answer.status.ok() && !machines_.contains(request.machine_id)) {
               answer.status = Status(Code::kNotFound, "no such machine");
-            } else {
-              answer.reply = contract::GetReply{contract::MachineRecord(found->second)};
+            }
+            if (answer.status.ok()) {
+              answer.reply = contract::GetReply{contract::MachineRecord(machines_.at(request.machine_id))};
             }
             done(answer);
           });

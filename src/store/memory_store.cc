@@ -57,6 +57,7 @@ class MemoryStore::State : public std::enable_shared_from_this<State> {
     return outcome;
   }
   RangeReply Read(const KeyRange& range) const { return table_.Read(range); }
+  Revision revision() const { return table_.revision(); }
   Status CompactTo(Revision revision) {
     Status status = table_.Compact(revision);
     Changed();  // watches learn that they are too late
@@ -193,6 +194,9 @@ MemoryStore::MemoryStore(Schedule& schedule, MemoryFaults faults, uint64_t seed)
 MemoryStore::~MemoryStore() { state_->Close(); }
 
 void MemoryStore::SetFaults(MemoryFaults faults) { state_->SetFaults(faults); }
+RangeReply MemoryStore::Rows() const { return state_->Read(contract::EveryKey()); }
+Revision MemoryStore::revision() const { return state_->revision(); }
+
 void MemoryStore::SetReachable(bool reachable) { state_->SetReachable(reachable); }
 
 void MemoryStore::Range(KeyRange range, Duration timeout, RangeDone done) {

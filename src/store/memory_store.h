@@ -46,6 +46,9 @@ class MemoryStore final : public Store {
   void SetFaults(MemoryFaults faults);
   // While it is not reachable, requests are lost and watches stand still.
   void SetReachable(bool reachable);
+  // What the store holds at this moment, whatever its faults: for those who judge a simulated world.
+  RangeReply Rows() const;
+  Revision revision() const;
 
  private:
   class State;

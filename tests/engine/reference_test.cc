@@ -173,6 +173,7 @@ const std::vector<RuleCase> kRuleCases = {
     {"rule.hold_waits", [](uint64_t seed) { return BrokenInvariant(seed, 7); }, 1'000},
     {"rule.hold_not_taken", [](uint64_t seed) { return SettlingTrouble(seed, 8); }, 3'000},
     {"rule.hold_stays", HeldGangTrouble, 1'000},
+    {"rule.hold_kept", [](uint64_t seed) { return BrokenInvariant(seed, 7); }, 1'000},
     {"rule.hold_waits", HeldGangTrouble, 1'000},
     {"rule.pause", [](uint64_t seed) { return BrokenInvariant(seed, 7); }, 1'000},
     {"rule.idle_risk", [](uint64_t seed) { return BrokenInvariant(seed, 0); }, 5'000},

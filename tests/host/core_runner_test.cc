@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <future>
 
@@ -60,6 +61,23 @@ TEST_F(CoreRunnerTest, AnswersWhatWasAskedBeforeTheStart) {
   Make();
   ASSERT_EQ(Open(), Status()) << "a stopped runner holds no file";
   EXPECT_EQ(runner_->View()->value, 10);
+}
+
+// A core whose state is elsewhere: it starts from no rows, and its answers need no file.
+TEST_F(CoreRunnerTest, RunsACoreWithoutAStateFile) {
+  runner_ = std::make_unique<Runner>(
+      Runner::Options{.name = "counter", .state_file = {}, .journal = {}, .clock = clock_}, *this);
+  size_t rows = 1;
+  ASSERT_EQ(runner_->Open([&](const contract::Recovered& recovered) {
+    rows = recovered.size();
+    return Core::Recover({}, recovered);
+  }),
+            Status());
+  EXPECT_EQ(rows, 0);
+  ASSERT_EQ(runner_->Start(), Status());
+  EXPECT_EQ(Ask(7).get().error().code(), Code::kFailedPrecondition) << "a refusal persists nothing";
+  runner_->Stop();
+  EXPECT_TRUE(std::filesystem::is_empty(dir_.path()));
 }
 
 TEST_F(CoreRunnerTest, StopRefusesWhatWasNeverStarted) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/probe.h"
+#include "base/rng.h"
 #include "host/fault_table_for_test.h"
 #include "planner/compile.h"
 #include "planner/plan.h"
@@ -63,6 +64,27 @@ TEST(PlanProperties, MoreEffortIsNeverDearer) {
     EXPECT_LE(best.unplaced.size(), fast.unplaced.size());
     EXPECT_LE(best.cost_machines, fast.cost_machines) << "seed " << seed;
   }
+}
+
+// A machine on which every question whether to go on takes long: what comes out depends on steps alone.
+TEST(PlanProperties, ASlowMachineMakesTheSamePlan) {
+  uint64_t asked = 0;
+  Rng work(1);
+  uint64_t sum = 0;
+  const auto slowly = [&](uint64_t done, uint64_t) {
+    ++asked;
+    for (uint64_t i = 0; i < 20'000 * (asked % 7); ++i) sum += work.Next() + done;
+    return true;
+  };
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    Request request = RandomRequest(seed);
+    const Plan fast = *MakePlan(request);
+    request.go_on = slowly;
+    EXPECT_EQ(*MakePlan(request), fast) << "seed " << seed;
+    EXPECT_FALSE(fast.stopped_early);
+  }
+  EXPECT_GE(asked, 500U);
+  EXPECT_NE(sum, 0U);
 }
 
 TEST(PlanProperties, AStopBySomeoneElseIsReported) {

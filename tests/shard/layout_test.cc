@@ -8,9 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "base/codec.h"
 #include "base/source_dir_for_test.h"
 #include "core/shard/lifecycle.h"
+#include "core/shard/losses.h"
 #include "core/shard/rails.h"
+#include "core/shard/repairs.h"
+#include "core/shard/saved_state.h"
 #include "core/shard/shard.h"
 #include "host/journal.h"
 #include "host/persist.h"
@@ -62,11 +66,36 @@ TEST(EarlierLayout, TheDataDirectoryIsRecovered) {
   EXPECT_EQ(loaded->Save(), core->Save());
 }
 
+// The state as layout 2 had it: without whose the Failed machines are.
+std::string InLayout2(const SavedState& s) {
+  std::string bytes;
+  codec::Writer writer(bytes);
+  writer.Varint(0);
+  writer.Varint(2);
+  const auto put = [&](const auto&... fields) { (codec::Encode(writer, fields), ...); };
+  put(s.memory, s.config, s.cycle, s.clusters, s.calls, s.log, s.owned, s.machines, s.lifecycle, s.gets, s.sessions,
+      s.rails, s.repairs.repairs, s.repairs.under_way, s.repairs.refusals, s.repairs.given_up, s.executor, s.ledger,
+      s.demand, s.trial, s.reconcile, s.hints, s.reports, s.inspection, s.orders, s.losses);
+  return bytes;
+}
+
+TEST(EarlierLayout, LayoutTwoIsRead) {
+  SavedState state{.config = {.id = "shard-7"}};
+  state.repairs.repairs["m"] = {.attempts = 2};
+  state.repairs.given_up.insert("m");
+  state.losses.failing.insert("a");
+  const std::optional<Core> loaded = Core::Load(InLayout2(state));
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_TRUE(loaded->repairs().IsGivenUp("m"));
+  EXPECT_EQ(loaded->losses().failing(), (Losses::Names{"a"}));
+  EXPECT_FALSE(Core::Load(InLayout2(state) + "x").has_value());
+}
+
 TEST(EarlierLayout, OneOfANewerBuildIsRefused) {
   std::string bytes = Core::Recover({}, {})->Save();
-  ASSERT_EQ(bytes.substr(0, 2), std::string("\0\2", 2));
+  ASSERT_EQ(bytes.substr(0, 2), std::string("\0\3", 2));
   EXPECT_TRUE(Core::Load(bytes).has_value());
-  bytes[1] = 3;
+  bytes[1] = 4;
   EXPECT_FALSE(Core::Load(bytes).has_value());
 }
 

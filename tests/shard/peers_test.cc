@@ -1,5 +1,6 @@
-// `muster shard` and peers that lie: resource names that no machine has, empty roll-ups in a row, providers that refuse
-// Delete in Failed, that answer a capped page with their head revision, that fence a call by mistake.
+// `muster shard` and peers that lie: resource names that no machine has, empty roll-ups in a row, a log that is not
+// read, providers that refuse Delete in Failed, that answer a capped page with their head revision, that fence a call
+// by mistake.
 #include "shard/peers.h"
 
 #include <fmt/format.h>
@@ -62,6 +63,20 @@ TEST_F(Peers, EmptyRollupsInARowAreHeldForHalfAMinute) {
     return needs && needs->needs.empty();
   })) << "held, not for ever";
   EXPECT_GE(clock.Read().mono - began, 30s);
+}
+
+// Each held roll-up is a line of the log, and the test reads none of them: a pipe holds 64 KiB.
+TEST_F(Peers, ALogThatIsNotReadStopsNothing) {
+  ASSERT_TRUE(provider_.up());
+  StartShard(provider_.grpc());
+  if (HasFatalFailure()) return;
+  Speaker blue(shard_->grpc(), "blue");
+  blue.Say(20, 1);
+  for (int i = 1; i < 400; ++i) {
+    ASSERT_TRUE(Eventually([&] { return blue.acknowledged() == i; })) << "after " << i << " roll-ups";
+    blue.Say(0, 0);
+  }
+  EXPECT_TRUE(KeepsPace());
 }
 
 TEST_F(Peers, AProviderThatRefusesDeleteInFailedIsNotAskedForEver) {

@@ -285,7 +285,8 @@ TEST_F(Program, BadFlagsAndFilesAreRefusedByName) {
 TEST_F(Program, UpTouchesNobodyWhoHasOneOfItsPorts) {
   Start();
   if (HasFatalFailure()) return;
-  const Ran ran = Muster({"up", "--data-dir", fleet_.File("up"), "--shard-listen", shard_->grpc(), "--for", "5s"});
+  const Ran ran =
+      Muster({"up", "--demo", "--data-dir", fleet_.File("up"), "--shard-listen", shard_->grpc(), "--for", "5s"});
   EXPECT_EQ(ran.code, 1);
   EXPECT_TRUE(ran.err.contains("--shard-listen: cannot listen on " + shard_->grpc() + ": Address already in use"))
       << ran.err;

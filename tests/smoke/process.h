@@ -22,6 +22,7 @@ class Process {
   // The next line of standard error that contains `text`. Empty if the program ends or the deadline passes before.
   std::string WaitForErrorLine(const std::string& text);
   void Signal(int number) const;
+  pid_t pid() const { return pid_; }
   // Whether it has closed its outputs, as a program does that ends. Takes in what it has written so far, which keeps a
   // talkative one from waiting for its reader.
   bool Ended();

@@ -2,11 +2,7 @@
 // with them. However the test ends, the members end too.
 #pragma once
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -18,6 +14,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "host/free_ports.h"
 #include "host/temp_dir_for_test.h"
 #include "host/thread_schedule.h"
 #include "rpc/etcd_store.h"
@@ -25,25 +22,6 @@
 #include "smoke/process.h"
 
 namespace muster::store {
-
-// Ports that nobody listens on, all different.
-inline std::vector<uint16_t> FreePorts(size_t count) {
-  std::vector<int> sockets;
-  std::vector<uint16_t> ports;
-  for (size_t i = 0; i < count; ++i) {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    MUSTER_CHECK(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-    socklen_t size = sizeof address;
-    MUSTER_CHECK(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-    ports.push_back(ntohs(address.sin_port));
-    sockets.push_back(fd);
-  }
-  for (const int fd : sockets) close(fd);
-  return ports;
-}
 
 struct EtcdSettings {
   size_t members = 1;
@@ -53,7 +31,8 @@ struct EtcdSettings {
 
 class Etcd {
  public:
-  explicit Etcd(EtcdSettings settings = {}) : settings_(std::move(settings)), ports_(FreePorts(2 * settings_.members)) {
+  explicit Etcd(EtcdSettings settings = {})
+      : settings_(std::move(settings)), ports_(host::FreePorts(2 * settings_.members).value()) {
     processes_.resize(settings_.members);
     for (size_t i = 0; i < settings_.members; ++i) Start(i);
   }

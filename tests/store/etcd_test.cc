@@ -19,8 +19,10 @@
 #include "host/system_clock.h"
 #include "rpc/certificates_for_test.h"
 #include "store/blocking.h"
+#include "store/candidate.h"
 #include "store/etcd_process.h"
 #include "store/history.h"
+#include "store/mirrored.h"
 
 namespace muster::store {
 namespace {
@@ -109,6 +111,42 @@ TEST(EtcdStore, OutlivesItsLeader) {
   Etcd etcd({.members = 3});
   const auto store = etcd.Client();
   EXPECT_EQ(DisturbedHistories(*store, EachInTurn(etcd, *store, 1, &Etcd::Kill)), Status());
+}
+
+// What a scheduler's shell holds, over a store that is away for longer than its lease.
+TEST(EtcdStore, IsLostAndBackForAMirrorAndACandidate) {
+  Etcd etcd;
+  const auto store = etcd.Client();
+  ASSERT_EQ(CommitOne(*store, "/m/up"), Status());
+  host::ThreadSchedule schedule;
+  Mirrored copy(*store, schedule, {.range = contract::KeysUnder("/m/"), .check_every = 200ms, .lost_after = 1s});
+  Waiter waiter;
+  bool leads = false;
+  int terms = 0;
+  Revision term = 0;
+  const Candidate candidate(*store, schedule, {.key = "/leader", .value = "me", .ttl = 2s},
+                            [&](const CandidateEvent& event) {
+                              waiter.Do([&] {
+                                const auto* leading = std::get_if<contract::Leading>(&event);
+                                leads = leading != nullptr;
+                                if (leads && std::exchange(term, leading->key.modified) != term) ++terms;
+                              });
+                            });
+  ASSERT_TRUE(waiter.Wait(kPatience, [&] { return leads; }));
+  for (int round = 0; round < 2; ++round) {
+    etcd.Kill();
+    ASSERT_TRUE(copy.BecomesLost(true));
+    ASSERT_TRUE(waiter.Wait(kPatience, [&] { return !leads; })) << "it leads without a store";
+    etcd.Start(0);
+    ASSERT_EQ(CommitOne(*store, fmt::format("/m/{}", round)), Status());
+    ASSERT_TRUE(copy.BecomesLost(false));
+    ASSERT_TRUE(waiter.Wait(kPatience, [&] { return leads; }));
+    const auto rows = Blocking(*store).Range(contract::KeysUnder("/m/"));
+    ASSERT_TRUE(rows.has_value()) << rows.error().ToString();
+    EXPECT_TRUE(copy.Becomes(rows->rows));
+  }
+  EXPECT_EQ(copy.breach(), "");
+  EXPECT_GE(terms, 1);
 }
 
 // A member that hangs keeps its connections: only a progress check finds it.
@@ -264,12 +302,71 @@ TEST(EtcdStore, RenewsTokensThatExpire) {
   faults::ExpectReached("EtcdStore.RenewsTokensThatExpire", "store");
 }
 
-TEST(EtcdStore, GoesOnWithUsersAfterAMemberRestarts) {
-  Etcd etcd;
-  EnableUsers(etcd);
-  const auto store = etcd.Client(AsRoot(etcd));
-  EXPECT_EQ(DisturbedHistories(*store, EachInTurn(etcd, *store, 2, &Etcd::Stop)), Status());
+// The member has no token of before: simple ones are in its memory alone, and JWTs are signed with another key.
+void RestartWithoutTokens(Etcd& etcd, const host::TempDir& keys, bool jwt) {
+  etcd.Stop();
+  if (jwt) static_cast<void>(JwtFlag(keys, "2s"));
+  etcd.Start(0);
 }
+
+class EtcdTokens : public testing::TestWithParam<bool> {
+ protected:
+  EtcdTokens() { EnableUsers(etcd_); }
+
+  const bool jwt_ = GetParam();
+  const host::TempDir keys_;
+  Etcd etcd_{
+      {.more = jwt_ ? std::vector<std::string>{"--auth-token", JwtFlag(keys_, "2s")} : std::vector<std::string>{}}};
+};
+
+TEST_P(EtcdTokens, ForgottenByAMemberAreRenewedByCalls) {
+  const auto store = etcd_.Client(AsRoot(etcd_));
+  const auto refusals = [] { return Hits("etcd.token_refused") + Hits("etcd.watch_token_refused"); };
+  const auto forget = [&]() -> Status {
+    for (int round = 0; round < 3; ++round) {
+      MUSTER_RETURN_IF_ERROR(CommitOne(*store, "/disturber"));
+      const uint64_t before = refusals();
+      RestartWithoutTokens(etcd_, keys_, jwt_);
+      MUSTER_RETURN_IF_ERROR(CommitOne(*store, "/disturber"));
+      if (refusals() == before) return {Code::kInternal, "the member knows the token still"};
+    }
+    return {};
+  };
+  const Status status = DisturbedHistories(*store, forget);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+}
+
+// A client that does nothing but watch has nothing but the watch to learn from that its token is forgotten.
+TEST_P(EtcdTokens, ForgottenByAMemberAreRenewedByAWatch) {
+  const auto writer = etcd_.Client(AsRoot(etcd_));
+  const auto reader = etcd_.Client(AsRoot(etcd_));
+  ASSERT_EQ(CommitOne(*writer, "/k"), Status());
+  const auto first = Blocking(*writer).Get("/k");
+  ASSERT_TRUE(first.has_value() && first->has_value());
+  const Revision from = (*first)->modified;
+  WatchLog log(*reader, contract::OneKey("/k"), from);
+  ASSERT_TRUE(log.WaitFor(from, kPatience));
+  for (int round = 0; round < 3; ++round) {
+    // A member that restarts carries out again what it has not marked as done: without a commit after it, that is the
+    // reader's authentication, and the token is known again.
+    ASSERT_EQ(CommitOne(*writer, "/other"), Status());
+    faults::ResetProbes();
+    RestartWithoutTokens(etcd_, keys_, jwt_);
+    ASSERT_EQ(CommitOne(*writer, "/k"), Status());
+    const auto last = Blocking(*writer).Get("/k");
+    ASSERT_TRUE(last.has_value() && last->has_value());
+    ASSERT_TRUE(log.WaitFor((*last)->modified, kPatience)) << "the watch does not come back";
+    faults::ExpectReached("EtcdTokens.ForgottenByAMemberAreRenewedByAWatch", "store");
+  }
+  // All of the history, each change once.
+  WatchLog truth(*writer, contract::OneKey("/k"), from);
+  ASSERT_TRUE(truth.WaitFor(log.batches().back().revision, kPatience));
+  EXPECT_EQ(log.changes(), truth.changes());
+  EXPECT_GE(log.changes().size(), 4u);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EtcdTokens, testing::Bool(),
+                         [](const auto& test) { return test.param ? "Jwt" : "Simple"; });
 
 TEST(EtcdStore, SaysThatAPasswordIsWrong) {
   Etcd etcd;

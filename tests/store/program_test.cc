@@ -4,6 +4,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "host/sqlite_store.h"
 #include "host/temp_dir_for_test.h"
@@ -61,6 +62,14 @@ TEST_F(StoreProgram, ListPrintsKeysBelowAPrefix) {
             "       2  /nodes/a\n       2  /nodes/b\n       2  /other\n");
 }
 
+// Two keys that differ in a byte that is no text stay two keys.
+TEST_F(StoreProgram, ListPrintsBytesWithoutLoss) {
+  static_cast<void>(Blocking(*store_).Commit({{}, {Put("/x\xfe", std::string("\0", 1)), Put("/x\xff", "\xc3\xa9")}}));
+  EXPECT_EQ(Muster({"store", "list", "--store", url_, "--prefix", "/x", "-o", "json"}).out,
+            "{\"keyHex\":\"2f78fe\",\"revision\":3,\"created\":3,\"lease\":0,\"valueHex\":\"00\"}\n"
+            "{\"keyHex\":\"2f78ff\",\"revision\":3,\"created\":3,\"lease\":0,\"value\":\"\xc3\xa9\"}\n");
+}
+
 TEST_F(StoreProgram, WatchPrintsChangesAsTheyCome) {
   smoke::Process process({smoke::ProgramUnderTest(), "store", "watch", "--store", url_, "--from", "2", "--count", "5"});
   Blocking blocking(*store_);
@@ -114,6 +123,40 @@ TEST(StoreConformanceProgram, ChecksAStoreRuleByRule) {
   const Ran nobody = Muster({"conformance", "store", "redis://127.0.0.1:1"});
   EXPECT_EQ(nobody.code, 2);
   EXPECT_NE(nobody.err.find("is not a store"), std::string::npos) << nobody.err;
+}
+
+// It starts a real etcd, which ends with it.
+TEST(StoreConformanceProgram, StartsAnEtcdOfItsOwn) {
+  const Ran checked = Muster({"conformance", "store", "etcd:", "--histories", "1"});
+  EXPECT_EQ(checked.code, 0) << checked.out << checked.err;
+  EXPECT_NE(checked.out.find("27 of 27 rules hold, 0 broken, 0 not shown"), std::string::npos) << checked.out;
+  const size_t url = checked.out.find("etcd://");
+  ASSERT_NE(url, std::string::npos) << checked.out;
+  const size_t address = url + std::string("etcd://").size();
+  const std::string endpoint = checked.out.substr(address, checked.out.find_first_of(":/ \n", address + 10) - address);
+  const auto client = Etcd::Client(rpc::EtcdOptions{.endpoints = {endpoint}});
+  Blocking blocking(*client);
+  blocking.SetTimeout(1s);
+  EXPECT_FALSE(blocking.Range(contract::EveryKey()).has_value()) << "an etcd still answers at " << endpoint;
+}
+
+TEST(StoreConformanceProgram, ChecksAllThreeStoresUnlessOneIsNamed) {
+  const Ran checked = Muster({"conformance", "store", "--check", "racing-writers", "-o", "json"});
+  EXPECT_EQ(checked.code, 0) << checked.out << checked.err;
+  std::istringstream lines(checked.out);
+  std::vector<std::string> stores;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_NE(line.find("\"check\":\"racing-writers\",\"verdict\":\"holds\""), std::string::npos) << line;
+    stores.push_back(line.substr(0, line.find(':', line.find(':') + 1)));
+  }
+  EXPECT_EQ(stores, (std::vector<std::string>{"{\"store\":\"memory", "{\"store\":\"sqlite", "{\"store\":\"etcd"}));
+}
+
+TEST(StoreConformanceProgram, NamesTheProgramThatIsMissing) {
+  smoke::Process process({"env", "PATH=/nonexistent", smoke::ProgramUnderTest(), "conformance", "store", "etcd:"});
+  EXPECT_EQ(process.Wait(), 1);
+  EXPECT_NE(process.err().find("there is no program etcd in PATH"), std::string::npos) << process.err();
+  EXPECT_NE(process.err().find("etcd-server"), std::string::npos) << process.err();
 }
 
 }  // namespace

@@ -62,12 +62,13 @@ struct Told {
 
 Result<std::unique_ptr<Store>> Open(const std::string& dir) { return host::OpenSqliteStore(dir); }
 
-// Every acknowledged write is there, and none is torn. What was not acknowledged is there as a whole or not at all.
-Status CheckKept(const std::string& dir, const Told& told) {
+// Every acknowledged write is there, and none is torn. What was not acknowledged is there as a whole or not at all;
+// once it has been read it must stay, so it counts as acknowledged from then on.
+Status CheckKept(const std::string& dir, Told& told) {
   const auto store = Open(dir);
   if (!store) return store.error();
   Blocking blocking(**store);
-  for (const auto& [client, number] : told.acknowledged) {
+  for (auto& [client, number] : told.acknowledged) {
     const auto a = blocking.Get(fmt::format("/w/{}/a", client));
     const auto b = blocking.Get(fmt::format("/w/{}/b", client));
     if (!a || !b || !*a || !*b) return {Code::kDataLoss, "a key is missing"};
@@ -76,6 +77,7 @@ Status CheckKept(const std::string& dir, const Told& told) {
     if (found < number) return {Code::kDataLoss, fmt::format("{} was acknowledged, {} is there", number, found)};
     if (found > number + 1)
       return {Code::kInternal, fmt::format("{} was acknowledged last, {} is there", number, found)};
+    number = found;
   }
   return {};
 }
@@ -91,7 +93,8 @@ TEST(SqliteStoreKilled, AtRandomMoments) {
     writer.Signal(SIGKILL);
     writer.Wait();
     told.Read(writer.err());
-    ASSERT_EQ(CheckKept(dir.File("store"), told), Status()) << "kill " << kill;
+    const Status kept = CheckKept(dir.File("store"), told);
+    ASSERT_TRUE(kept.ok()) << "kill " << kill << ": " << kept.ToString();
   }
   RecordProperty("kills", Kills());
   RecordProperty("acknowledged", told.lines);
@@ -166,6 +169,15 @@ void Fill(const std::string& dir) {
   }
 }
 
+// The rows of the store in a directory, as a backup.
+host::Backup BackupOf(const std::string& dir) {
+  const auto reader = host::OpenSqliteStore(dir, {.read_only = true});
+  EXPECT_TRUE(reader.has_value()) << reader.error().ToString();
+  const auto everything = Blocking(**reader).Range(contract::EveryKey());
+  EXPECT_TRUE(everything.has_value()) << everything.error().ToString();
+  return host::MakeBackup(*everything);
+}
+
 void Damage(const std::string& file, std::streamoff at, size_t bytes) {
   std::fstream out(file, std::ios::in | std::ios::out | std::ios::binary);
   out.seekp(at);
@@ -185,14 +197,7 @@ std::streamoff PlaceOfAValue(const std::string& file) {
 TEST(SqliteStoreDamaged, IsRefusedWithAdviceAndRestoredFromItsBackup) {
   const host::TempDir dir;
   Fill(dir.File("store"));
-  host::Backup backup;
-  {
-    const auto reader = host::OpenSqliteStore(dir.File("store"), {.read_only = true});
-    ASSERT_TRUE(reader.has_value()) << reader.error().ToString();
-    const auto everything = Blocking(**reader).Range(contract::EveryKey());
-    ASSERT_TRUE(everything.has_value());
-    backup = host::MakeBackup(*everything);
-  }
+  const host::Backup backup = BackupOf(dir.File("store"));
   const std::string file = dir.File("store/store.db");
   const auto pages = static_cast<std::streamoff>(std::filesystem::file_size(file) / 4096);
   const std::filesystem::path whole = dir.File("whole");
@@ -237,6 +242,65 @@ TEST(SqliteStoreDamaged, IsRefusedWithAdviceAndRestoredFromItsBackup) {
   WatchLog log(**restored, contract::EveryKey(), backup.revision + 1);
   ASSERT_TRUE(log.WaitFor(1));
   EXPECT_EQ(log.compacted(), all->revision);
+}
+
+// A file that is there and is empty is no new store: rows were in it.
+TEST(SqliteStoreDamaged, IsRefusedWhenItWasCutShort) {
+  const host::TempDir dir;
+  Fill(dir.File("store"));
+  const host::Backup backup = BackupOf(dir.File("store"));
+  const std::filesystem::path file = dir.File("store/store.db");
+  const uintmax_t whole = std::filesystem::file_size(file);
+  std::filesystem::copy_file(file, dir.File("whole"));
+  for (const uintmax_t length : {whole - 1, whole / 2, uintmax_t{4096}, uintmax_t{100}, uintmax_t{1}, uintmax_t{0}}) {
+    std::filesystem::copy_file(dir.File("whole"), file, std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::resize_file(file, length);
+    const auto opened = Open(dir.File("store"));
+    ASSERT_FALSE(opened.has_value()) << length << " bytes";
+    EXPECT_EQ(opened.error().code(), Code::kDataLoss) << length << " bytes: " << opened.error().ToString();
+    EXPECT_NE(opened.error().message().find("restore a backup with `muster store restore`"), std::string::npos)
+        << opened.error().ToString();
+    // A reader does not check the whole file, but every row that it reads.
+    const auto reader = host::OpenSqliteStore(dir.File("store"), {.read_only = true});
+    EXPECT_TRUE(!reader || length == whole - 1) << length << " bytes";
+  }
+  EXPECT_NE(Open(dir.File("store")).error().message().find("it is empty"), std::string::npos);
+  // As the message says.
+  std::filesystem::rename(file, dir.File("empty"));
+  ASSERT_EQ(host::CreateSqliteStore(dir.File("store"), backup.rows, backup.revision + host::kRestoreGap), Status());
+  EXPECT_EQ(BackupOf(dir.File("store")).rows, backup.rows);
+}
+
+TEST(SqliteStoreDamaged, IsRefusedWhenOnlyItsLogIsLeft) {
+  const host::TempDir dir;
+  {
+    const auto store = Open(dir.File("store"));
+    Blocking blocking(**store);
+    static_cast<void>(blocking.Commit({{}, {Put("k", "v")}}));
+    std::filesystem::copy_file(dir.File("store/store.db-wal"), dir.File("log"));
+  }
+  std::filesystem::remove(dir.File("store/store.db"));
+  std::filesystem::copy_file(dir.File("log"), dir.File("store/store.db-wal"));
+  const auto opened = Open(dir.File("store"));
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_EQ(opened.error().code(), Code::kDataLoss) << opened.error().ToString();
+  EXPECT_EQ(host::CreateSqliteStore(dir.File("store"), {}, 5).code(), Code::kDataLoss);
+  std::filesystem::remove(dir.File("store/store.db-wal"));
+  EXPECT_TRUE(Open(dir.File("store")).has_value());
+}
+
+// The process ended while it made the file.
+TEST(SqliteStore, IsMadeWholeOrNotAtAll) {
+  const host::TempDir dir;
+  std::filesystem::create_directory(dir.File("store"));
+  std::ofstream(dir.File("store/store.db.partial")) << "half of a file";
+  {
+    const auto store = Open(dir.File("store"));
+    ASSERT_TRUE(store.has_value()) << store.error().ToString();
+    EXPECT_TRUE(std::holds_alternative<contract::Committed>(Blocking(**store).Commit({{}, {Put("k", "v")}})));
+  }
+  EXPECT_FALSE(std::filesystem::exists(dir.File("store/store.db.partial")));
+  EXPECT_EQ(BackupOf(dir.File("store")).rows.size(), 1u);
 }
 
 TEST(SqliteStoreDamaged, WouldBeServedIfItWereNotChecked) {
@@ -313,9 +377,9 @@ TEST(StoreBackup, ComesBackAsItWas) {
   std::string every;
   for (int byte = 0; byte < 256; ++byte) every += static_cast<char>(byte);
   RangeReply all{.revision = 7,
-                 .rows = {{.key = "a", .value = "plain \"text\" \xc3\xa9\n"},
+                 .rows = {{.key = every, .value = ""},
+                          {.key = "a", .value = "plain \"text\" \xc3\xa9\n"},
                           {.key = "b", .value = every},
-                          {.key = every, .value = ""},
                           {.key = "leased", .value = "v", .lease = 3}}};
   const host::Backup backup = host::MakeBackup(all);
   EXPECT_EQ(backup.rows.size(), 3u);
@@ -336,7 +400,45 @@ TEST(StoreBackup, ComesBackAsItWas) {
   std::string changed = text;
   changed.replace(changed.find("plain"), 5, "plane");
   EXPECT_EQ(refusal(changed).code(), Code::kDataLoss) << refusal(changed).ToString();
-  EXPECT_EQ(refusal("{\"musterStoreBackup\":2,\"revision\":1}\n").code(), Code::kInvalidArgument);
+  EXPECT_EQ(refusal("{\"musterStoreBackup\":1,\"revision\":1}\n").code(), Code::kInvalidArgument);
+  changed = text;
+  changed.replace(changed.find("\"revision\":7"), 12, "\"revision\":8");
+  EXPECT_EQ(refusal(changed).code(), Code::kDataLoss) << "another revision: " << refusal(changed).ToString();
+}
+
+// Each says its line: what a store would not take, or would take for something else.
+TEST(StoreBackup, IsRefusedLineByLine) {
+  const std::string text =
+      host::ToText({.revision = 7, .rows = {{.key = "a", .value = "1"}, {.key = "b", .value = "2"}}});
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  ASSERT_EQ(lines.size(), 4u);
+  const auto refusal = [&](size_t at, const std::string& line) {
+    std::string changed;
+    for (size_t i = 0; i < lines.size(); ++i) changed += (i == at ? line : lines[i]) + "\n";
+    if (at == lines.size()) changed += line + "\n";
+    std::istringstream wrong(changed);
+    const auto result = host::ReadBackup(wrong, "file");
+    return result ? "taken" : result.error().ToString();
+  };
+  const auto row = [](const std::string& key, const std::string& value) {
+    return fmt::format(R"({{"key":"{}","value":"{}"}})", key, value);
+  };
+  const auto expect = [](const std::string& found, const std::string& place, const std::string& why) {
+    EXPECT_NE(found.find(place), std::string::npos) << found;
+    EXPECT_NE(found.find(why), std::string::npos) << found;
+  };
+  expect(refusal(2, row("a", "2")), "file:3", "a key is there twice");
+  expect(refusal(2, row("0", "2")), "file:3", "lines were moved");
+  expect(refusal(2, row("", "2")), "file:3", "is empty");
+  expect(refusal(2, row(std::string(4097, 'k'), "2")), "file:3", "4097 bytes; the limit is 4096");
+  expect(refusal(2, row("b", std::string(1 << 20, 'v'))), "file:3", "the limit is 1048576");
+  expect(refusal(2, R"({"key":"b"})"), "file:3", "value");
+  expect(refusal(2, R"({"key":"b","keyHex":"62","value":"2"})"), "file:3", "one of the two");
+  expect(refusal(2, R"({"keyHex":"6","value":"2"})"), "file:3", "not hexadecimal");
+  expect(refusal(4, lines[3]), "file:5", "follows the line that ends the backup");
+  expect(refusal(4, row("c", "3")), "file:5", "follows the line that ends the backup");
 }
 
 }  // namespace

@@ -75,6 +75,20 @@ class CheckTidy(planted.PlantedTreeTest):
         self.assert_caught("src/base/far.h:6", "bugprone-use-after-move")
         self.assert_caught("src/base/far.h:6", options=["--all"])
 
+    def test_a_header_that_many_include_is_read_with_the_nearest(self):
+        self.plant("src/base/low.h", "")
+        self.plant("src/base/low.cc", '#include "base/low.h"\n')
+        for number in range(20):
+            self.add(f"src/host/user{number}.cc", '#include "base/low.h"\n')
+        self.plant(".gitignore", "build\ncache\n")
+        self.git("init", "--quiet")
+        self.commit("first")
+        self.commit("nothing changed")
+        self.plant("src/base/low.h", "// another\n")
+        self.assert_passes("13 more files include what changed", "8 files, 0 of them passed before")
+        self.plant("src/base/low.cc", '#include "base/low.h"\n' + USE_AFTER_MOVE)
+        self.assert_caught("src/base/low.cc:7")
+
     def test_a_changed_proto_is_read_with_all_that_include_what_is_made_of_it(self):
         self.flags += f" -isystem {self.root}/build/debug/proto"
         self.plant("proto/muster/v1/fleet.proto", "")

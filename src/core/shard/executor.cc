@@ -51,6 +51,9 @@ Executor::Executor(const Deps& deps, State state) : deps_(deps), state_(std::mov
     if (operation.deadline) deadlines_.emplace(*operation.deadline, id);
     Count(operation, 1);
   }
+  for (const auto& [token, unanswered] : state_.unanswered) {
+    instructed_.emplace(unanswered.instruction.nodes.front(), token);
+  }
 }
 
 void Executor::Count(const Operation& operation, int64_t by) {
@@ -155,6 +158,7 @@ void Executor::Instruct(const std::string& id, Operation& operation, StepContext
                                            .preemptor_priority = preempts ? operation.profile->priority() : 0};
   if (!deps_.sessions.Has(operation.cluster)) return Enqueue(id, operation);  // of a cluster that is decommissioned
   state_.unanswered.emplace(operation.token, Unanswered{.cluster = operation.cluster, .instruction = instruction});
+  instructed_.emplace(id, operation.token);
   SetDeadline(id, operation, ctx.now.mono + deps_.config.ack_timeout);
   deps_.sessions.Send(operation.cluster, std::move(instruction), ctx);
 }
@@ -215,7 +219,7 @@ void Executor::OnReclaimAck(const std::string& cluster, const contract::ReclaimA
     return;
   }
   const std::string id = unanswered->second.instruction.nodes.front();
-  state_.unanswered.erase(unanswered);
+  EndInstruction(ack.instruction_id);
   const auto operation = state_.operations.find(id);
   if (operation == state_.operations.end() || operation->second.token != ack.instruction_id) return;
   if (operation->second.stage == Stage::kInstructed) Enqueue(id, operation->second);
@@ -270,7 +274,6 @@ void Executor::OnDeadline(const std::string& id, StepContext& ctx) {
   MUSTER_CHECK(operation.stage == Stage::kInstructed, "machine {} has a deadline in no stage that has one", id);
   if (!deps_.sessions.Has(operation.cluster)) {
     PROBE("shard.instruction_given_up");
-    state_.unanswered.erase(operation.token);
     return EndOperation(id, Outcome::kNoSession, "the cluster's session did not come back", ctx);
   }
   PROBE("shard.drained_unacknowledged");
@@ -467,9 +470,11 @@ void Executor::OnMachineMoved(const model::Machine& before, const model::Machine
 
 void Executor::OnTransitionEnded(const model::Machine& before, const model::Machine& machine, StepContext& ctx) {
   using enum MachineState;
-  Holds& holds = deps_.rails.holds();
-  holds.OnMoved(machine.id, ctx);
   if (!model::IsStable(machine.state) && machine.state != kFailed) return;
+  Holds& holds = deps_.rails.holds();
+  const bool bounced = (before.state == kDraining && machine.state == kConfigured) ||
+                       (before.state == kDeleting && machine.state == kIdle);
+  if (!bounced) holds.OnMoved(machine.id, ctx);
   const auto known = state_.acknowledged.find(machine.id);
   const bool moved = (!model::IsStable(before.state) && before.state != kFailed) || known != state_.acknowledged.end();
   const bool failed = machine.state == kFailed;
@@ -487,12 +492,15 @@ void Executor::OnTransitionEnded(const model::Machine& before, const model::Mach
     holds.OnCreated(machine, ctx);
   } else if (moved && configure_failed) {
     holds.OnConfigureFailed(machine.id, cluster, ctx);
+  } else if (bounced) {
+    PROBE("shard.drain_bounced");
+    holds.OnOtherFailed(machine.id, ctx);
   } else if (moved && machine.state == kConfigured) {
     holds.OnConfigured(machine.id, machine.cluster, ctx);
   } else {
     holds.OnUndecided(machine.id);
   }
-  if (moved && (failed || create_failed || configure_failed)) TellFailed(before, machine, ctx);
+  if (moved && (failed || create_failed || configure_failed || bounced)) TellFailed(before, machine, ctx);
   state_.acknowledged.erase(machine.id);
 }
 
@@ -512,7 +520,17 @@ void Executor::TellFailed(const model::Machine& before, const model::Machine& ma
 }
 
 void Executor::VoidInstructions(const std::string& id) {
-  std::erase_if(state_.unanswered, [&](const auto& row) { return row.second.instruction.nodes.front() == id; });
+  for (auto it = instructed_.lower_bound({id, ""}); it != instructed_.end() && it->first == id;) {
+    state_.unanswered.erase(it->second);
+    it = instructed_.erase(it);
+  }
+}
+
+void Executor::EndInstruction(const std::string& token) {
+  const auto unanswered = state_.unanswered.find(token);
+  if (unanswered == state_.unanswered.end()) return;
+  instructed_.erase({unanswered->second.instruction.nodes.front(), token});
+  state_.unanswered.erase(unanswered);
 }
 
 void Executor::OnMachineDropped(const std::string& id, const std::string& detail, StepContext& ctx) {
@@ -528,7 +546,7 @@ void Executor::EndOperation(const std::string& id, Outcome outcome, std::string 
   SetDeadline(id, found->second, std::nullopt);
   state_.machine_of_token.erase(operation.token);
   // An instruction that is void is not repeated; one that led to a drain is, until it is acknowledged.
-  if (outcome != Outcome::kSuccess) state_.unanswered.erase(operation.token);
+  if (outcome != Outcome::kSuccess) EndInstruction(operation.token);
   state_.operations.erase(found);
   Count(operation, -1);
   if (outcome != Outcome::kSuccess) deps_.rails.holds().OnUndecided(id);  // if it was a probe, another may be
@@ -558,6 +576,7 @@ void Executor::CheckInvariants() const {
   }
   MUSTER_CHECK(deadlines == deadlines_.size());
   MUSTER_CHECK(counted == counted_, "{} operations are counted, there are {}", counted_, counted);
+  MUSTER_CHECK(instructed_.size() == state_.unanswered.size());
   if (stopped) return;
   MUSTER_CHECK(deps_.calls.Count(OpenCall::Kind::kTransition) == state_.calling);
   MUSTER_CHECK(state_.calling <= deps_.config.execute_concurrency);

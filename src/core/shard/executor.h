@@ -176,6 +176,8 @@ class Executor {
   void OnTransitionEnded(const model::Machine& before, const model::Machine& machine, StepContext& ctx);
   void TellFailed(const model::Machine& before, const model::Machine& machine, StepContext& ctx);
   void Count(const Operation& operation, int64_t by);
+  // The instruction is answered or void.
+  void EndInstruction(const std::string& token);
   InProgress InProgressOf(const Operation& operation) const;
   std::string NewToken();
 
@@ -185,6 +187,8 @@ class Executor {
   std::set<std::pair<MonoTime, std::string>> deadlines_;
   std::map<std::string, size_t> open_for_;  // by the cluster they are for, Preempts left out
   size_t counted_ = 0;                      // all of these
+  // Derived from unanswered: machine and token.
+  std::set<std::pair<std::string, std::string>> instructed_;
 };
 
 }  // namespace muster::shard

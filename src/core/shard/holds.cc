@@ -44,6 +44,12 @@ std::string_view HoldKindName(HoldKind kind) {
   return "?";
 }
 
+Holds::Holds(const Config& config, State state) : config_(config), state_(std::move(state)) {
+  for (const auto& [key, hold] : state_.holds) {
+    if (!hold.probe.empty()) probes_.emplace(hold.probe, key);
+  }
+}
+
 // --- from one life to the next
 
 void Holds::RegisterRows(contract::RowReader& reader) {
@@ -68,9 +74,18 @@ void Holds::Store(const HoldKey& key, const Hold& hold, StepContext& ctx) const 
 }
 
 void Holds::Erase(const HoldKey& key, StepContext& ctx) {
-  if (state_.holds.erase(key) == 0) return;
+  const auto found = state_.holds.find(key);
+  if (found == state_.holds.end()) return;
+  SetProbe(key, found->second, "");
+  state_.holds.erase(found);
   changed_ = true;
   ctx.Write(kHoldRows.Erase(key));
+}
+
+void Holds::SetProbe(const HoldKey& key, Hold& hold, const std::string& machine) {
+  if (!hold.probe.empty()) probes_.erase({hold.probe, key});
+  hold.probe = machine;
+  if (!machine.empty()) probes_.emplace(machine, key);
 }
 
 const Hold* Holds::Find(const HoldKey& key) const {
@@ -115,7 +130,7 @@ void Holds::FailGroup(const HoldKey& key, const std::string& machine, bool at_on
   }
   Begin(key, hold, false, ctx);
   hold.recent.clear();
-  hold.probe.clear();
+  SetProbe(key, hold, "");
   Store(key, hold, ctx);
   ctx.Note(model::Reason::kHeld, NameOf(key),
            fmt::format("for {} s; then one operation goes ahead", (hold.until - now) / 1s));
@@ -205,13 +220,14 @@ void Holds::OnStarted(OperationKind kind, const model::Machine& machine, const s
   const auto found = state_.holds.find(kind == OperationKind::kProvision ? ClassKey(machine) : ClusterKey(cluster));
   if (found == state_.holds.end() || found->second.times == 0) return;
   PROBE("shard.probe_sent");
-  found->second.probe = machine.id;
+  SetProbe(found->first, found->second, machine.id);
   found->second.probe_since = now;
 }
 
 void Holds::OnUndecided(const std::string& machine) {
-  for (auto& [key, hold] : state_.holds) {
-    if (IsGroup(key.kind) && hold.probe == machine) hold.probe.clear();
+  for (auto it = probes_.lower_bound({machine, {}}); it != probes_.end() && it->first == machine;) {
+    state_.holds.find(it->second)->second.probe.clear();
+    it = probes_.erase(it);
   }
 }
 
@@ -225,11 +241,15 @@ MonoTime Holds::RestsUntil(const std::string& machine) const {
 
 // --- the decision
 
-std::optional<engine::Holds> Holds::TakeChanges(StepContext& ctx) {
+std::optional<engine::Holds> Holds::TakeChanges(const Machines& machines, StepContext& ctx) {
   const MonoTime now = ctx.now.mono;
-  seen_ = now;
   if (!changed_ && now < next_change_) return std::nullopt;
+  const auto serves = [&](const std::string& id) {
+    const Tracked* tracked = machines.Find(id);
+    return tracked != nullptr && tracked->record->state == model::MachineState::kConfigured;
+  };
   engine::Holds holds;
+  counts_.clear();
   next_change_ = MonoTime::max();
   std::vector<HoldKey> past;
   for (const auto& [key, hold] : state_.holds) {
@@ -242,7 +262,9 @@ std::optional<engine::Holds> Holds::TakeChanges(StepContext& ctx) {
     }
     next_change_ = std::min(next_change_, held ? hold.until : forgotten);
     if (!held) continue;
-    if (key.kind == HoldKind::kMachine) holds.machines.insert(key.machine);
+    ++counts_[std::string(HoldKindName(key.kind))];
+    const bool barred = key.kind == HoldKind::kMachine || (key.kind == HoldKind::kRest && serves(key.machine));
+    if (barred && !(MUTANT("shard.rests_untold") && key.kind == HoldKind::kRest)) holds.machines.insert(key.machine);
     if (key.kind == HoldKind::kPair) holds.pairs.emplace(key.machine, key.cluster);
     if (key.kind == HoldKind::kClass) holds.classes.insert(key.stock);
   }
@@ -274,6 +296,7 @@ std::vector<Holds::Shown> Holds::Of(const model::Machine& machine, MonoTime now)
     }
   };
   add(MachineKey(machine.id));
+  add(RestKey(machine.id));
   if (machine.state == model::MachineState::kSpeculative) add(ClassKey(machine));
   for (auto it = state_.holds.lower_bound(PairKey(machine.id, ""));
        it != state_.holds.end() && it->first.kind == HoldKind::kPair && it->first.machine == machine.id; ++it) {
@@ -283,21 +306,17 @@ std::vector<Holds::Shown> Holds::Of(const model::Machine& machine, MonoTime now)
   return shown;
 }
 
-std::map<std::string, uint64_t> Holds::Counts() const {
-  std::map<std::string, uint64_t> counts;
-  for (const auto& [key, hold] : state_.holds) {
-    if (hold.times > 0 && seen_ < hold.until) ++counts[std::string(HoldKindName(key.kind))];
-  }
-  return counts;
-}
-
 void Holds::CheckInvariants() const {
+  size_t probes = 0;
   for (const auto& [key, hold] : state_.holds) {
     MUSTER_CHECK(hold.times > 0 || (IsGroup(key.kind) && !hold.recent.empty()), "a hold of {} that says nothing",
                  key.machine + key.cluster);
     MUSTER_CHECK(hold.probe.empty() || (IsGroup(key.kind) && hold.times > 0));
     MUSTER_CHECK(hold.recent.size() < kEnough);
+    MUSTER_CHECK(hold.probe.empty() || probes_.contains({hold.probe, key}));
+    probes += hold.probe.empty() ? 0 : 1;
   }
+  MUSTER_CHECK(probes == probes_.size());
 }
 
 }  // namespace muster::shard

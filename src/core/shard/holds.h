@@ -4,7 +4,8 @@
 //   class     Creates of one stock class failed: nothing of it is bought
 //   pair      a Configure or a blob failed: this cluster does not acquire this machine
 //   cluster   Configures or blobs of one cluster failed: it acquires nothing
-//   rest      a Drain or a Delete failed: no operation of that kind begins on the machine; the engine is not told
+//   rest      a Drain or a Delete failed: neither begins on the machine. The engine is told of machines that serve: it
+//             takes others in their place. An Idle machine that cannot be deleted may still be acquired
 //
 // A hold of one machine begins with Config::retry_first and doubles with every failure in a row up to retry_longest.
 // A class and a cluster are held after three failures within Config::hold_window without a success between, a class
@@ -18,6 +19,7 @@
 // Invariants:
 //   1. A hold is never longer than the longest of its kind, over restarts and changes of the wall clock too.
 //   2. At most one operation of a class or cluster whose hold has passed is under way until one has succeeded.
+//   3. probes holds the probe of every hold that has one, and nothing else.
 #pragma once
 
 #include <compare>
@@ -25,6 +27,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,6 +37,7 @@
 #include "base/time.h"
 #include "contract/tables.h"
 #include "core/shard/config.h"
+#include "core/shard/machines.h"
 #include "core/shard/operation.h"
 #include "core/shard/step_context.h"
 #include "engine/types.h"
@@ -84,7 +88,7 @@ class Holds {
     MUSTER_FIELDS(State, holds, earlier)
   };
 
-  explicit Holds(const Config& config, State state) : config_(config), state_(std::move(state)) {}
+  explicit Holds(const Config& config, State state);
 
   void RegisterRows(contract::RowReader& reader);
   void Start(StepContext& ctx);
@@ -100,7 +104,7 @@ class Holds {
   void OnOtherFailed(const std::string& machine, StepContext& ctx);
   // The provider does not know the operation: the machine is held for as long as a machine is held at all.
   void OnUnimplemented(const std::string& machine, OperationKind kind, const std::string& cluster, StepContext& ctx);
-  // The machine has come to another state: it need not rest.
+  // A transition has brought the machine to another state: it need not rest.
   void OnMoved(const std::string& machine, StepContext& ctx);
   void OnDropped(const std::string& machine, StepContext& ctx);
 
@@ -109,14 +113,15 @@ class Holds {
   bool Blocks(OperationKind kind, const model::Machine& machine, const std::string& cluster, MonoTime now) const;
   // The operation begins: it is the probe if its class or cluster waits for one.
   void OnStarted(OperationKind kind, const model::Machine& machine, const std::string& cluster, MonoTime now);
-  // The operation ended before it is known whether the provider can do it: another may be the probe.
+  // The operation ended before it is known whether the provider can do it: another may be the probe. Costs nothing if
+  // the machine is no probe.
   void OnUndecided(const std::string& machine);
   // Until when nothing that gives the machine back, and no Create, may begin.
   MonoTime RestsUntil(const std::string& machine) const;
 
   // --- the decision
   // Forgets what is long past. What the engine is to be told; none if that is the same as when it was last asked.
-  std::optional<engine::Holds> TakeChanges(StepContext& ctx);
+  std::optional<engine::Holds> TakeChanges(const Machines& machines, StepContext& ctx);
   // As TakeChanges last said.
   const engine::Holds& told() const { return told_; }
   bool IsClusterHeld(const std::string& cluster, MonoTime now) const;
@@ -127,11 +132,12 @@ class Holds {
     int32_t times = 0;
     MonoTime until;
   };
-  // What keeps the machine from being acquired now, the longest first; of its class only while it is Speculative.
+  // What keeps the machine from being acquired or given back now, the longest first; of its class only while it is
+  // Speculative.
   std::vector<Shown> Of(const model::Machine& machine, MonoTime now) const;
   std::optional<MonoTime> ClusterHeldUntil(const std::string& cluster, MonoTime now) const;
-  // How many holds of each kind there are now.
-  std::map<std::string, uint64_t> Counts() const;
+  // How many holds of each kind there were when TakeChanges was last asked.
+  const std::map<std::string, uint64_t>& counts() const { return counts_; }
 
   const State& state() const { return state_; }
   void CheckInvariants() const;
@@ -145,6 +151,8 @@ class Holds {
   void FailGroup(const HoldKey& key, const std::string& machine, bool at_once, StepContext& ctx);
   void SucceedGroup(const HoldKey& key, const std::string& machine, StepContext& ctx);
   void Erase(const HoldKey& key, StepContext& ctx);
+  // `machine` empty: the hold has none.
+  void SetProbe(const HoldKey& key, Hold& hold, const std::string& machine);
   void Store(const HoldKey& key, const Hold& hold, StepContext& ctx) const;
 
   const Config& config_;
@@ -153,7 +161,8 @@ class Holds {
   engine::Holds told_;
   bool changed_ = true;
   MonoTime next_change_;  // the first time at which a hold ends or is forgotten
-  MonoTime seen_;         // when TakeChanges was last asked
+  std::map<std::string, uint64_t> counts_;
+  std::set<std::pair<std::string, HoldKey>> probes_;  // by machine
 };
 
 }  // namespace muster::shard

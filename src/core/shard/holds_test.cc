@@ -363,6 +363,86 @@ TEST(ShardHolds, ADrainThatFailsIsNotTriedEveryCycle) {
   EXPECT_EQ(lab.Count<contract::DrainRequest>(), 5) << "after 2 s, 4 s, 8 s, 16 s";
 }
 
+// A need of high priority, two machines of another cluster, and one of them cannot be drained. How many drain.
+int DrainedInPlaceOfOneThatFails() {
+  Lab lab;
+  lab.Add("m", 2, kConfigured, "a");
+  lab.refuses = [](const contract::ProviderRequest& request) {
+    const auto* drain = std::get_if<contract::DrainRequest>(&request);
+    const bool hit = drain != nullptr && drain->machine_id == "m-000";
+    return hit ? Status(Code::kInternal, "no") : Status();
+  };
+  lab.Start();
+  lab.ConnectWith("a", 2);
+  lab.ConnectWith("b", 1, 1'000'000);
+  lab.Run(500ms);
+  EXPECT_TRUE(lab.core().View()->holds.contains("rest"));
+  EXPECT_EQ(ViewOf(lab, "m-000").hold, "Drain or Delete failed 1 times in a row");
+  return lab.InState(kDraining);
+}
+
+TEST(ShardHolds, AVictimThatCannotBeDrainedIsLeftForAnother) {
+  EXPECT_EQ(DrainedInPlaceOfOneThatFails(), 1);
+  const faults::ScopedMutant on("shard.rests_untold");
+  EXPECT_EQ(DrainedInPlaceOfOneThatFails(), 0);
+}
+
+// Twenty machines that a cluster no longer needs, of which one in a cycle may go, and the first cannot be drained. How
+// many drain within half a minute.
+int GivenBackBesideOneThatFails() {
+  Lab lab;
+  lab.config().reclaim_budget = {1'000'000};
+  lab.Add("m", 20, kConfigured, "a");
+  lab.refuses = [](const contract::ProviderRequest& request) {
+    const auto* drain = std::get_if<contract::DrainRequest>(&request);
+    const bool hit = drain != nullptr && drain->machine_id == "m-000";
+    return hit ? Status(Code::kInternal, "no") : Status();
+  };
+  lab.Start();
+  lab.ConnectWith("a", 0);
+  lab.Run(30s);
+  return lab.InState(kDraining);
+}
+
+TEST(ShardHolds, WhatCannotBeDrainedDoesNotTakeUpTheCapOfItsCluster) {
+  EXPECT_EQ(GivenBackBesideOneThatFails(), 19);
+  const faults::ScopedMutant on("shard.rests_untold");
+  EXPECT_EQ(GivenBackBesideOneThatFails(), 0);
+}
+
+TEST(ShardHolds, ADrainThatComesBackIsAFailureAndWaitsLongerEachTime) {
+  faults::ResetProbes();
+  Lab lab;
+  lab.Add("m", 1, kConfigured, "a");
+  lab.Start();
+  lab.ConnectWith("a", 1);
+  lab.ConnectWith("b", 1, 1'000'000);
+  std::vector<int> drains;
+  for (int second = 0; second < 30; ++second) {
+    lab.Run(1s);
+    if (lab.InState(kDraining) > 0) lab.SetState("m-000", kConfigured);  // it serves on
+    drains.push_back(lab.Count<contract::DrainRequest>());
+  }
+  EXPECT_LE(drains.back(), 5) << "after 2 s, 4 s, 8 s, 16 s";
+  EXPECT_GE(drains.back(), 3);
+  EXPECT_EQ(faults::ProbeHits()["shard.drain_bounced"], static_cast<uint64_t>(drains.back()));
+  EXPECT_EQ(lab.Outcomes("failed"), drains.back()) << "told as failures";
+}
+
+TEST(ShardHolds, AnIdleMachineThatCannotBeDeletedMayStillBeAcquired) {
+  Lab lab;
+  lab.config().policy.release_hold_on_demand = 1s;
+  lab.Add("m", 1, kIdle);
+  lab.refusal = Status(Code::kInternal, "no");
+  lab.Start();
+  lab.Run(5s);
+  ASSERT_GT(lab.Count<contract::DeleteRequest>(), 0);
+  lab.refusal = {};
+  lab.ConnectWith("a", 1);
+  lab.Run(500ms);
+  EXPECT_EQ(lab.InState(kConfiguring, "a"), 1);
+}
+
 // A shard with a hold of each kind is restarted. How many calls follow within the hold.
 size_t CallsAfterARestart(HoldKind kind) {
   Lab lab({.restart_grace = 0s});

@@ -81,10 +81,10 @@ std::string SentenceOf(const Holds::Shown& hold) {
       return fmt::format("{} {} in {} is out of stock", model::CapacityTypeName(hold.key.stock.capacity_type),
                          hold.key.stock.instance_type, hold.key.stock.zone);
     case HoldKind::kPair: return fmt::format("Configure for {} failed {} times in a row", hold.key.cluster, hold.times);
-    case HoldKind::kCluster:
-    case HoldKind::kRest: break;
+    case HoldKind::kRest: return fmt::format("Drain or Delete failed {} times in a row", hold.times);
+    case HoldKind::kCluster: break;
   }
-  return "an operation failed";
+  return "its cluster's machines fail to configure";
 }
 
 }  // namespace

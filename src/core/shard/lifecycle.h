@@ -22,7 +22,7 @@
 namespace muster::shard {
 
 inline constexpr contract::Single<int64_t> kEpochRow{"epoch"};
-inline constexpr uint64_t kFormat = 1;  // of all rows
+inline constexpr uint64_t kFormat = 2;  // of all rows; 1 knew no holds, losses and orders
 // Half of what an epoch can be. No shard lives so often: one that is above it was damaged or given by mistake, and the
 // rest of the range leaves room to get above it.
 inline constexpr int64_t kHighestEpoch = std::numeric_limits<int64_t>::max() / 2;

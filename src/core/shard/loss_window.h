@@ -1,13 +1,11 @@
 // LossWindow: what happened to machines within a span of time, in the order it happened, and how often in each cluster.
-// A machine counts once.
+// A machine counts once. Adding and removing one costs the logarithm of how many there are.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -27,43 +25,40 @@ struct Loss {
 class LossWindow {
  public:
   using State = std::deque<Loss>;
+  using Counts = std::map<std::string, int64_t, std::less<>>;  // by cluster
 
-  explicit LossWindow(State state) : losses_(std::move(state)) {
-    for (const Loss& loss : losses_) Count(loss, 1);
+  explicit LossWindow(State state) {
+    for (Loss& loss : state) Insert(std::move(loss));
   }
 
   void Add(Loss loss) {
     if (!loss.machine.empty()) Remove(loss.machine);
-    Count(loss, 1);
-    losses_.push_back(std::move(loss));
+    Insert(std::move(loss));
   }
   // Whether the machine was in the window.
   bool Remove(const std::string& machine) {
-    const auto found = Find(machine);
-    if (found == losses_.end()) return false;
-    Count(*found, -1);
-    losses_.erase(found);
+    const auto found = numbers_.find(machine);
+    if (found == numbers_.end()) return false;
+    Erase(losses_.find(found->second));
     return true;
   }
   // Removes what is older than `span`, and calls `gone` with the cluster of each.
   void Expire(MonoTime now, Duration span, const std::function<void(const std::string&)>& gone) {
-    while (!losses_.empty() && now - losses_.front().at >= span) {
-      const Loss loss = std::move(losses_.front());
-      losses_.pop_front();
-      Count(loss, -1);
-      gone(loss.cluster);
+    while (!losses_.empty() && now - losses_.begin()->second.at >= span) {
+      const std::string cluster = losses_.begin()->second.cluster;
+      Erase(losses_.begin());
+      gone(cluster);
     }
   }
   // Removes what happened to the cluster's machines, or everything if the name is empty.
   void Clear(const std::string& cluster) {
-    std::erase_if(losses_, [&](const Loss& loss) {
-      if (!cluster.empty() && loss.cluster != cluster) return false;
-      Count(loss, -1);
-      return true;
-    });
+    for (auto it = losses_.begin(); it != losses_.end();) {
+      const auto loss = it++;
+      if (cluster.empty() || loss->second.cluster == cluster) Erase(loss);
+    }
   }
   void SetTimes(MonoTime now) {
-    for (Loss& loss : losses_) loss.at = now;
+    for (auto& [number, loss] : losses_) loss.at = now;
   }
 
   int64_t total() const { return static_cast<int64_t>(losses_.size()); }
@@ -71,28 +66,33 @@ class LossWindow {
     const auto found = by_cluster_.find(cluster);
     return found == by_cluster_.end() ? 0 : found->second;
   }
-  const State& state() const { return losses_; }
+  const Counts& by_cluster() const { return by_cluster_; }
+  State state() const {
+    State state;
+    for (const auto& [number, loss] : losses_) state.push_back(loss);
+    return state;
+  }
 
  private:
-  State::iterator Find(const std::string& machine) {
-    return machines_.contains(machine) ? std::ranges::find(losses_, machine, &Loss::machine) : losses_.end();
+  using Losses = std::map<uint64_t, Loss>;  // numbered in the order they happened
+
+  void Insert(Loss loss) {
+    ++by_cluster_[loss.cluster];
+    if (!loss.machine.empty()) numbers_.insert_or_assign(loss.machine, next_);
+    losses_.emplace_hint(losses_.end(), next_++, std::move(loss));
   }
-  void Count(const Loss& loss, int64_t by) {
-    int64_t& count = by_cluster_[loss.cluster];
-    count += by;
-    if (count == 0) by_cluster_.erase(loss.cluster);
-    if (loss.machine.empty()) return;
-    if (by > 0) {
-      machines_.insert(loss.machine);
-    } else {
-      machines_.erase(loss.machine);
-    }
+  void Erase(Losses::iterator loss) {
+    const auto count = by_cluster_.find(loss->second.cluster);
+    if (--count->second == 0) by_cluster_.erase(count);
+    numbers_.erase(loss->second.machine);
+    losses_.erase(loss);
   }
 
-  State losses_;
+  Losses losses_;
+  uint64_t next_ = 0;
   // Derived from losses_.
-  std::map<std::string, int64_t, std::less<>> by_cluster_;
-  std::set<std::string> machines_;
+  Counts by_cluster_;
+  std::map<std::string, uint64_t, std::less<>> numbers_;  // by machine
 };
 
 }  // namespace muster::shard

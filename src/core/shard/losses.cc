@@ -23,17 +23,26 @@ Losses::Losses(const Config& config, Clusters& clusters, const Machines& machine
       failed_(std::move(state.failed)),
       vanished_(std::move(state.vanished)),
       replaced_(std::move(state.replaced)),
-      missing_(std::move(state.missing)),
       failing_(std::move(state.failing)),
-      vanishing_(std::move(state.vanishing)) {}
+      vanishing_(std::move(state.vanishing)) {
+  for (const std::string& machine : state.missing) RestoreMissing(machine);
+}
 
 Losses::State Losses::state() const {
-  return {.failed = failed_.state(),
-          .vanished = vanished_.state(),
-          .replaced = replaced_.state(),
-          .missing = missing_,
-          .failing = failing_,
-          .vanishing = vanishing_};
+  State state{.failed = failed_.state(),
+              .vanished = vanished_.state(),
+              .replaced = replaced_.state(),
+              .missing = {},
+              .failing = failing_,
+              .vanishing = vanishing_};
+  for (const auto& [cluster, machines] : missing_) state.missing.insert(machines.begin(), machines.end());
+  return state;
+}
+
+size_t Losses::missing() const {
+  size_t count = 0;
+  for (const auto& [cluster, machines] : missing_) count += machines.size();
+  return count;
 }
 
 void Losses::RegisterRows(contract::RowReader& reader) {
@@ -65,13 +74,13 @@ void Losses::OnFailed(const std::string& machine, const std::string& cluster, St
 bool Losses::OnVanished(const model::Machine& machine, StepContext& ctx) {
   using enum model::MachineState;
   if (machine.state == kSpeculative || machine.state == kDeleting) return true;
-  if (missing_.contains(machine.id)) return false;
+  if (machines_.AsideOf(machine.id) == SetAside::kMissing) return false;
   Expire(ctx);
   vanished_.Add({.at = ctx.now.mono, .machine = machine.id, .cluster = machine.cluster});
   const bool too_many = AreTooMany(vanished_, machine.cluster, vanishing_, "vanished from the lists", ctx);
   if (too_many && !MUTANT("shard.lists_believed")) {
     PROBE("shard.machine_missing");
-    missing_.insert(machine.id);
+    missing_[machine.cluster].insert(machine.id);
     Keep(machine.cluster, ctx);
     return false;
   }
@@ -80,37 +89,45 @@ bool Losses::OnVanished(const model::Machine& machine, StepContext& ctx) {
 }
 
 void Losses::OnReturned(const std::string& machine, StepContext& ctx) {
-  if (missing_.erase(machine) == 0) return;
+  const std::string cluster = ClusterOf(machine);
+  const auto found = missing_.find(cluster);
+  if (found == missing_.end() || found->second.erase(machine) == 0) return;
+  if (found->second.empty()) missing_.erase(found);
   vanished_.Remove(machine);
-  Keep(ClusterOf(machine), ctx);
+  Keep(cluster, ctx);
 }
 
 std::vector<std::string> Losses::TakeReplaced(StepContext& ctx) {
   Expire(ctx);
   std::vector<std::string> taken;
-  for (const std::string& machine : missing_) {
-    if (!MayReplace("") && !MUTANT("shard.missing_all_replaced")) break;
-    const std::string cluster = ClusterOf(machine);
-    if (!MayReplace(cluster) && !MUTANT("shard.missing_all_replaced")) continue;
-    PROBE("shard.missing_replaced");
-    CountReplaced(machine, cluster, ctx);
-    taken.push_back(machine);
-  }
-  for (const std::string& machine : taken) missing_.erase(machine);
+  if (MUTANT("shard.missing_for_ever")) return taken;
+  for (auto it = missing_.upper_bound(""); it != missing_.end(); ++it) TakeReplaced(it->first, it->second, taken, ctx);
+  if (const auto of_none = missing_.find(""); of_none != missing_.end()) TakeReplaced("", of_none->second, taken, ctx);
+  if (!taken.empty()) std::erase_if(missing_, [](const auto& row) { return row.second.empty(); });
   return taken;
+}
+
+void Losses::TakeReplaced(const std::string& cluster, Names& machines, std::vector<std::string>& taken,
+                          StepContext& ctx) {
+  while (!machines.empty() && (MayReplace(cluster) || MUTANT("shard.missing_all_replaced"))) {
+    PROBE("shard.missing_replaced");
+    CountReplaced(*machines.begin(), cluster, ctx);
+    taken.push_back(*machines.begin());
+    machines.erase(machines.begin());
+  }
 }
 
 std::vector<std::string> Losses::Accept(const std::string& cluster, StepContext& ctx) {
   Names changed{cluster};
   std::vector<std::string> given_up;
-  std::erase_if(missing_, [&](const std::string& id) {
-    if (!cluster.empty() && ClusterOf(id) != cluster) return false;
-    given_up.push_back(id);
+  std::erase_if(missing_, [&](const auto& row) {
+    if (!cluster.empty() && row.first != cluster) return false;
+    given_up.insert(given_up.end(), row.second.begin(), row.second.end());
     return true;
   });
   for (LossWindow* window : {&failed_, &vanished_, &replaced_}) {
-    for (const Loss& loss : window->state()) {
-      if (cluster.empty() || loss.cluster == cluster) changed.insert(loss.cluster);
+    for (const auto& [name, lost] : window->by_cluster()) {
+      if (cluster.empty() || name == cluster) changed.insert(name);
     }
     window->Clear(cluster);
   }
@@ -202,12 +219,16 @@ std::string Losses::ClusterOf(const std::string& machine) const {
 }
 
 void Losses::CheckInvariants() const {
-  for (const std::string& id : missing_) {
-    MUSTER_CHECK(machines_.AsideOf(id) == SetAside::kMissing, "machine {} is missing and not set aside", id);
+  for (const auto& [cluster, machines] : missing_) {
+    MUSTER_CHECK(!machines.empty());
+    for (const std::string& id : machines) {
+      MUSTER_CHECK(machines_.AsideOf(id) == SetAside::kMissing, "machine {} is missing and not set aside", id);
+      MUSTER_CHECK(ClusterOf(id) == cluster, "machine {} is missing of another cluster than its own", id);
+    }
   }
   const auto aside =
       std::ranges::count(machines_.set_aside(), SetAside::kMissing, [](const auto& row) { return row.second; });
-  MUSTER_CHECK(static_cast<size_t>(aside) == missing_.size());
+  MUSTER_CHECK(static_cast<size_t>(aside) == missing());
 }
 
 }  // namespace muster::shard

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -67,11 +68,12 @@ class Losses {
   void OnFailed(const std::string& machine, const std::string& cluster, StepContext& ctx);
   // The provider does not know the machine any more. Whether it is to be dropped; else it is missing from now on.
   bool OnVanished(const model::Machine& machine, StepContext& ctx);
-  // A machine that an earlier life set aside as missing.
-  void RestoreMissing(const std::string& machine) { missing_.insert(machine); }
+  // A tracked machine that an earlier life set aside as missing.
+  void RestoreMissing(const std::string& machine) { missing_[ClusterOf(machine)].insert(machine); }
   // The machine is shown again, or no longer tracked for another reason.
   void OnReturned(const std::string& machine, StepContext& ctx);
-  // Missing machines that are given up now.
+  // Missing machines that are given up now: those that serve a cluster first. Costs what it gives up, and a step for
+  // each cluster that misses machines.
   std::vector<std::string> TakeReplaced(StepContext& ctx);
 
   // Ends the alerts, and begins the windows anew: of the cluster, or all of them if the name is empty. The missing
@@ -82,7 +84,7 @@ class Losses {
   bool MayRepair(const std::string& cluster) const;
   const Names& failing() const { return failing_; }
   const Names& vanishing() const { return vanishing_; }
-  size_t missing() const { return missing_.size(); }
+  size_t missing() const;
 
   State state() const;
   void CheckInvariants() const;
@@ -100,6 +102,8 @@ class Losses {
   void Expire(StepContext& ctx);
   void Keep(const std::string& cluster, StepContext& ctx) const;
   std::string ClusterOf(const std::string& machine) const;
+  // Takes from `machines`, which are missing of the cluster, as many as may be given up now.
+  void TakeReplaced(const std::string& cluster, Names& machines, std::vector<std::string>& taken, StepContext& ctx);
 
   const Config& config_;
   Clusters& clusters_;
@@ -107,7 +111,7 @@ class Losses {
   LossWindow failed_;
   LossWindow vanished_;
   LossWindow replaced_;
-  Names missing_;
+  std::map<std::string, Names, std::less<>> missing_;  // by cluster; none is empty
   Names failing_;
   Names vanishing_;
 };

@@ -185,6 +185,40 @@ TEST(ShardMissing, ASmallClusterCountsByItself) {
   EXPECT_EQ(lab.Count<contract::CreateRequest>(), 4);
 }
 
+TEST(ShardMissing, RowsOfMachinesThatBelongToAnotherShardByNowAreErased) {
+  Lab lab;
+  Serve(lab, 100);
+  Lose(lab, 0, 60);
+  lab.Run(65s);
+  const auto rows = [&] {
+    return std::ranges::count_if(lab.disk, [](const auto& row) { return kMissingRows.KeyOf(row.first).has_value(); });
+  };
+  ASSERT_EQ(rows(), 51);
+  lab.config().own = {{.key = "zone", .value = "b"}};
+  lab.Restart();
+  lab.Run(1s);
+  EXPECT_EQ(lab.core().View()->missing, 0u);
+  EXPECT_EQ(rows(), 0);
+}
+
+TEST(ShardMissing, MachinesThatServeAreGivenUpBeforeThoseThatServeNobody) {
+  Lab lab;
+  lab.Add("a", 50, kIdle);
+  lab.Add("m", 50, kConfigured, "a");
+  lab.Start();
+  lab.ConnectWith("a", 50);
+  lab.Run(2s);
+  for (int i = 0; i < 50; ++i) lab.Lose(fmt::format("a-{:03}", i));
+  Lose(lab, 0, 50);
+  lab.Run(65s);
+  const uint64_t missing = lab.core().View()->missing;
+  lab.Run(2min);
+  ASSERT_LT(lab.core().View()->missing, missing);
+  int serving = 0;
+  for (const auto& [id, why] : lab.core().machines().set_aside()) serving += id.starts_with("m-") ? 1 : 0;
+  EXPECT_LT(serving, 46) << "a tenth of the cluster";
+}
+
 TEST(ShardMissing, MachinesThatCostNothingAreDropped) {
   Lab lab;
   Serve(lab, 40);
@@ -214,8 +248,12 @@ TEST(ShardRepairs, OnePercentOfTheFleetAtATime) {
   EXPECT_GT(faults::ProbeHits()["shard.repair_waits"], 0u);
   EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 3);
   EXPECT_EQ(lab.core().View()->under_repair, 3u);
+  faults::ResetProbes();
+  const int cycles = lab.cycles;
   lab.Run(10min);
   EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 3) << "the provider has not ended them";
+  EXPECT_EQ(faults::ProbeHits()["shard.repair_waits"], static_cast<uint64_t>(lab.cycles - cycles))
+      << "a cycle looks at one of those that wait";
   lab.Finish();
   lab.Run(5s);
   EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 6);
@@ -265,6 +303,44 @@ TEST(ShardRepairs, NoneOfAPausedClusterAndEachCarriesItsCluster) {
   EXPECT_EQ(std::get<contract::DeleteRequest>(lab.transitions[0]).machine_id, "b-000");
   EXPECT_EQ(lab.audits.back().action.cluster_id, "b");
   EXPECT_EQ(lab.Outcomes("suppressed"), 0);
+}
+
+// A machine of a paused cluster fails, and its record no longer names the cluster. How often it is deleted.
+int DeletesOfAFailedMachineWithoutItsCluster(Lab& lab) {
+  lab.Add("m", 20, kConfigured, "a");
+  lab.Start();
+  lab.ConnectWith("a", 20);
+  lab.Run(2s);
+  lab.Ask(contract::SetActuation{.cluster_id = "a", .mode = contract::ActuationMode::kPaused});
+  model::Machine failed = lab.machines.at(Name(0));
+  failed.state = kFailed;
+  failed.last_error = "broken";
+  failed.cluster.clear();
+  failed.shard_metadata.clear();
+  lab.Put(failed);
+  lab.Run(10min);
+  return lab.Count<contract::DeleteRequest>();
+}
+
+TEST(ShardRepairs, AFailedMachineIsItsClustersThoughItsRecordDoesNotSaySo) {
+  {
+    const faults::ScopedMutant on("shard.served_forgotten");
+    Lab lab;
+    EXPECT_EQ(DeletesOfAFailedMachineWithoutItsCluster(lab), 1);
+  }
+  Lab lab;
+  EXPECT_EQ(DeletesOfAFailedMachineWithoutItsCluster(lab), 0) << "the cluster is paused";
+  lab.Restart();
+  lab.ConnectWith("a", 20);
+  lab.Run(1h);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 0) << "and stays so";
+  lab.Ask(contract::SetActuation{.cluster_id = "a", .mode = contract::ActuationMode::kActive});
+  lab.Run(2h);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 1);
+  const auto repair = std::ranges::find(lab.audits, "Repair", [](const Audit& audit) { return audit.action.kind; });
+  ASSERT_NE(repair, lab.audits.end());
+  EXPECT_EQ(repair->action.cluster_id, "a");
+  EXPECT_FALSE(lab.disk.contains(kServedRows.RowKey(Name(0)))) << "it is no longer Failed";
 }
 
 TEST(ShardRepairs, NoneWhileMachinesFailInMasses) {

@@ -29,11 +29,11 @@ void MachineChanges::OnState(const model::Machine& before, const model::Machine&
   if (before.state == MachineState::kConfiguring && machine.state == MachineState::kConfigured) {
     deps_.demand.OnConfigured(machine, ctx);
   }
-  deps_.repairs.OnState(machine, ctx);
+  deps_.repairs.OnState(machine, before.cluster, ctx);
 }
 
 void MachineChanges::OnReturned(const model::Machine& machine, StepContext& ctx) {
-  deps_.repairs.OnState(machine, ctx);
+  deps_.repairs.OnState(machine, "", ctx);
 }
 
 void MachineChanges::OnMissing(const std::string& id, StepContext& ctx) {

@@ -43,10 +43,13 @@ void Reconcile::RegisterRows(contract::RowReader& reader) {
   });
 }
 
-void Reconcile::Start(MonoTime now) {
-  state_.next_list = state_.next_sweep = now;
+void Reconcile::Start(StepContext& ctx) {
+  state_.next_list = state_.next_sweep = ctx.now.mono;
   for (auto& [id, machine] : std::exchange(state_.earlier_missing, {})) {
-    if (!deps_.owned.Owns(machine)) continue;
+    if (!deps_.owned.Owns(machine)) {
+      ctx.Write(kMissingRows.Erase(id));
+      continue;
+    }
     deps_.machines.Add({.record = contract::MachineRecord(std::move(machine))});
     deps_.machines.Put(id, SetAside::kMissing);
     deps_.losses.RestoreMissing(id);

@@ -104,8 +104,8 @@ class Reconcile {
 
   explicit Reconcile(const Deps& deps, State state) : deps_(deps), state_(std::move(state)) {}
   void RegisterRows(contract::RowReader& reader);
-  // Missing machines of an earlier life are tracked again.
-  void Start(MonoTime now);
+  // Missing machines of an earlier life are tracked again; those of another shard's domains by now are forgotten.
+  void Start(StepContext& ctx);
 
   // Asks for the next list if one is due.
   void AskList(StepContext& ctx);

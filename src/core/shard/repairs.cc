@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
-#include <vector>
 
 #include "base/check.h"
 #include "base/probe.h"
@@ -25,7 +24,7 @@ bool IsOwnedHardware(const model::Machine& machine) {
 
 Repairs::Repairs(const Config& config, State state) : config_(config), state_(std::move(state)) {
   for (const auto& [id, repair] : state_.repairs) {
-    if (repair.due) due_.emplace(*repair.due, id);
+    if (repair.due) QueueOf(id).emplace(*repair.due, id);
   }
 }
 
@@ -34,15 +33,31 @@ void Repairs::RegisterRows(contract::RowReader& reader) {
     state_.repairs.emplace(std::move(id), Repair{.attempts = row.attempts, .recreate = row.recreate});
   });
   reader.On(kRefusedRows, [this](std::string id) { state_.given_up.insert(std::move(id)); });
+  reader.On(kServedRows,
+            [this](std::string id, std::string cluster) { state_.served.emplace(std::move(id), std::move(cluster)); });
 }
 
-void Repairs::OnState(const model::Machine& machine, StepContext& ctx) {
+const std::string& Repairs::ClusterOf(const model::Machine& machine) const {
+  const auto served = state_.served.find(machine.id);
+  return machine.cluster.empty() && served != state_.served.end() ? served->second : machine.cluster;
+}
+
+void Repairs::ForgetServed(const std::string& id, StepContext& ctx) {
+  if (state_.served.erase(id) > 0) ctx.Write(kServedRows.Erase(id));
+}
+
+void Repairs::OnState(const model::Machine& machine, const std::string& cluster_before, StepContext& ctx) {
   const std::string& id = machine.id;
   const auto known = state_.repairs.find(id);
   if (machine.state == MachineState::kFailed) {
     PROBE("shard.machine_failed");
     ctx.Note(Reason::kFailed, id, machine.last_error);
-    state_.under_way.erase(id);
+    // A record need not name the cluster of a machine that has failed, and its rails bind the repair all the same.
+    if (machine.cluster.empty() && !cluster_before.empty() && !MUTANT("shard.served_forgotten")) {
+      state_.served[id] = cluster_before;
+      ctx.Write(kServedRows.Put(id, cluster_before));
+    }
+    SetUnderWay(id, false);
     if (config_.failed_policy == FailedPolicy::kKeep || MUTANT("shard.failed_stay_failed")) return;
     if (state_.given_up.contains(id)) return;
     Repair& repair = state_.repairs[id];
@@ -50,14 +65,15 @@ void Repairs::OnState(const model::Machine& machine, StepContext& ctx) {
     repair.recreate = false;
     return Keep(id, ctx);
   }
+  ForgetServed(id, ctx);
   state_.refusals.erase(id);
   if (state_.given_up.erase(id) > 0) ctx.Write(kRefusedRows.Erase(id));
   if (known == state_.repairs.end()) return;
   const bool goes_on = machine.state == MachineState::kSpeculative && known->second.recreate;
   if (goes_on || machine.state == MachineState::kDeleting) {
-    state_.under_way.insert(id);
+    SetUnderWay(id, true);
   } else if (machine.state != MachineState::kCreating) {
-    state_.under_way.erase(id);
+    SetUnderWay(id, false);
   }
   if (goes_on) SetDue(id, known->second, ctx.now.mono);
   if (machine.state == MachineState::kConfigured) Forget(id, ctx);
@@ -71,7 +87,7 @@ void Repairs::OnEnded(const std::string& id, OperationKind kind, Outcome outcome
     if (kind == OperationKind::kRecreate) repair.recreate = false;
     return Keep(id, ctx);
   }
-  state_.under_way.erase(id);
+  SetUnderWay(id, false);
   if (outcome == Outcome::kUnimplemented) return GiveUp(id, ctx);
   const auto refused = state_.refusals.find(id);
   const bool too_often = refused != state_.refusals.end() && refused->second >= config_.losses.refusals;
@@ -87,7 +103,8 @@ void Repairs::GiveUp(const std::string& id, StepContext& ctx) {
 }
 
 void Repairs::Forget(const std::string& id, StepContext& ctx) {
-  state_.under_way.erase(id);
+  SetUnderWay(id, false);
+  ForgetServed(id, ctx);
   state_.refusals.erase(id);
   if (state_.given_up.erase(id) > 0) ctx.Write(kRefusedRows.Erase(id));
   const auto found = state_.repairs.find(id);
@@ -100,27 +117,35 @@ void Repairs::Forget(const std::string& id, StepContext& ctx) {
 void Repairs::RunDue(const Losses& losses, Rails& rails, Executor& executor, StepContext& ctx) {
   const auto tracked = static_cast<int64_t>(executor.tracked());
   const int64_t most = std::max<int64_t>(1, tracked * config_.losses.repaired.millionths / 1'000'000);
-  std::vector<std::string> due;
-  for (auto it = due_.begin(); it != due_.end() && it->first <= ctx.now.mono; ++it) due.push_back(it->second);
-  for (const std::string& id : due) {
-    Repair& repair = state_.repairs.find(id)->second;
-    const model::Machine* machine = executor.FreeMachine(id);
-    if (machine == nullptr || !losses.MayRepair(machine->cluster) || !rails.MayRepair(machine->cluster)) {
-      SetDue(id, repair, ctx.now.mono + config_.repair_first);
-      continue;
-    }
-    if (const MonoTime rest = executor.RestsUntil(id); rest > ctx.now.mono) {
-      SetDue(id, repair, rest);  // its last transition has just failed
-      continue;
-    }
-    const bool begun = state_.under_way.contains(id);
-    if (!begun && std::ssize(state_.under_way) >= most && !MUTANT("shard.repairs_unlimited")) {
+  const auto is_due = [&](const Queue& queue) { return !queue.empty() && queue.begin()->first <= ctx.now.mono; };
+  while (is_due(begun_)) {
+    if (!RunFirst(begun_, losses, rails, executor, ctx)) return;
+  }
+  while (is_due(due_)) {
+    if (std::ssize(state_.under_way) >= most && !MUTANT("shard.repairs_unlimited")) {
       PROBE("shard.repair_waits");
-      continue;  // those that are under way end first
+      return;  // those that are under way end first
     }
-    if (!rails.AdmitRepair(executor.operations().size())) return;
+    if (!RunFirst(due_, losses, rails, executor, ctx)) return;
+  }
+}
+
+bool Repairs::RunFirst(const Queue& queue, const Losses& losses, Rails& rails, Executor& executor, StepContext& ctx) {
+  constexpr Duration kLeast = 1ms;  // what is put off is not due any more
+  const std::string id = queue.begin()->second;
+  Repair& repair = state_.repairs.find(id)->second;
+  const model::Machine* machine = executor.FreeMachine(id);
+  const bool may = machine != nullptr && losses.MayRepair(ClusterOf(*machine)) && rails.MayRepair(ClusterOf(*machine));
+  if (!may) {
+    SetDue(id, repair, ctx.now.mono + std::max(config_.repair_first, kLeast));
+  } else if (const MonoTime rest = executor.RestsUntil(id); rest > ctx.now.mono) {
+    SetDue(id, repair, rest);  // its last transition has just failed
+  } else if (!rails.AdmitRepair(executor.operations().size())) {
+    return false;
+  } else {
     Begin(*machine, Reason::kRepair, executor, ctx);
   }
+  return true;
 }
 
 void Repairs::Begin(const model::Machine& machine, Reason reason, Executor& executor, StepContext& ctx) {
@@ -134,10 +159,10 @@ void Repairs::Begin(const model::Machine& machine, Reason reason, Executor& exec
     repair.recreate = IsOwnedHardware(machine);
   }
   Keep(id, ctx);
-  state_.under_way.insert(id);
+  SetUnderWay(id, true);
   executor.StartOperation(id,
                           {.kind = recreate ? OperationKind::kRecreate : OperationKind::kRepair,
-                           .cluster = machine.cluster,
+                           .cluster = ClusterOf(machine),
                            .reason = reason,
                            .cycle = ctx.cycle.number(),
                            .decided = ctx.now},
@@ -149,7 +174,7 @@ size_t Repairs::AllowNow(const std::string& cluster, const Machines& machines, S
   for (auto& [id, repair] : state_.repairs) {
     const Tracked* tracked = machines.Find(id);
     if (!repair.due || tracked == nullptr || tracked->record->state != MachineState::kFailed) continue;
-    if (!cluster.empty() && tracked->record->cluster != cluster) continue;
+    if (!cluster.empty() && ClusterOf(*tracked->record) != cluster) continue;
     SetDue(id, repair, ctx.now.mono);
     ++allowed;
   }
@@ -157,9 +182,23 @@ size_t Repairs::AllowNow(const std::string& cluster, const Machines& machines, S
 }
 
 void Repairs::SetDue(const std::string& id, Repair& repair, std::optional<MonoTime> due) {
-  if (repair.due) due_.erase({*repair.due, id});
+  Queue& queue = QueueOf(id);
+  if (repair.due) queue.erase({*repair.due, id});
   repair.due = due;
-  if (due) due_.emplace(*due, id);
+  if (due) queue.emplace(*due, id);
+}
+
+void Repairs::SetUnderWay(const std::string& id, bool under_way) {
+  if (under_way == state_.under_way.contains(id)) return;
+  const auto repair = state_.repairs.find(id);
+  const bool waits = repair != state_.repairs.end() && repair->second.due;
+  if (waits) QueueOf(id).erase({*repair->second.due, id});
+  if (under_way) {
+    state_.under_way.insert(id);
+  } else {
+    state_.under_way.erase(id);
+  }
+  if (waits) QueueOf(id).emplace(*repair->second.due, id);
 }
 
 Duration Repairs::PauseBefore(const Repair& repair) const {
@@ -175,8 +214,11 @@ void Repairs::Keep(const std::string& id, StepContext& ctx) const {
 
 void Repairs::CheckInvariants() const {
   size_t due = 0;
-  for (const auto& [id, repair] : state_.repairs) due += repair.due && due_.contains({*repair.due, id}) ? 1 : 0;
-  MUSTER_CHECK(due == due_.size());
+  for (const auto& [id, repair] : state_.repairs) {
+    const Queue& queue = state_.under_way.contains(id) ? begun_ : due_;
+    due += repair.due && queue.contains({*repair.due, id}) ? 1 : 0;
+  }
+  MUSTER_CHECK(due == begun_.size() + due_.size());
   for (const std::string& id : state_.under_way) MUSTER_CHECK(state_.repairs.contains(id), "{} is under repair", id);
 }
 

@@ -2,7 +2,8 @@
 //
 // A repair is Delete, our one edge out of Failed. On-demand and spot machines are then Speculative again and are bought
 // when a need asks for them; owned hardware is created again at once. Each attempt waits twice as long as the one
-// before. Durable: the number of attempts, whether the machine is to be created again, and whether it is given up.
+// before. Durable: the number of attempts, whether the machine is to be created again, whether it is given up, and the
+// cluster it served if its record no longer says so.
 //
 // A repair costs a machine, and the Failed state is only what the provider says. So no more than a share of the fleet
 // is under repair at a time, none of a paused cluster, and none while machines fail in masses (losses.h); an order to
@@ -10,8 +11,9 @@
 // attempts: it stays Failed until its state changes or an operator orders the repair.
 //
 // Invariants:
-//   1. `due` holds every repair that has a time, and nothing else.
+//   1. `begun` and `due` hold every repair that has a time, and nothing else: those under way in `begun`.
 //   2. A machine is under way from the start of its repair until its end is seen.
+//   3. A cycle costs what it starts or puts off, however many wait.
 #pragma once
 
 #include <cstdint>
@@ -54,6 +56,7 @@ struct RepairRow {
 
 inline constexpr contract::Table<std::string, RepairRow> kRepairRows{"repair/"};                        // machine
 inline constexpr contract::KeySet<std::string> kRefusedRows{.prefix = "repair-refused/", .value = ""};  // machine
+inline constexpr contract::Table<std::string, std::string> kServedRows{"repair-served/"};  // machine: cluster
 
 class Repairs {
  public:
@@ -61,18 +64,19 @@ class Repairs {
   struct State {
     ByMachine repairs;
     std::set<std::string, std::less<>> under_way;
-    std::map<std::string, int32_t, std::less<>> refusals;  // by the provider, in a row
-    std::set<std::string, std::less<>> given_up;           // refused too often
+    std::map<std::string, int32_t, std::less<>> refusals;    // by the provider, in a row
+    std::set<std::string, std::less<>> given_up;             // refused too often
+    std::map<std::string, std::string, std::less<>> served;  // Failed: the cluster, where the record does not name it
 
-    MUSTER_FIELDS(State, repairs, under_way, refusals, given_up)
+    MUSTER_FIELDS(State, repairs, under_way, refusals, given_up, served)
   };
 
   explicit Repairs(const Config& config, State state);
 
   void RegisterRows(contract::RowReader& reader);
 
-  // The machine has come to this state.
-  void OnState(const model::Machine& machine, StepContext& ctx);
+  // The machine has come to this state; it was bound to that cluster before, if the name is not empty.
+  void OnState(const model::Machine& machine, const std::string& cluster_before, StepContext& ctx);
   // The provider refused to delete the machine as it is.
   void OnRefused(const std::string& id) { ++state_.refusals[id]; }
   // A repair's operation has ended.
@@ -90,19 +94,30 @@ class Repairs {
   // The provider refuses to delete the machine: it is not tried again.
   bool IsGivenUp(const std::string& id) const { return state_.given_up.contains(id); }
   size_t under_way() const { return state_.under_way.size(); }
+  // Whose the machine is, or was when it failed.
+  const std::string& ClusterOf(const model::Machine& machine) const;
 
   const State& state() const { return state_; }
   void CheckInvariants() const;
 
  private:
+  using Queue = std::set<std::pair<MonoTime, std::string>>;
+
+  Queue& QueueOf(const std::string& id) { return state_.under_way.contains(id) ? begun_ : due_; }
   void SetDue(const std::string& id, Repair& repair, std::optional<MonoTime> due);
+  void SetUnderWay(const std::string& id, bool under_way);
+  // The first of the queue starts, or is put off. False: no more repairs start in this cycle.
+  bool RunFirst(const Queue& queue, const Losses& losses, Rails& rails, Executor& executor, StepContext& ctx);
+  void ForgetServed(const std::string& id, StepContext& ctx);
   Duration PauseBefore(const Repair& repair) const;
   void GiveUp(const std::string& id, StepContext& ctx);
   void Keep(const std::string& id, StepContext& ctx) const;
 
   const Config& config_;
   State state_;
-  std::set<std::pair<MonoTime, std::string>> due_;  // derived from state_
+  // Derived from state_.
+  Queue begun_;
+  Queue due_;
 };
 
 }  // namespace muster::shard

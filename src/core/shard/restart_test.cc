@@ -211,7 +211,7 @@ TEST(ShardRestart, RefusesAStateThatCannotBeRead) {
             "row epoch of the shard's state cannot be read; restore it from a backup, or remove the state and start "
             "with --epoch-at-least N, above every epoch this shard has had");
   EXPECT_FALSE(Core::Recover({}, {{"something", ""}}).has_value());
-  EXPECT_EQ(Core::Recover({}, {{"format", codec::ToBytes(uint64_t{2})}}).error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(Core::Recover({}, {{"format", codec::ToBytes(kFormat + 1)}}).error().code(), Code::kFailedPrecondition);
 }
 
 TEST(ShardRestart, RefusesToBeginAnewOverMachinesItHasBound) {

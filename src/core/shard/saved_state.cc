@@ -136,6 +136,19 @@ std::optional<SavedState> LoadSecond(codec::Reader& reader) {
   return s;
 }
 
+// --- layout 2
+
+std::optional<SavedState> LoadThird(codec::Reader& reader) {
+  SavedState s;
+  Repairs::State& repairs = s.repairs;
+  const bool ok = DecodeAll(reader, s.memory, s.config, s.cycle, s.clusters, s.calls, s.log, s.owned, s.machines,
+                            s.lifecycle, s.gets, s.sessions, s.rails, repairs.repairs, repairs.under_way,
+                            repairs.refusals, repairs.given_up, s.executor, s.ledger, s.demand, s.trial, s.reconcile,
+                            s.hints, s.reports, s.inspection, s.orders, s.losses);
+  if (!ok || !reader.done()) return std::nullopt;
+  return s;
+}
+
 // --- layout 0
 
 bool Decode(codec::Reader& reader, FlatCluster& c) {
@@ -193,6 +206,7 @@ std::optional<SavedState> LoadState(std::string_view bytes) {
   uint64_t layout = 0;
   if (!reader.Varint(layout) || layout == 0 || layout > kLayout) return std::nullopt;
   if (layout == 1) return LoadSecond(reader);
+  if (layout == 2) return LoadThird(reader);
   SavedState state;
   if (!codec::Decode(reader, state) || !reader.done()) return std::nullopt;
   return state;

@@ -5,7 +5,8 @@
 // The bytes begin with a zero and the number of the layout; then the states of the parts follow, and the engine's
 // memory. Layout 0 had neither zero nor number and held all fields in one list: it begins with the length of the
 // shard's id, which is never empty. Layout 1 had a back-off for each machine and one queue instead of holds and lanes,
-// and knew no losses and no machines that are set aside. All are read.
+// and knew no losses and no machines that are set aside. Layout 2 did not know whose a Failed machine was. All are
+// read.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,7 @@
 
 namespace muster::shard {
 
-inline constexpr uint64_t kLayout = 2;
+inline constexpr uint64_t kLayout = 3;
 
 struct SavedState {
   engine::Memory memory;  // the engine's

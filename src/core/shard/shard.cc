@@ -66,7 +66,7 @@ void Core::Start(StepContext& ctx) {
   Parts& p = *parts_;
   const MonoTime now = ctx.now.mono;
   p.lifecycle.SetStarted();
-  p.reconcile.Start(now);
+  p.reconcile.Start(ctx);
   p.gets.Start(now);
   p.hints.Start(now);
   p.reports.Start(now);
@@ -113,7 +113,7 @@ void Core::RunCycle(StepContext& ctx) {
 // What this decision depends on beside machines and needs.
 void Core::TellEngine(StepContext& ctx) {
   Parts& p = *parts_;
-  if (const auto holds = p.rails.holds().TakeChanges(ctx)) p.engine.engine().SetHolds(*holds);
+  if (const auto holds = p.rails.holds().TakeChanges(p.machines, ctx)) p.engine.engine().SetHolds(*holds);
   for (const std::string& name : p.clusters.names()) {
     const int64_t configured = p.machines.BoundTo(name).configured;
     p.engine.engine().SetCluster(
@@ -245,7 +245,7 @@ std::shared_ptr<const Snapshot> Core::View() const {
   view->sessions = p.sessions.size();
   view->shortfalls = p.ledger.short_counts().all;
   view->pending = p.ledger.short_counts().pending;
-  view->holds = p.rails.holds().Counts();
+  view->holds = p.rails.holds().counts();
   view->provider_away = p.executor.outage().attempts > 0;
   view->shortfalls_aged = p.ledger.short_counts().by_age;
   view->shortfalls_by_priority = p.ledger.short_counts().by_priority;

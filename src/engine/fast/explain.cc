@@ -186,11 +186,13 @@ MachineVerdict Cycle::VerdictOf(MachineId m, const Rows<MachineId, NeedId>& clai
       const ClusterState& cluster = inventory_.cluster(inventory_.cluster_of(m)).state;
       // The clock was started by this very cycle where it did not run: then the hold has begun just now.
       const bool held = now_ - inventory_.since(m).value_or(now_) < policy_.surplus_hold;
+      const bool on_hold = inventory_.group(g).hold == HoldSets::kEveryone;
       verdict.reason = acts                 ? Reason::kReclaimSurplus
                        : !cluster.session   ? Reason::kClusterWithoutSession
                        : cluster.paused     ? Reason::kOfPausedCluster
                        : !cluster.gate_open ? Reason::kGateShut
                        : held               ? Reason::kSurplusHold
+                       : on_hold            ? Reason::kOnHold
                                             : Reason::kReclaimLimit;
       break;
     }

@@ -32,10 +32,10 @@ using ClaimId = Index<struct ClaimTag>;      // a claim of this cycle
 // The invalid id of every kind.
 struct NoId {
   template <class Tag>
-  constexpr operator Index<Tag>() const {
+  constexpr operator Index<Tag>() const {  // NOLINT(google-explicit-constructor): kNoId compares with every kind
     return {};
   }
-  constexpr operator uint32_t() const { return 0xffffffff; }
+  constexpr operator uint32_t() const { return 0xffffffff; }  // NOLINT(google-explicit-constructor): as above
 };
 inline constexpr NoId kNoId;
 inline constexpr MachineId kNoMachine;

@@ -92,6 +92,7 @@ void Cycle::Reclaim() {
 bool Cycle::MayReclaimFrom(GroupId g) const {
   const Group& group = inventory_.group(g);
   if (group.state != MachineState::kConfigured || inventory_.Remaining(g) == 0) return false;
+  if (group.hold == HoldSets::kEveryone) return false;  // [H.kept]
   if (policy_.surplus_hold <= Duration::zero()) return true;
   if (!group.has_clocks) return false;  // their hold begins with this cycle
   const bool known = group.clock_changes == group.changes;

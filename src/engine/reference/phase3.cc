@@ -1,6 +1,7 @@
 // Phase 3: what nobody claims is given back, after a while.
 #include <algorithm>
 
+#include "base/probe.h"
 #include "engine/reference/cycle.h"
 
 namespace muster::engine::reference {
@@ -20,6 +21,9 @@ Reason ReclaimReason(Cycle& cycle, const MachineRow& row) {
   // [P3.surplus-hold] Demand that dips for a moment costs nobody a machine.
   const MonoTime since = cycle.memory.machines[row.machine->id].unclaimed_since.value_or(cycle.now);
   if (cycle.now - since < cycle.policy.surplus_hold) return Reason::kSurplusHold;
+  // [H.kept] Draining it failed: the cluster gives up another meanwhile.
+  const bool on_hold = cycle.world.holds.machines.contains(row.machine->id);
+  if (on_hold && !MUTANT("rule.hold_kept")) return Reason::kOnHold;
   // [P3.cap-head]
   if (cycle.reclaims_left[row.machine->cluster] <= 0) return Reason::kReclaimLimit;
   return Reason::kReclaimSurplus;

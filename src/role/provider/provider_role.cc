@@ -18,6 +18,7 @@ namespace {
 constexpr std::array kMethods = {"Create", "Configure", "Drain", "Delete", "Get", "List"};  // as in ProviderRequest
 
 constexpr std::string_view kLedgerFile = "cloud.log";
+constexpr Duration kRetirePatience = 10s;
 
 // A cloud with a history and a provider without a memory: every fence would be forgotten.
 Status CheckNotLost(const std::filesystem::path& data_dir) {
@@ -56,10 +57,11 @@ void DeclareSettings(host::Settings& settings, RoleOptions& options) {
       // A name becomes part of machine ids and file lines.
       .Add("--name", options.name, "sim", host::Name("abcdefghijklmnopqrstuvwxyz0123456789-", "of a-z, 0-9 and -"),
            "Name of this provider; machine ids begin with it")
-      .Choice("--backend", options.backend, {{"sim", BackendKind::kSim}}, "sim",
-              "Where machines come from: sim is a simulated cloud")
+      .Choice("--backend", options.backend, {{"sim", BackendKind::kSim}, {"local", BackendKind::kLocal}}, "sim",
+              "Where machines come from: sim is a simulated cloud, local starts agents on this computer")
+      .Switch("--retire", options.retire, "With local: when the provider stops, its agents and what they run end too")
       .Add("--machines", options.machines, "100", host::WholeNumber<uint64_t>(1, 1'000'000),
-           "How many machines the simulated cloud has")
+           "How many machines there are at most")
       .Path("--catalogue", *catalogue, "YAML file of machine types; see --print-catalogue")
       .Add("--seed", options.seed, "1", host::WholeNumber<uint64_t>(0), "Seed of everything the simulated cloud draws")
       .Add("--create-timeout", options.config.create_timeout, "30m", host::PositiveDuration(),
@@ -93,9 +95,7 @@ Status ProviderRole::Start(std::stop_token) {
   const std::filesystem::path& data_dir = options_.server.data_dir;
   MUSTER_RETURN_IF_ERROR(server_.OpenDataDir());
   MUSTER_RETURN_IF_ERROR(CheckNotLost(data_dir));
-  auto backend = DurableSim::Open(options_.catalogue,
-                                  {.name = options_.name, .machines = options_.machines, .seed = options_.seed},
-                                  data_dir / kLedgerFile);
+  auto backend = OpenBackend();
   if (!backend) return backend.error();
   Config config = options_.config;
   config.name = options_.name;
@@ -110,9 +110,32 @@ Status ProviderRole::Start(std::stop_token) {
   return {};
 }
 
+Result<std::unique_ptr<Backend>> ProviderRole::OpenBackend() {
+  const std::filesystem::path& data_dir = options_.server.data_dir;
+  if (options_.backend == BackendKind::kLocal) {
+    std::error_code error;
+    const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+    if (error) return Error(Code::kFailedPrecondition, "/proc/self/exe: " + error.message());
+    auto local = std::make_unique<LocalBackend>(
+        options_.catalogue,
+        LocalBackendOptions{
+            .name = options_.name, .machines = options_.machines, .root = data_dir / "machines", .program = program});
+    local_ = local.get();
+    return local;
+  }
+  MUSTER_ASSIGN_OR_RETURN(
+      std::unique_ptr<Backend> sim,
+      DurableSim::Open(options_.catalogue,
+                       {.name = options_.name, .machines = options_.machines, .seed = options_.seed},
+                       data_dir / kLedgerFile));
+  return sim;
+}
+
 void ProviderRole::Stop() {
   server_.StopServing();
   if (provider_ != nullptr) provider_->Stop();
+  if (local_ != nullptr && options_.retire) local_->Retire(clock_, kRetirePatience);
+  local_ = nullptr;
   server_.Stop();
   provider_.reset();
   server_.CloseDataDir();

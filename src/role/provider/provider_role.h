@@ -17,16 +17,18 @@
 #include "host/settings.h"
 #include "host/system_clock.h"
 #include "provider/catalogue.h"
+#include "provider/local_backend.h"
 #include "role/provider/local_provider.h"
 #include "rpc/role_server.h"
 
 namespace muster::provider {
 
-enum class BackendKind : uint8_t { kSim };
+enum class BackendKind : uint8_t { kSim, kLocal };
 
 struct RoleOptions {
   rpc::RoleServerOptions server = {};
-  BackendKind backend = BackendKind::kSim;  // the only one
+  BackendKind backend = BackendKind::kSim;
+  bool retire = false;  // of the local backend: agents end when the provider stops
   std::string name = {};
   Catalogue catalogue = {};
   uint64_t machines = 0;
@@ -62,12 +64,14 @@ class ProviderRole final : public host::Role, private contract::ProviderPort {
   // Counts and measures on the way to the provider.
   void Ask(contract::ProviderRequest request, Duration timeout, Done done) override;
   void UpdateGauges();
+  Result<std::unique_ptr<Backend>> OpenBackend();
 
   const RoleOptions options_;
   const host::SystemClock clock_;
   rpc::RoleServer server_;
   const ProviderMetrics metrics_;
   std::unique_ptr<LocalProvider> provider_;
+  LocalBackend* local_ = nullptr;  // of provider_, if that is its backend
 };
 
 }  // namespace muster::provider

@@ -1,0 +1,103 @@
+#include "cli/cluster.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "cli/table.h"
+#include "model/text_scalars.h"
+
+namespace muster::cli {
+namespace {
+
+std::string DefaultScheduler() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing writes the environment
+  const char* given = std::getenv("MUSTER_SCHEDULER");
+  return given != nullptr && *given != '\0' ? given : "127.0.0.1:8085";
+}
+
+// Asks for page after page and appends to the first.
+template <class Listed, class Request, class Items>
+Result<Listed> AllPages(ClusterSession& session, Request what, Items items) {
+  MUSTER_ASSIGN_OR_RETURN(Listed all, session.Ask<Listed>(what));
+  while (!all.next.empty()) {
+    what.page.token = all.next;
+    MUSTER_ASSIGN_OR_RETURN(Listed page, session.Ask<Listed>(what));
+    if (page.next == all.next) return Error(Code::kInternal, "the scheduler gives the same page again and again");
+    for (auto& item : page.*items) (all.*items).push_back(std::move(item));
+    all.next = page.next;
+  }
+  return all;
+}
+
+}  // namespace
+
+void AddSchedulerFlags(Verb& verb, ClusterFlags& flags) {
+  flags.scheduler = DefaultScheduler();
+  verb.Option("--scheduler", flags.scheduler,
+              "HOST:PORT of the scheduler, or several with commas (MUSTER_SCHEDULER): they are tried in order");
+  AddTlsFlags(verb, flags.tls);
+}
+
+Result<ClusterSession> ClusterSession::Open(const ClusterAccess& access, const ClusterFlags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<rpc::ClusterClient> client, access.connect(flags));
+  return ClusterSession(std::move(client), access, flags.scheduler);
+}
+
+Status ClusterSession::Explained(Status status) const {
+  if (status.code() == Code::kUnavailable || status.code() == Code::kDeadlineExceeded) {
+    const bool named = status.message().starts_with("scheduler ");
+    return {status.code(), fmt::format("{}{}; is it running? Name another one with --scheduler",
+                                       named ? "" : fmt::format("scheduler {}: ", target_), status.message())};
+  }
+  if (status.code() == Code::kUnimplemented) {
+    return {status.code(), fmt::format("scheduler {} does not serve muster.v1.Cluster: {}", target_, status.message())};
+  }
+  return status;
+}
+
+Result<contract::ClusterReply> ClusterSession::AskAny(contract::ClusterRequest request) {
+  Result<contract::ClusterReply> reply =
+      WaitFor<contract::ClusterReply>([&](auto done) { client_->Ask(std::move(request), std::move(done)); });
+  if (!reply) return std::unexpected(Explained(std::move(reply).error()));
+  return reply;
+}
+
+Result<contract::WorkloadsListed> ListAll(ClusterSession& session, contract::ListWorkloads what) {
+  return AllPages<contract::WorkloadsListed>(session, std::move(what), &contract::WorkloadsListed::workloads);
+}
+Result<contract::NodesListed> ListAll(ClusterSession& session, contract::ListNodes what) {
+  return AllPages<contract::NodesListed>(session, std::move(what), &contract::NodesListed::nodes);
+}
+Result<contract::SetsListed> ListAll(ClusterSession& session, contract::ListSets what) {
+  return AllPages<contract::SetsListed>(session, std::move(what), &contract::SetsListed::sets);
+}
+
+Result<contract::SetView> FindSet(ClusterSession& session, const std::string& name) {
+  Result<contract::SetsListed> listed = ListAll(session, contract::ListSets{.name = name});
+  if (!listed) return std::unexpected(NamedNotFound(std::move(listed).error(), "set", name));
+  for (contract::SetView& view : listed->sets) {
+    if (view.spec.name == name) return std::move(view);
+  }
+  return std::unexpected(NamedNotFound(Status(Code::kNotFound, ""), "set", name));
+}
+
+void PrintError(const Status& status) {
+  std::fflush(stdout);
+  fmt::print(stderr, "muster: {}\n", Printable(status.message()));
+}
+
+void NoteStale(const std::optional<WallTime>& stale_since) {
+  if (!stale_since) return;
+  std::fflush(stdout);
+  fmt::print(stderr, "the scheduler has lost its store; this is what it knew at {}\n",
+             model::FormatWallTime(*stale_since));
+}
+
+Status NamedNotFound(Status status, std::string_view kind, std::string_view name) {
+  if (status.code() != Code::kNotFound) return status;
+  return {Code::kNotFound, fmt::format("{}/{} does not exist; muster get {}s lists those that do", kind, name, kind)};
+}
+
+}  // namespace muster::cli

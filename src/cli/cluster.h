@@ -1,0 +1,131 @@
+// The verbs of a cluster: apply, delete, get, describe, events and so on. One file each; they share what is here.
+//
+// A verb reaches the scheduler through ClusterAccess, which a test replaces: the whole grammar runs against a fake.
+// Every answer comes from the scheduler's last durable state; a scheduler that has lost its store says since when, and
+// the verbs pass that on to standard error.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "cli/ask.h"
+#include "cli/command_line.h"
+#include "cli/tls_flags.h"
+#include "contract/cluster.h"
+#include "rpc/cluster_client.h"
+
+namespace muster::cli {
+
+// --scheduler and the TLS files of every verb that asks a scheduler.
+struct ClusterFlags {
+  std::string scheduler;  // HOST:PORT, or several with commas
+  TlsFlags tls;
+};
+// --scheduler is MUSTER_SCHEDULER if it is not given, and then 127.0.0.1:8085.
+void AddSchedulerFlags(Verb& verb, ClusterFlags& flags);
+
+// How a verb reaches a scheduler, what time it is, and how it waits before it asks again.
+struct ClusterAccess {
+  std::function<Result<std::unique_ptr<rpc::ClusterClient>>(const ClusterFlags&)> connect;
+  std::shared_ptr<const Clock> clock;
+  std::function<void(Duration)> pause;
+};
+// A scheduler over the network, and the machine's time.
+ClusterAccess RealCluster();
+
+// A scheduler that is being asked. An error that has to do with reaching it says which address was tried.
+class ClusterSession {
+ public:
+  static Result<ClusterSession> Open(const ClusterAccess& access, const ClusterFlags& flags);
+
+  Result<contract::ClusterReply> AskAny(contract::ClusterRequest request);
+  // The reply that belongs to the request.
+  template <class Reply, class Request>
+  Result<Reply> Ask(Request request) {
+    MUSTER_ASSIGN_OR_RETURN(contract::ClusterReply reply, AskAny(std::move(request)));
+    auto* typed = std::get_if<Reply>(&reply);
+    MUSTER_CHECK(typed != nullptr, "the port answered with the reply of another request");
+    return std::move(*typed);
+  }
+  // The status with what to do about it: which scheduler was asked.
+  Status Explained(Status status) const;
+
+  Now now() const { return access_.clock->Read(); }
+  void Pause(Duration how_long) const { access_.pause(how_long); }
+  rpc::ClusterClient& client() { return *client_; }
+
+ private:
+  ClusterSession(std::unique_ptr<rpc::ClusterClient> client, ClusterAccess access, std::string target)
+      : client_(std::move(client)), access_(std::move(access)), target_(std::move(target)) {}
+
+  std::unique_ptr<rpc::ClusterClient> client_;
+  ClusterAccess access_;
+  std::string target_;
+};
+
+// Every object of a list, page by page. `revision` and `stale_since` are those of the first page.
+Result<contract::WorkloadsListed> ListAll(ClusterSession& session, contract::ListWorkloads what);
+Result<contract::NodesListed> ListAll(ClusterSession& session, contract::ListNodes what);
+Result<contract::SetsListed> ListAll(ClusterSession& session, contract::ListSets what);
+// The set of this name; NOT_FOUND says so.
+Result<contract::SetView> FindSet(ClusterSession& session, const std::string& name);
+
+// A note on standard error if the scheduler has lost its store.
+void NoteStale(const std::optional<WallTime>& stale_since);
+
+// "muster: ..." on standard error, after what was printed so far.
+void PrintError(const Status& status);
+
+// Does something for each of several objects. One that fails does not stop the others: its error goes to standard
+// error, and the result is 1. The error of a single object is returned.
+template <class Items, class Do>
+Result<int> ForEachObject(const Items& items, Do each) {
+  int code = kOk;
+  for (const auto& item : items) {
+    const Status status = each(item);
+    if (status.ok()) continue;
+    if (items.size() == 1) return std::unexpected(status);
+    PrintError(status);
+    code = kFailed;
+  }
+  return code;
+}
+// NOT_FOUND becomes a sentence that names the object and where those that there are can be seen.
+Status NamedNotFound(Status status, std::string_view kind, std::string_view name);
+
+void AddApply(CommandLine& app, const ClusterAccess& access);
+void AddDelete(CommandLine& app, const ClusterAccess& access);
+void AddGet(CommandLine& app, const ClusterAccess& access);
+void AddDescribe(CommandLine& app, const ClusterAccess& access);
+void AddEvents(CommandLine& app, const ClusterAccess& access);
+void AddLogs(CommandLine& app, const ClusterAccess& access);
+void AddScale(CommandLine& app, const ClusterAccess& access);
+void AddRollout(CommandLine& app, const ClusterAccess& access);  // status, restart
+void AddQuota(CommandLine& app, const ClusterAccess& access);
+void AddClusterOrders(CommandLine& app, const ClusterAccess& access);  // retry, cordon, uncordon, drain, accept
+void AddExplainWorkload(Verb& explain, const ClusterAccess& access);
+
+// All of them but the last, which stands below `muster explain`.
+inline void AddClusterVerbs(CommandLine& app, const ClusterAccess& access) {
+  AddApply(app, access);
+  AddDelete(app, access);
+  AddGet(app, access);
+  AddDescribe(app, access);
+  AddEvents(app, access);
+  AddLogs(app, access);
+  AddScale(app, access);
+  AddRollout(app, access);
+  AddClusterOrders(app, access);
+  AddQuota(app, access);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,180 @@
+// `muster apply` and `muster delete`: what a cluster is to run, from files or by name.
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/cluster.h"
+#include "cli/cluster_names.h"
+#include "cli/plan_files.h"
+#include "cli/table.h"
+#include "host/text_file.h"
+#include "model/workload_decode.h"
+
+namespace muster::cli {
+namespace {
+
+// All files, read and valid, before anything is changed.
+Result<model::WorkloadFile> ReadFiles(const std::vector<std::string>& paths) {
+  model::WorkloadFile all;
+  for (const std::string& given : paths) {
+    MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> files, ExpandPath(given));
+    for (const std::string& path : files) {
+      MUSTER_ASSIGN_OR_RETURN(const std::string text, host::ReadTextFile(path));
+      MUSTER_ASSIGN_OR_RETURN(model::WorkloadFile file, model::ReadWorkloadFile(text, host::SourceName(path)));
+      std::ranges::move(file.workloads, std::back_inserter(all.workloads));
+      std::ranges::move(file.quotas, std::back_inserter(all.quotas));
+    }
+  }
+  if (all.workloads.empty() && all.quotas.empty()) return InvalidArgument("the files declare nothing");
+  return all;
+}
+
+// "set/web": a job is shown as one.
+std::string NameOf(const model::WorkloadSpec& spec) {
+  const std::string_view kind = spec.kind == model::WorkloadKind::kWorkload ? "workload"
+                                : spec.kind == model::WorkloadKind::kSet    ? "set"
+                                                                            : "job";
+  return fmt::format("{}/{}", kind, spec.name);
+}
+
+// The error with the object it is about, if it does not say so itself.
+Status About(const Status& status, const std::string& object) {
+  return {status.code(), fmt::format("{}: {}", object, status.message())};
+}
+
+// --- apply
+
+struct ApplyFlags {
+  ClusterFlags cluster;
+  std::vector<std::string> files;
+  bool dry_run = false;
+};
+
+void PrintApplied(const std::string& object, const contract::Applied& applied, bool dry_run) {
+  std::string line = fmt::format("{} {}", object, contract::ApplyResultName(applied.result));
+  if (dry_run) line += " (dry run)";
+  if (!applied.refusal.empty()) line += fmt::format("; no node takes it yet: {}", applied.refusal);
+  Print(Printable(line) + "\n");
+}
+
+Status ApplyOne(ClusterSession& session, const model::WorkloadSpec& spec, bool dry_run) {
+  const auto applied =
+      session.Ask<contract::Applied>(contract::ApplySpec{.spec = spec, .expect = {}, .dry_run = dry_run});
+  if (!applied) return About(applied.error(), NameOf(spec));
+  PrintApplied(NameOf(spec), *applied, dry_run);
+  return {};
+}
+
+Status ApplyOne(ClusterSession& session, const model::Quota& quota, bool dry_run) {
+  const std::string object = fmt::format("quota/{}", quota.tenant);
+  if (dry_run) {
+    Print(Printable(object) + " valid (dry run)\n");
+    return {};
+  }
+  const auto applied = session.Ask<contract::Applied>(contract::ApplyQuota{.quota = quota});
+  if (!applied) return About(applied.error(), object);
+  PrintApplied(object, *applied, false);
+  return {};
+}
+
+Result<int> Apply(const ClusterAccess& access, const ApplyFlags& flags) {
+  if (flags.files.empty()) return InvalidArgument("-f is missing; name a workload file, or - for standard input");
+  MUSTER_ASSIGN_OR_RETURN(const model::WorkloadFile file, ReadFiles(flags.files));
+  MUSTER_ASSIGN_OR_RETURN(ClusterSession session, ClusterSession::Open(access, flags.cluster));
+  // Quotas first: they hold for what comes with them.
+  using Object = std::variant<model::Quota, model::WorkloadSpec>;
+  std::vector<Object> objects(file.quotas.begin(), file.quotas.end());
+  objects.insert(objects.end(), file.workloads.begin(), file.workloads.end());
+  return ForEachObject(objects, [&](const Object& object) {
+    return std::visit([&](const auto& one) { return ApplyOne(session, one, flags.dry_run); }, object);
+  });
+}
+
+// --- delete
+
+struct DeleteFlags {
+  ClusterFlags cluster;
+  std::vector<std::string> words;
+  std::vector<std::string> files;
+  bool force = false;
+  bool ignore_missing = false;
+};
+
+struct Deletion {
+  contract::ObjectKind kind;
+  std::string name;
+};
+
+Result<std::vector<Deletion>> DeletionsOf(const DeleteFlags& flags) {
+  std::vector<Deletion> deletions;
+  if (!flags.files.empty()) {
+    if (!flags.words.empty()) return InvalidArgument("name objects, or files with -f, but not both");
+    MUSTER_ASSIGN_OR_RETURN(const model::WorkloadFile file, ReadFiles(flags.files));
+    for (const model::WorkloadSpec& spec : file.workloads) {
+      const bool plain = spec.kind == model::WorkloadKind::kWorkload;
+      deletions.push_back({plain ? contract::ObjectKind::kWorkload : contract::ObjectKind::kSet, spec.name});
+    }
+    for (const model::Quota& quota : file.quotas) deletions.push_back({contract::ObjectKind::kQuota, quota.tenant});
+    return deletions;
+  }
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<ClusterTarget> targets, ParseNamedTargets(flags.words));
+  for (const ClusterTarget& target : targets) {
+    switch (target.kind) {
+      case ClusterKind::kWorkload: deletions.push_back({contract::ObjectKind::kWorkload, target.name}); break;
+      case ClusterKind::kNode: deletions.push_back({contract::ObjectKind::kNode, target.name}); break;
+      case ClusterKind::kSet: deletions.push_back({contract::ObjectKind::kSet, target.name}); break;
+      case ClusterKind::kQuota: deletions.push_back({contract::ObjectKind::kQuota, target.name}); break;
+      case ClusterKind::kEvent: return InvalidArgument("events are not deleted; they expire");
+    }
+  }
+  return deletions;
+}
+
+Result<int> Delete(const ClusterAccess& access, const DeleteFlags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<Deletion> deletions, DeletionsOf(flags));
+  MUSTER_ASSIGN_OR_RETURN(ClusterSession session, ClusterSession::Open(access, flags.cluster));
+  return ForEachObject(deletions, [&](const Deletion& deletion) -> Status {
+    const std::string_view kind = contract::ObjectKindName(deletion.kind);
+    const auto done = session.Ask<contract::Done>(
+        contract::DeleteObject{.kind = deletion.kind, .name = deletion.name, .force = flags.force});
+    if (!done) {
+      if (done.error().code() == Code::kNotFound && flags.ignore_missing) return {};
+      return NamedNotFound(done.error(), kind, deletion.name);
+    }
+    const std::string more = done->message.empty() ? "" : ": " + done->message;
+    Print(Printable(fmt::format("{}/{} deleted{}", kind, deletion.name, more)) + "\n");
+    return {};
+  });
+}
+
+}  // namespace
+
+void AddApply(CommandLine& app, const ClusterAccess& access) {
+  const auto flags = std::make_shared<ApplyFlags>();
+  Verb verb = app.AddVerb("apply", "Declare workloads, sets, jobs and quotas: what is not as in the file is changed");
+  verb.Option("-f,--filename", flags->files,
+              "Workload file, a directory of them, or - for standard input; may be repeated")
+      .Flag("--dry-run", flags->dry_run, "Validate and admit, and change nothing");
+  AddSchedulerFlags(verb, flags->cluster);
+  verb.Example("muster apply -f examples/workloads/shop.yaml")
+      .Example("sed s/1.4/1.5/ web.yaml | muster apply -f - --dry-run")
+      .Run([access, flags] { return Apply(access, *flags); });
+}
+
+void AddDelete(CommandLine& app, const ClusterAccess& access) {
+  const auto flags = std::make_shared<DeleteFlags>();
+  Verb verb = app.AddVerb("delete", "Delete workloads, sets, quotas or nodes; a set takes its members along");
+  verb.Arguments("TYPE/NAME", flags->words, "What to delete: TYPE/NAME ..., or TYPE NAME ...")
+      .Option("-f,--filename", flags->files, "Delete what this workload file declares; may be repeated")
+      .Flag("--force", flags->force, "Delete a node that still has workloads; they move to others")
+      .Flag("--ignore-not-found", flags->ignore_missing, "What does not exist is no error");
+  AddSchedulerFlags(verb, flags->cluster);
+  verb.Example("muster delete set/web workload/db")
+      .Example("muster delete -f examples/workloads/shop.yaml")
+      .Example("muster delete node n7 --force")
+      .Run([access, flags] { return Delete(access, *flags); });
+}
+
+}  // namespace muster::cli

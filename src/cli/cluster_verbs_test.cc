@@ -1,0 +1,480 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "cli/fake_cluster_for_test.h"
+#include "host/temp_dir_for_test.h"
+
+namespace muster::cli {
+namespace {
+
+using contract::ClusterReply;
+using contract::ClusterRequest;
+
+WallTime Ago(Duration age) { return WallTime(std::chrono::seconds(1'767'225'600)) - age; }
+
+constexpr std::string_view kShop = R"(
+kind: Set
+name: web
+replicas: 3
+template: {type: process, command: [serve]}
+---
+kind: Quota
+tenant: shop
+limits: {workloads: 10}
+---
+kind: Workload
+name: db
+template: {type: process, command: [db]}
+)";
+
+class ClusterVerbs : public testing::Test {
+ protected:
+  std::string Write(const std::string& name, std::string_view text) {
+    const std::string path = dir_.path() + "/" + name;
+    std::ofstream(path) << text;
+    return path;
+  }
+  void AnswerDone() {
+    cluster_.answer = [](const ClusterRequest&) -> Result<ClusterReply> { return contract::Done{}; };
+  }
+  void AnswerNotFound() {
+    cluster_.answer = [](const ClusterRequest&) -> Result<ClusterReply> { return Error(Code::kNotFound, "no"); };
+  }
+
+  host::TempDir dir_;
+  FakeCluster cluster_;
+};
+
+// --- apply
+
+TEST_F(ClusterVerbs, ApplyDeclaresEveryObjectQuotasFirst) {
+  const std::string path = Write("shop.yaml", kShop);
+  cluster_.answer = [](const ClusterRequest& request) -> Result<ClusterReply> {
+    if (std::holds_alternative<contract::ApplyQuota>(request)) {
+      return contract::Applied{.result = contract::ApplyResult::kConfigured};
+    }
+    const auto& spec = std::get<contract::ApplySpec>(request).spec;
+    return contract::Applied{.result = contract::ApplyResult::kCreated,
+                             .refusal = spec.name == "db" ? "1 node: cpu short by 1" : ""};
+  };
+  const Outcome outcome = RunMuster(cluster_, {"apply", "-f", path.c_str()});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out,
+            "quota/shop configured\n"
+            "set/web created\n"
+            "workload/db created; no node takes it yet: 1 node: cpu short by 1\n");
+  const auto specs = cluster_.Asked<contract::ApplySpec>();
+  ASSERT_EQ(specs.size(), 2u);
+  EXPECT_EQ(specs[0].spec.replicas, 3);
+  EXPECT_FALSE(specs[0].dry_run);
+  EXPECT_FALSE(specs[0].expect);
+}
+
+TEST_F(ClusterVerbs, ADryRunAppliesNothing) {
+  const std::string path = Write("shop.yaml", kShop);
+  cluster_.answer = [](const ClusterRequest&) -> Result<ClusterReply> {
+    return contract::Applied{.result = contract::ApplyResult::kUnchanged};
+  };
+  const Outcome outcome = RunMuster(cluster_, {"apply", "--dry-run", "-f", path.c_str()});
+  EXPECT_EQ(outcome.out,
+            "quota/shop valid (dry run)\n"
+            "set/web unchanged (dry run)\n"
+            "workload/db unchanged (dry run)\n");
+  EXPECT_TRUE(cluster_.Asked<contract::ApplyQuota>().empty());
+  for (const contract::ApplySpec& asked : cluster_.Asked<contract::ApplySpec>()) EXPECT_TRUE(asked.dry_run);
+}
+
+TEST_F(ClusterVerbs, ARefusedObjectDoesNotStopTheOthers) {
+  const std::string path = Write("shop.yaml", kShop);
+  cluster_.answer = [](const ClusterRequest& request) -> Result<ClusterReply> {
+    const auto* apply = std::get_if<contract::ApplySpec>(&request);
+    if (apply != nullptr && apply->spec.name == "web") {
+      return Error(Code::kResourceExhausted, "tenant shop: workloads 9 of 10 in use, 3 more asked for");
+    }
+    return contract::Applied{.result = contract::ApplyResult::kCreated};
+  };
+  const Outcome outcome = RunMuster(cluster_, {"apply", "-f", path.c_str()});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.out, "quota/shop created\nworkload/db created\n");
+  EXPECT_EQ(outcome.err, "muster: set/web: tenant shop: workloads 9 of 10 in use, 3 more asked for\n");
+}
+
+TEST_F(ClusterVerbs, AWrongFileChangesNothing) {
+  const std::string good = Write("a.yaml", kShop);
+  const std::string bad = Write("b.yaml", "kind: Set\nname: web\n");
+  const Outcome outcome = RunMuster(cluster_, {"apply", "-f", good.c_str(), "-f", bad.c_str()});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("b.yaml:1:1: replicas"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(cluster_.asked.empty());
+  EXPECT_EQ(RunMuster(cluster_, {"apply"}).code, 2);
+  EXPECT_EQ(RunMuster(cluster_, {"apply", "-f", (dir_.path() + "/none.yaml").c_str()}).code, 1);
+}
+
+TEST_F(ClusterVerbs, ADirectoryIsAllItsFiles) {
+  Write("b.yaml", "kind: Workload\nname: b\ntemplate: {type: process, command: [b]}\n");
+  Write("a.json", R"({"kind": "Workload", "name": "a", "template": {"type": "process", "command": ["a"]}})");
+  Write("notes.txt", "not ours");
+  cluster_.answer = [](const ClusterRequest&) -> Result<ClusterReply> { return contract::Applied{}; };
+  EXPECT_EQ(RunMuster(cluster_, {"apply", "-f", dir_.path().c_str()}).out,
+            "workload/a unchanged\nworkload/b unchanged\n");
+}
+
+// --- delete
+
+TEST_F(ClusterVerbs, DeleteTakesNamesAndFiles) {
+  AnswerDone();
+  EXPECT_EQ(RunMuster(cluster_, {"delete", "set/web", "job/batch", "quota/shop"}).out,
+            "set/web deleted\nset/batch deleted\nquota/shop deleted\n");
+  EXPECT_EQ(RunMuster(cluster_, {"delete", "node", "n1", "--force"}).out, "node/n1 deleted\n");
+  EXPECT_TRUE(cluster_.Asked<contract::DeleteObject>().back().force);
+  const std::string path = Write("shop.yaml", kShop);
+  EXPECT_EQ(RunMuster(cluster_, {"delete", "-f", path.c_str()}).out,
+            "set/web deleted\nworkload/db deleted\nquota/shop deleted\n");
+  EXPECT_EQ(RunMuster(cluster_, {"delete", "-f", path.c_str(), "set/web"}).code, 2);
+  EXPECT_EQ(RunMuster(cluster_, {"delete", "set"}).code, 2);
+  EXPECT_EQ(RunMuster(cluster_, {"delete", "event/e1"}).code, 2);
+}
+
+TEST_F(ClusterVerbs, DeletingWhatIsNotThereIsAnErrorUnlessIgnored) {
+  AnswerNotFound();
+  const Outcome outcome = RunMuster(cluster_, {"delete", "set/web"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "muster: set/web does not exist; muster get sets lists those that do\n");
+  EXPECT_EQ(RunMuster(cluster_, {"delete", "set/web", "--ignore-not-found"}).code, 0);
+}
+
+// --- orders
+
+TEST_F(ClusterVerbs, OrdersNameTheirObjects) {
+  AnswerDone();
+  EXPECT_EQ(RunMuster(cluster_, {"retry", "web-0", "workload/web-1"}).out,
+            "workload/web-0 is tried again\nworkload/web-1 is tried again\n");
+  EXPECT_EQ(RunMuster(cluster_, {"cordon", "n1", "--reason", "disk"}).out, "node/n1 cordoned\n");
+  EXPECT_EQ(RunMuster(cluster_, {"uncordon", "node/n1"}).out, "node/n1 uncordoned\n");
+  EXPECT_EQ(RunMuster(cluster_, {"accept", "node", "n1"}).out, "node/n1 accepted\n");
+  EXPECT_EQ(RunMuster(cluster_, {"scale", "set/web", "--replicas", "0"}).out, "set/web scaled to 0\n");
+  const auto cordons = cluster_.Asked<contract::CordonNode>();
+  ASSERT_EQ(cordons.size(), 2u);
+  EXPECT_TRUE(cordons[0].cordoned);
+  EXPECT_EQ(cordons[0].reason, "disk");
+  EXPECT_FALSE(cordons[1].cordoned);
+  EXPECT_EQ(cluster_.Asked<contract::RetryWorkload>().size(), 2u);
+  EXPECT_EQ(cluster_.Asked<contract::AcceptNode>().size(), 1u);
+  EXPECT_EQ(cluster_.Asked<contract::ScaleSet>().at(0).replicas, 0);
+
+  EXPECT_EQ(RunMuster(cluster_, {"scale", "set/web"}).code, 2);
+  EXPECT_EQ(RunMuster(cluster_, {"cordon"}).code, 2);
+  EXPECT_EQ(RunMuster(cluster_, {"cordon", "set/web"}).code, 2);
+  AnswerNotFound();
+  EXPECT_EQ(RunMuster(cluster_, {"cordon", "n9"}).err,
+            "muster: node/n9 does not exist; muster get nodes lists those that do\n");
+}
+
+TEST_F(ClusterVerbs, ADrainWaitsUntilTheNodeIsEmpty) {
+  int32_t left = 3;
+  cluster_.answer = [&](const ClusterRequest& request) -> Result<ClusterReply> {
+    if (std::holds_alternative<contract::DrainNode>(request)) return contract::Done{};
+    contract::NodeView view;
+    view.node = "n1";
+    view.draining = true;
+    view.workloads = left;
+    left = std::max(0, left - 2);
+    return view;
+  };
+  const Outcome outcome = RunMuster(cluster_, {"drain", "n1", "--grace", "30s", "--reason", "kernel"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out,
+            "node/n1 is cordoned and drained\n"
+            "node/n1: 3 workloads left\n"
+            "node/n1: 1 workloads left\n"
+            "node/n1 drained\n");
+  EXPECT_EQ(cluster_.Asked<contract::DrainNode>().at(0).grace, 30s);
+  EXPECT_EQ(cluster_.Asked<contract::DrainNode>().at(0).reason, "kernel");
+}
+
+TEST_F(ClusterVerbs, ADrainThatTakesTooLongSaysWhatIsLeft) {
+  bool draining = true;
+  cluster_.answer = [&](const ClusterRequest& request) -> Result<ClusterReply> {
+    if (std::holds_alternative<contract::DrainNode>(request)) return contract::Done{};
+    contract::NodeView view;
+    view.draining = draining;
+    view.workloads = 2;
+    return view;
+  };
+  const Outcome late = RunMuster(cluster_, {"drain", "n1", "--timeout", "5s"});
+  EXPECT_EQ(late.code, 1);
+  EXPECT_EQ(late.err,
+            "muster: node/n1 still has 2 workloads after 5s; it stays cordoned, and the drain goes on; muster get "
+            "workloads --node n1 lists them\n");
+  EXPECT_EQ(RunMuster(cluster_, {"drain", "n1", "--no-wait"}).code, 0);
+  draining = false;
+  EXPECT_EQ(RunMuster(cluster_, {"drain", "n1"}).err,
+            "muster: node/n1 is no longer being drained; 2 workloads are left there\n");
+  EXPECT_EQ(RunMuster(cluster_, {"drain", "n1", "--grace", "30"}).code, 2);
+}
+
+// --- roll-out
+
+contract::SetView Set(int32_t current, int32_t available, int32_t members = 3) {
+  contract::SetView view;
+  view.spec.kind = model::WorkloadKind::kSet;
+  view.spec.name = "web";
+  view.spec.replicas = 3;
+  view.members = members;
+  view.current = current;
+  view.available = available;
+  return view;
+}
+
+TEST_F(ClusterVerbs, ARolloutIsFollowedToItsEnd) {
+  std::vector<contract::SetView> views = {Set(1, 0), Set(1, 0), Set(3, 2, 4), Set(3, 3)};
+  size_t next = 0;
+  cluster_.answer = [&](const ClusterRequest&) -> Result<ClusterReply> {
+    return contract::SetsListed{.sets = {views.at(next++)}};
+  };
+  const Outcome outcome = RunMuster(cluster_, {"rollout", "status", "set/web"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out,
+            "set/web: 1 of 3 members have the revision, 0 are available\n"
+            "set/web: 3 of 3 members have the revision, 2 are available, 1 to be removed\n"
+            "set/web: 3 of 3 members have the revision, 3 are available; rolled out\n");
+}
+
+TEST_F(ClusterVerbs, ARolloutThatIsNotDoneEndsWithOne) {
+  cluster_.answer = [](const ClusterRequest&) -> Result<ClusterReply> {
+    contract::SetView view = Set(3, 1);
+    view.failed = 2;
+    return contract::SetsListed{.sets = {view}};
+  };
+  const Outcome once = RunMuster(cluster_, {"rollout", "status", "web", "--once"});
+  EXPECT_EQ(once.code, 1);
+  EXPECT_EQ(once.out, "set/web: 3 of 3 members have the revision, 1 are available, 2 failed\n");
+  const Outcome late = RunMuster(cluster_, {"rollout", "status", "web", "--timeout", "1m"});
+  EXPECT_EQ(late.code, 1);
+  EXPECT_EQ(late.err, "muster: set/web is not rolled out after 1m; muster describe set/web shows its members\n");
+  cluster_.answer = [](const ClusterRequest&) -> Result<ClusterReply> { return contract::SetsListed{}; };
+  EXPECT_EQ(RunMuster(cluster_, {"rollout", "status", "web"}).err,
+            "muster: set/web does not exist; muster get sets lists those that do\n");
+}
+
+TEST_F(ClusterVerbs, AJobIsDoneWhenItsCompletionsAre) {
+  cluster_.answer = [](const ClusterRequest&) -> Result<ClusterReply> {
+    contract::SetView view = Set(3, 0);
+    view.spec.kind = model::WorkloadKind::kJob;
+    view.completed = 3;
+    return contract::SetsListed{.sets = {view}};
+  };
+  EXPECT_EQ(RunMuster(cluster_, {"rollout", "status", "job/web"}).out, "job/web: 3 of 3 completed, 0 running; done\n");
+}
+
+TEST_F(ClusterVerbs, ARestartSaysHowToFollowIt) {
+  AnswerDone();
+  EXPECT_EQ(RunMuster(cluster_, {"rollout", "restart", "set/web"}).out,
+            "set/web restarts; muster rollout status set/web follows it\n");
+  EXPECT_EQ(cluster_.Asked<contract::RestartSet>().at(0).set, "web");
+}
+
+// --- quotas
+
+TEST_F(ClusterVerbs, AQuotaIsChangedInWhatIsGiven) {
+  cluster_.answer = [](const ClusterRequest& request) -> Result<ClusterReply> {
+    if (std::holds_alternative<contract::ApplyQuota>(request)) {
+      return contract::Applied{.result = contract::ApplyResult::kConfigured};
+    }
+    return contract::QuotasListed{
+        .quotas = {{.quota = {.tenant = "shop", .limits = {{"cpu", 1'000}, {"gpu", 1'000}}, .workloads = 5}}}};
+  };
+  EXPECT_EQ(RunMuster(cluster_, {"quota", "shop", "--limit", "cpu=100", "--limit", "gpu=none", "--limit", "workloads=7",
+                                 "--rate", "2.5", "--burst", "10"})
+                .out,
+            "quota/shop configured\n");
+  const model::Quota set = cluster_.Asked<contract::ApplyQuota>().at(0).quota;
+  EXPECT_EQ(
+      set,
+      (model::Quota{
+          .tenant = "shop", .limits = {{"cpu", 100'000}}, .workloads = 7, .applies_milli_hz = 2'500, .burst = 10}));
+  EXPECT_EQ(RunMuster(cluster_, {"quota", "--limit", "cpu=1"}).code, 2);
+  EXPECT_EQ(RunMuster(cluster_, {"quota", "shop", "--limit", "pods=1"}).code, 2);
+  EXPECT_EQ(RunMuster(cluster_, {"quota", "shop", "--limit", "cpu=4x"}).code, 2);
+  EXPECT_EQ(RunMuster(cluster_, {"quota", "shop", "--limit", "workloads=0.5"}).code, 2);
+  EXPECT_EQ(RunMuster(cluster_, {"quota"}).out,
+            "TENANT  CPU  MEMORY  DISK  GPU  WORKLOADS  RATE\n"
+            "shop    0/1  -       -     0/1  0/5        -\n");
+}
+
+// --- describe and explain
+
+contract::Explanation Explained() {
+  contract::Explanation explanation;
+  contract::WorkloadView& view = explanation.workload;
+  view.workload = "web-7";
+  view.set = "web";
+  view.type = model::WorkloadType::kProcess;
+  view.reason = "fit.memory";
+  view.message = "3 nodes: memory short by 2Gi";
+  view.revision = "r1";
+  view.attempts = 0;
+  view.max_attempts = 5;
+  view.spec.command = {"serve", "--all"};
+  view.spec.resources = {{"cpu", 500}};
+  view.created_at = Ago(10min);
+  explanation.story = {"applied 10m ago", "no node fits since then"};
+  explanation.nodes = {{.node = "n1", .reason = "fit.memory", .detail = "memory short by 2Gi"},
+                       {.node = "n2", .reason = "label", .detail = "zone=b is asked for"},
+                       {.node = "n3", .reason = "fit.memory", .detail = "memory short by 1Gi"},
+                       {.node = "n4", .reason = "fit.memory", .detail = "memory short by 1Gi"},
+                       {.node = "n5", .reason = "fit.memory", .detail = "memory short by 1Gi"}};
+  explanation.events = {{.id = "e1", .type = "WorkloadScheduled", .workload = "web-7", .at = Ago(10min)}};
+  return explanation;
+}
+
+TEST_F(ClusterVerbs, ExplainSummarisesRefusalsByClass) {
+  cluster_.answer = [](const ClusterRequest&) -> Result<ClusterReply> { return Explained(); };
+  const Outcome outcome = RunMuster(cluster_, {"explain", "workload", "web-7"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out,
+            "workload web-7 is Pending and has no node: 3 nodes: memory short by 2Gi\n"
+            "applied 10m ago\n"
+            "no node fits since then\n"
+            "\n"
+            "NODES  REASON      DETAIL               WHICH\n"
+            "4      fit.memory  memory short by 2Gi  n1, n3, n4 and 1 more\n"
+            "1      label       zone=b is asked for  n2\n");
+  EXPECT_NE(RunMuster(cluster_, {"explain", "workload", "web-7", "-o", "wide"})
+                .out.find("n3    fit.memory  memory short by 1Gi\n"),
+            std::string::npos);
+  const std::string json = RunMuster(cluster_, {"explain", "workload", "web-7", "-o", "json"}).out;
+  EXPECT_NE(json.find(R"("nodes":[{"node":"n1","fits":false,"reason":"fit.memory","detail":"memory short by 2Gi"},)"),
+            std::string::npos)
+      << json;
+}
+
+TEST_F(ClusterVerbs, DescribeTellsTheStoryOfAWorkload) {
+  cluster_.answer = [](const ClusterRequest&) -> Result<ClusterReply> { return Explained(); };
+  const Outcome outcome = RunMuster(cluster_, {"describe", "workload/web-7"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out,
+            "Name:      web-7\n"
+            "Set:       web\n"
+            "Type:      process\n"
+            "Runs:      serve --all\n"
+            "Status:    Pending (wanted Running, seen Unknown)\n"
+            "Reason:    fit.memory\n"
+            "Message:   3 nodes: memory short by 2Gi\n"
+            "Revision:  r1\n"
+            "Attempts:  0 of 5\n"
+            "Requests:  cpu=500m\n"
+            "Created:   2025-12-31T23:50:00.000Z (10m ago)\n"
+            "Story:\n"
+            "  applied 10m ago\n"
+            "  no node fits since then\n"
+            "Nodes:\n"
+            "  NODES  REASON      DETAIL               WHICH\n"
+            "  4      fit.memory  memory short by 2Gi  n1, n3, n4 and 1 more\n"
+            "  1      label       zone=b is asked for  n2\n"
+            "Events:\n"
+            "  AGE  TYPE               NODE  REASON\n"
+            "  10m  WorkloadScheduled  -     -\n");
+  EXPECT_TRUE(cluster_.read.empty());
+}
+
+TEST_F(ClusterVerbs, DescribeShowsTheLastLinesOfWhatRuns) {
+  cluster_.answer = [](const ClusterRequest&) -> Result<ClusterReply> {
+    contract::Explanation explanation = Explained();
+    explanation.workload.node = "n1";
+    return explanation;
+  };
+  cluster_.logs = {{.data = "ready\nport 80\x1b[0m\n"}};
+  EXPECT_TRUE(RunMuster(cluster_, {"describe", "workload", "web-7"})
+                  .out.ends_with("Last lines:\n  ready\n  port 80\\x1b[0m\n"));
+  EXPECT_EQ(cluster_.read.at(0).tail, 10);
+  cluster_.logs_end = Status(Code::kUnavailable, "node n1 cannot be reached");
+  EXPECT_TRUE(RunMuster(cluster_, {"describe", "workload", "web-7"})
+                  .out.ends_with("Last lines:\n  not available: node n1 cannot be reached\n"));
+}
+
+TEST_F(ClusterVerbs, DescribeShowsANodeWithItsWorkloads) {
+  cluster_.answer = [](const ClusterRequest& request) -> Result<ClusterReply> {
+    if (std::holds_alternative<contract::ListWorkloads>(request)) {
+      EXPECT_EQ(std::get<contract::ListWorkloads>(request).node, "n1");
+      contract::WorkloadView workload;
+      workload.workload = "web-0";
+      workload.spec.resources = {{"cpu", 500}};
+      return contract::WorkloadsListed{.workloads = {workload}};
+    }
+    if (std::holds_alternative<contract::ListEvents>(request)) return contract::EventsListed{};
+    contract::NodeView view;
+    view.node = "n1";
+    view.status = model::NodeStatus::kReady;
+    view.status_reason = "registered";
+    view.status_updated_by = "register";
+    view.cordoned = true;
+    view.endpoint = "10.0.0.1:50051";
+    view.native = true;
+    view.epoch = 2;
+    view.total = {{"cpu", 4'000}};
+    view.reserved = {{"cpu", 500}};
+    view.available = {{"cpu", 3'500}};
+    view.orphans_held = 9;
+    return view;
+  };
+  const Outcome outcome = RunMuster(cluster_, {"describe", "node", "n1"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out,
+            "Name:      n1\n"
+            "Status:    Ready,Cordoned\n"
+            "Reason:    registered by register\n"
+            "Endpoint:  10.0.0.1:50051\n"
+            "Agent:     unknown version, epoch 2\n"
+            "Orphans:   9 workloads that the store does not hold are left alone; muster accept node n1 deletes them\n"
+            "Resources:\n"
+            "  RESOURCE  TOTAL  RESERVED  USED  AVAILABLE\n"
+            "  cpu       4      500m      0     3500m\n"
+            "Workloads:\n"
+            "  NAME   SET  STATUS   REQUESTS\n"
+            "  web-0  -    Pending  cpu=500m\n");
+}
+
+TEST_F(ClusterVerbs, DescribeShowsASetWithItsMembers) {
+  cluster_.answer = [](const ClusterRequest& request) -> Result<ClusterReply> {
+    if (std::holds_alternative<contract::ListSets>(request)) return contract::SetsListed{.sets = {Set(2, 1)}};
+    contract::WorkloadView member;
+    member.workload = "web-0";
+    member.set = "web";
+    return contract::WorkloadsListed{.workloads = {member}};
+  };
+  const std::string out = RunMuster(cluster_, {"describe", "set/web"}).out;
+  EXPECT_NE(out.find("Members:  1 of 3 available, 2 with this revision, 0 failed\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("Members:\n  NAME   SET  STATUS"), std::string::npos) << out;
+}
+
+TEST_F(ClusterVerbs, EveryVerbHasAnExample) {
+  for (const std::vector<const char*>& words : std::vector<std::vector<const char*>>{{"apply"},
+                                                                                     {"delete"},
+                                                                                     {"get"},
+                                                                                     {"describe"},
+                                                                                     {"events"},
+                                                                                     {"logs"},
+                                                                                     {"scale"},
+                                                                                     {"rollout"},
+                                                                                     {"rollout", "status"},
+                                                                                     {"rollout", "restart"},
+                                                                                     {"retry"},
+                                                                                     {"cordon"},
+                                                                                     {"uncordon"},
+                                                                                     {"drain"},
+                                                                                     {"accept", "node"},
+                                                                                     {"quota"},
+                                                                                     {"explain", "workload"}}) {
+    std::vector<const char*> asked = words;
+    asked.push_back("--help");
+    const Outcome outcome = RunMuster(cluster_, asked);
+    EXPECT_EQ(outcome.code, 0) << words.back();
+    EXPECT_NE(outcome.out.find("Examples:\n  "), std::string::npos) << words.back() << "\n" << outcome.out;
+  }
+}
+
+}  // namespace
+}  // namespace muster::cli

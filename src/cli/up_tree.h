@@ -1,0 +1,78 @@
+// UpTree: what `muster up` and its demonstration share: one data directory, ports that are looked at before anything
+// starts, children with logs, and a loop that shows how they are until Ctrl-C.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "host/children.h"
+#include "host/system_clock.h"
+
+namespace muster::cli {
+
+class UpTree {
+ public:
+  struct Port {
+    std::string flag;
+    std::string listen;
+    std::string usual;  // its default
+  };
+
+  // `command` is what started it, for messages: "muster up".
+  UpTree(std::string command, std::filesystem::path dir, std::vector<Port> ports, bool plain);
+
+  const std::filesystem::path& dir() const { return dir_; }
+  bool terminal() const { return terminal_; }
+  // With the flags that differ from their defaults.
+  std::string ThisCommand() const;
+  std::vector<host::ChildView> children() const { return children_.View(); }
+
+  // Before anything starts: children would talk to whoever holds one of the ports.
+  Status CheckPorts() const;
+  // Makes directories below the data directory.
+  Status MakeDirectories(const std::vector<std::string>& names) const;
+  // A child with its log in logs/<name>.log.
+  Status StartChild(const std::string& name, std::vector<std::string> arguments);
+  // Until the stop, until `lasting` is over, or until a child will not come up. `tick` is called a few times a second;
+  // `show` every second on a terminal, else every five.
+  Status Watch(const std::stop_token& stop, std::optional<Duration> lasting, const std::function<Status()>& tick,
+               const std::function<void()>& show);
+  // Prints a screen over the last one, with `foot` below; `draw` gets width, height and whether to use colour.
+  void PrintScreen(const std::function<std::string(size_t width, size_t height, bool colour)>& draw,
+                   const std::string& foot) const;
+  // Ends the children, the last first.
+  void Stop();
+
+ private:
+  Status CheckChildren() const;
+
+  const std::string command_;
+  const std::filesystem::path dir_;
+  const std::vector<Port> ports_;
+  const bool terminal_;
+  const host::SystemClock clock_;
+  host::Children children_;
+  std::mutex mu_;
+  std::condition_variable_any stopped_;
+};
+
+// The client's form of an address to listen on.
+std::string Target(const std::string& listen);
+// Replaces the file as a whole.
+Status WriteWhole(const std::filesystem::path& path, std::string_view text);
+// By its real name, so that its children can be told apart from others.
+std::filesystem::path ThisProgram();
+// --for, if it is given.
+Result<std::optional<Duration>> ParseLasting(const std::string& text);
+
+}  // namespace muster::cli

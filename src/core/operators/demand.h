@@ -1,0 +1,121 @@
+// Demand: what a native cluster needs of the fleet, from its workloads. Total demand: every workload that is to run,
+// placed or not, so that the shard can compare it with everything that is bound.
+//
+// A need sums the workloads of one profile and group. Three things are more than a sum:
+//   1. Members that exclude each other on a host need a machine each, however small they are. A node that has such a
+//      member counts whole, once, and a member without a node counts on top.
+//   2. Workloads that stay unplaced although enough capacity is bound (it is in pieces too small, or of the wrong
+//      shape) are stuck: the demand of their profile is raised above the bound capacity by what they ask for. The raise
+//      stays for a while after the last of them runs, longer each time, so that a fleet does not swing.
+//   3. A workload with several alternative lists of requirements is counted under the first.
+//
+// Pure. Thread-safety: none.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/fields.h"
+#include "base/time.h"
+#include "contract/cluster_views.h"
+#include "model/need.h"
+#include "model/resources.h"
+
+namespace muster::operators {
+
+// The part of a workload that demand reads.
+struct DemandUnit {
+  model::Profile profile;
+  std::string group;
+  model::Resources request;
+  std::string node;            // empty: none
+  bool alone_on_host = false;  // it excludes others of its kind on a host
+  bool waits = false;          // the scheduler has tried, and no node takes it
+  std::optional<MonoTime> waiting_since;
+
+  MUSTER_FIELDS(DemandUnit, profile, group, request, node, alone_on_host, waits, waiting_since)
+};
+
+// Whether the workload is to run: from its apply until Stopped, Completed, Deleted or finally Failed.
+bool CountsAsDemand(const contract::WorkloadView& view);
+DemandUnit UnitOf(const contract::WorkloadView& view);
+
+// Capacity that is bound to the cluster: a node that its machine backs.
+struct BoundNode {
+  model::Resources total;
+  std::map<std::string, std::string> labels;
+
+  MUSTER_FIELDS(BoundNode, total, labels)
+};
+
+// A raise of one profile's demand, and why.
+struct Correction {
+  model::Resources extra;
+  std::vector<std::string> stuck;      // workloads, by id
+  std::optional<MonoTime> calm_since;  // since when none of the profile is stuck
+  Duration hold{};
+
+  MUSTER_FIELDS(Correction, extra, stuck, calm_since, hold)
+};
+
+class Demand {
+ public:
+  // `hold` is how long a first correction stays; each further one of the same profile twice as long, up to 16 times.
+  Demand(std::string cluster, Duration stuck_after, Duration hold)
+      : cluster_(std::move(cluster)), stuck_after_(stuck_after), hold_(hold) {}
+
+  void SetWorkload(const std::string& id, const contract::WorkloadView& view, MonoTime now);
+  void RemoveWorkload(const std::string& id) { units_.erase(id); }
+  // Forgets every workload that is not listed.
+  void RemoveWorkloadsBut(const std::vector<contract::WorkloadView>& listed);
+  void SetNode(const std::string& id, BoundNode node) { nodes_[id] = std::move(node); }
+  void RemoveNode(const std::string& id) { nodes_.erase(id); }
+
+  // Raises and lowers corrections. `more_comes`: machines are on their way, so that nothing counts as stuck yet. The
+  // profiles whose correction changed, as sentences.
+  std::vector<std::string> Review(bool more_comes, MonoTime now);
+  // When Review may have something to do next.
+  std::optional<MonoTime> NextReview() const;
+
+  // Every need, in the order of model::Aggregate.
+  std::vector<model::Need> Needs() const;
+
+  struct Key {
+    std::string fingerprint;
+    std::string group;
+
+    auto operator<=>(const Key&) const = default;
+    MUSTER_FIELDS(Key, fingerprint, group)
+  };
+  const std::map<Key, Correction>& corrections() const { return corrections_; }
+  size_t workloads() const { return units_.size(); }
+
+  MUSTER_FIELDS(Demand, cluster_, stuck_after_, hold_, units_, nodes_, corrections_)
+  Demand() = default;  // for the codec
+
+ private:
+  struct Sum {
+    model::Need need;                   // without its correction
+    std::set<std::string> whole_nodes;  // of members that are alone on their host
+    model::Resources unplaced_alone;
+  };
+  std::map<Key, Sum> Sums() const;
+  // What the need asks for before its correction.
+  model::Resources Asked(const Sum& sum) const;
+  // The sum of bound nodes that match the profile.
+  model::Resources Supply(const model::Profile& profile) const;
+
+  std::string cluster_;
+  Duration stuck_after_{};
+  Duration hold_{};
+  std::map<std::string, DemandUnit> units_;
+  std::map<std::string, BoundNode> nodes_;
+  std::map<Key, Correction> corrections_;
+};
+
+}  // namespace muster::operators

@@ -1,0 +1,138 @@
+#include "core/operators/demand.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::operators {
+namespace {
+
+using contract::WorkloadView;
+using model::Resources;
+
+constexpr MonoTime kStart{};
+
+WorkloadView Waiting(const std::string& id, int64_t cpu) {
+  WorkloadView view{.workload = id, .reason = "fit.none", .message = "no node takes it"};
+  view.spec.resources = {{"cpu", cpu}};
+  return view;
+}
+WorkloadView On(const std::string& node, const std::string& id, int64_t cpu) {
+  WorkloadView view = Waiting(id, cpu);
+  view.phase = model::WorkloadPhase::kRunning;
+  view.node = node;
+  view.reason.clear();
+  return view;
+}
+WorkloadView Alone(WorkloadView view) {
+  view.spec.exclude = {{.topology_key = "kubernetes.io/hostname"}};
+  return view;
+}
+Demand Empty() { return {"blue", 15s, 10min}; }
+void Set(Demand& demand, const WorkloadView& view, MonoTime now = kStart) {
+  demand.SetWorkload(view.workload, view, now);
+}
+
+TEST(OperatorsDemand, CountsWhatIsToRunWhetherPlacedOrNot) {
+  Demand demand = Empty();
+  Set(demand, Waiting("a", 500));
+  Set(demand, On("n", "b", 1500));
+  ASSERT_EQ(demand.Needs().size(), 1U);
+  EXPECT_EQ(demand.Needs()[0].aggregate, (Resources{{"cpu", 2000}}));
+  EXPECT_EQ(demand.Needs()[0].min_unit, (Resources{{"cpu", 1500}}));
+  EXPECT_EQ(demand.Needs()[0].cluster, "blue");
+}
+
+TEST(OperatorsDemand, EndsWithStoppedCompletedDeletedAndFailed) {
+  for (const auto phase : {model::WorkloadPhase::kStopped, model::WorkloadPhase::kCompleted,
+                           model::WorkloadPhase::kDeleted, model::WorkloadPhase::kFailed}) {
+    WorkloadView view = On("n", "a", 500);
+    view.phase = phase;
+    EXPECT_FALSE(CountsAsDemand(view)) << model::WorkloadPhaseName(phase);
+  }
+  WorkloadView view = On("n", "a", 500);
+  view.phase = model::WorkloadPhase::kDeleting;
+  view.desired = model::DesiredState::kDeleted;
+  EXPECT_TRUE(CountsAsDemand(view)) << "it holds its room until it has left the node";
+  view.node.clear();
+  EXPECT_FALSE(CountsAsDemand(view));
+}
+
+TEST(OperatorsDemand, ProfilesComeFromTheTemplate) {
+  WorkloadView view = Waiting("web-0", 500);
+  view.set = "web";
+  view.spec.priority = 7;
+  view.spec.requirements = {{{.key = "zone", .op = model::Operator::kIn, .values = {"a"}}}};
+  view.spec.spread = {{.spread = {.topology_key = "zone", .max_skew = 2}}};
+  view.spec.colocate = {{.topology_key = "rack"}, {.topology_key = "zone", .weight = 10}};
+  const DemandUnit unit = UnitOf(view);
+  EXPECT_EQ(unit.profile.priority(), 7);
+  EXPECT_EQ(unit.profile.requirements(),
+            (std::vector<model::Requirement>{{.key = "rack", .op = model::Operator::kSame},
+                                             {.key = "zone", .op = model::Operator::kIn, .values = {"a"}}}));
+  EXPECT_EQ(unit.profile.spread().size(), 1U);
+  EXPECT_EQ(unit.group, "web");
+}
+
+TEST(OperatorsDemand, MembersThatExcludeEachOtherNeedAMachineEach) {
+  Demand demand = Empty();
+  demand.SetNode("n1", {.total = {{"cpu", 4000}, {"memory", 1000}}});
+  demand.SetNode("n2", {.total = {{"cpu", 4000}}});
+  Set(demand, Alone(On("n1", "a", 100)));
+  Set(demand, Alone(On("n2", "b", 100)));
+  Set(demand, Alone(Waiting("c", 100)));
+  EXPECT_EQ(demand.Needs()[0].aggregate, (Resources{{"cpu", 8100}})) << "two whole nodes and one to come";
+  // Two sets of the same profile on the same nodes do not double them.
+  WorkloadView other = Alone(On("n1", "d", 100));
+  other.set = "other";
+  Set(demand, other);
+  EXPECT_EQ(demand.Needs()[0].aggregate, (Resources{{"cpu", 8100}}));
+}
+
+TEST(OperatorsDemand, StuckWorkloadsRaiseTheDemandAboveWhatIsBound) {
+  Demand demand = Empty();
+  demand.SetNode("n1", {.total = {{"cpu", 4000}}});
+  demand.SetNode("n2", {.total = {{"cpu", 4000}}});
+  Set(demand, On("n1", "a", 3000));
+  Set(demand, On("n2", "b", 3000));
+  Set(demand, Waiting("c", 2000));  // 2000 are free, in two pieces
+  EXPECT_TRUE(demand.Review(false, kStart + 14s).empty());
+  EXPECT_TRUE(demand.Review(true, kStart + 20s).empty()) << "machines are coming";
+  EXPECT_EQ(demand.Review(false, kStart + 20s).size(), 1U);
+  EXPECT_EQ(demand.Needs()[0].aggregate, (Resources{{"cpu", 10000}})) << "all that is bound, and 2000 more";
+  EXPECT_TRUE(demand.Review(false, kStart + 30s).empty()) << "once is enough while nothing came";
+
+  // A machine came and the workload runs: the raise stays for the hold and ends then.
+  demand.SetNode("n3", {.total = {{"cpu", 4000}}});
+  Set(demand, On("n3", "c", 2000));
+  EXPECT_TRUE(demand.Review(false, kStart + 60s).empty());
+  EXPECT_EQ(demand.Needs()[0].aggregate, (Resources{{"cpu", 10000}}));
+  EXPECT_TRUE(demand.Review(false, kStart + 60s + 599s).empty());
+  EXPECT_EQ(demand.NextReview(), kStart + 60s + 10min);
+  EXPECT_EQ(demand.Review(false, kStart + 60s + 10min).size(), 1U);
+  EXPECT_EQ(demand.Needs()[0].aggregate, (Resources{{"cpu", 8000}}));
+}
+
+TEST(OperatorsDemand, ARepeatedCorrectionStaysTwiceAsLong) {
+  Demand demand = Empty();
+  demand.SetNode("n1", {.total = {{"cpu", 4000}}});
+  MonoTime now = kStart;
+  for (const Duration hold : {Duration(10min), Duration(20min), Duration(40min)}) {
+    Set(demand, Waiting("a", 2000), now);
+    now += 20s;
+    ASSERT_EQ(demand.Review(false, now).size(), 1U);
+    Set(demand, On("n1", "a", 2000), now);
+    EXPECT_TRUE(demand.Review(false, now).empty());
+    EXPECT_TRUE(demand.Review(false, now + hold - 1s).empty());
+    EXPECT_EQ(demand.Review(false, now + hold).size(), 1U);
+    now += hold;
+  }
+}
+
+TEST(OperatorsDemand, NothingIsRaisedWhileLessIsBoundThanAskedFor) {
+  Demand demand = Empty();
+  Set(demand, Waiting("a", 2000));
+  EXPECT_TRUE(demand.Review(false, kStart + 1h).empty());
+  EXPECT_EQ(demand.Needs()[0].aggregate, (Resources{{"cpu", 2000}}));
+}
+
+}  // namespace
+}  // namespace muster::operators

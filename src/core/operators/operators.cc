@@ -1,0 +1,336 @@
+#include "core/operators/operators.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ranges>
+#include <utility>
+
+#include "base/check.h"
+#include "base/codec.h"
+#include "contract/core.h"
+
+namespace muster::operators {
+namespace {
+
+constexpr Duration kReviewPause = 1s;
+
+template <class... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+
+// States in which the machine is, or is about to stop being, a node of the cluster.
+bool Serves(model::MachineState state) {
+  return state == model::MachineState::kConfigured || state == model::MachineState::kDraining;
+}
+
+// On its way to become a node.
+bool Comes(model::MachineState state) {
+  return state == model::MachineState::kCreating || state == model::MachineState::kConfiguring;
+}
+
+}  // namespace
+
+static_assert(contract::Core<Core>);
+
+Core::Core(Config config) {
+  state_.demand = Demand(config.cluster, config.stuck_after, config.correction_hold);
+  state_.config = std::move(config);
+}
+
+std::optional<Core> Core::Load(std::string_view saved) {
+  if (auto state = codec::FromBytes<State>(saved)) return Core(*std::move(state));
+  return std::nullopt;
+}
+
+std::string Core::Save() const { return codec::ToBytes(state_); }
+
+void Core::Step(const Event& event, Now now, std::vector<Effect>& out) {
+  std::visit(
+      Overloaded{
+          [&](const contract::Wake&) {},
+          [&](const ClusterListed& listed) { OnListed(listed, now); },
+          [&](const ClusterChanged& changed) { OnChanged(changed.change, now); },
+          [&](const ClusterLost& lost) {
+            out.emplace_back(Notice{.what = "the scheduler does not answer", .detail = lost.why.ToString()});
+          },
+          [&](const SessionOpened&) {
+            state_.session = true;
+            state_.rollup_at = now.mono;
+          },
+          [&](const SessionClosed& closed) {
+            state_.session = false;
+            out.emplace_back(Notice{.what = "the session with the shard has ended", .detail = closed.why.ToString()});
+          },
+          [&](const Received& received) { OnReceived(received.message, now, out); },
+          [&](const CallDone& done) { OnCallDone(done, now, out); },
+      },
+      event);
+  StartJobs(now, out);
+  Acknowledge(out);
+  ReviewDemand(now, out);
+  SendRollup(now, out);
+}
+
+// --- the cluster
+
+void Core::OnListed(const ClusterListed& listed, Now now) {
+  // What waits is asked again how long it has waited: a list gives no history. Corrections stay.
+  std::set<std::string> known;
+  for (const contract::NodeView& node : listed.nodes) known.insert(node.node);
+  std::erase_if(state_.nodes, [&](const auto& node) {
+    if (known.contains(node.first)) return false;
+    state_.demand.RemoveNode(node.first);
+    return true;
+  });
+  state_.demand.RemoveWorkloadsBut(listed.workloads);
+  for (const contract::NodeView& node : listed.nodes) OnNode(node);
+  for (const contract::WorkloadView& view : listed.workloads) state_.demand.SetWorkload(view.workload, view, now.mono);
+  state_.listed = true;
+  Gather(now);
+}
+
+void Core::OnNode(const contract::NodeView& node) {
+  state_.nodes[node.node] = !node.drain_instruction.empty();
+  // A node that is cordoned takes nothing: it is no supply for what waits.
+  if (node.cordoned || node.status != model::NodeStatus::kReady) {
+    state_.demand.RemoveNode(node.node);
+  } else {
+    state_.demand.SetNode(node.node, {.total = node.total, .labels = node.labels});
+  }
+}
+
+void Core::OnChanged(const contract::ObjectChanged& change, Now now) {
+  if (change.kind == contract::ObjectKind::kWorkload) {
+    if (const auto* view = std::get_if<contract::WorkloadView>(&change.now)) {
+      state_.demand.SetWorkload(change.name, *view, now.mono);
+    } else {
+      state_.demand.RemoveWorkload(change.name);
+    }
+    Gather(now);
+  } else if (change.kind == contract::ObjectKind::kNode) {
+    if (const auto* view = std::get_if<contract::NodeView>(&change.now)) {
+      OnNode(*view);
+    } else {
+      state_.nodes.erase(change.name);
+      state_.demand.RemoveNode(change.name);
+    }
+    Gather(now);
+  }
+}
+
+// --- the shard
+
+void Core::OnReceived(const contract::ShardMessage& message, Now now, std::vector<Effect>& out) {
+  std::visit(Overloaded{
+                 [&](const contract::Acknowledgement& ack) {
+                   if (ack.echo.starts_with("rollup")) state_.last_echo = ack.echo;
+                 },
+                 [&](const contract::BootstrapRequest& request) {
+                   out.emplace_back(GiveBlob{.request_id = request.request_id});
+                 },
+                 [&](const contract::ReclaimInstruction& instruction) { OnReclaim(instruction, now); },
+                 [&](const contract::NodeStateUpdate& update) { OnMachine(update, now, out); },
+                 [](const contract::AvailableCapacity&) {},
+             },
+             message);
+}
+
+void Core::OnReclaim(const contract::ReclaimInstruction& instruction, Now now) {
+  const auto [at, fresh] = state_.reclaims.try_emplace(instruction.instruction_id);
+  at->second.acknowledged = false;
+  if (fresh) at->second.nodes = instruction.nodes;
+  const Duration grace = std::chrono::seconds(instruction.grace_period_seconds);
+  for (const std::string& node : instruction.nodes) {
+    const auto job = state_.jobs.find(node);
+    const bool there = job != state_.jobs.end() && job->second.job == Job::kDrain &&
+                       job->second.instruction == instruction.instruction_id;
+    if (there) continue;
+    state_.jobs.insert_or_assign(node, NodeJob{.job = Job::kDrain,
+                                               .instruction = instruction.instruction_id,
+                                               .grace = grace,
+                                               .deadline = now.wall + grace});
+  }
+}
+
+void Core::OnMachine(const contract::NodeStateUpdate& update, Now now, std::vector<Effect>& out) {
+  const std::string& id = update.machine_id;
+  const auto before = state_.machines.find(id);
+  const bool drained = before != state_.machines.end() && before->second == model::MachineState::kDraining;
+  if (Serves(update.state) || Comes(update.state)) {
+    state_.machines[id] = update.state;
+  } else {
+    state_.machines.erase(id);
+  }
+  if (update.state == model::MachineState::kFailed) {
+    out.emplace_back(Notice{.what = "a machine of the cluster failed", .subject = id, .detail = update.last_error});
+  }
+  if (Serves(update.state) || Comes(update.state)) {
+    const auto node = state_.nodes.find(id);
+    if (update.state == model::MachineState::kConfigured && drained && node != state_.nodes.end() && node->second) {
+      state_.jobs.insert_or_assign(id, NodeJob{.job = Job::kUncordon});
+    }
+  } else {
+    state_.jobs.insert_or_assign(id, NodeJob{.job = Job::kDelete});
+  }
+  state_.review_at = now.mono;
+}
+
+// --- jobs
+
+void Core::StartJobs(Now now, std::vector<Effect>& out) {
+  if (!state_.listed) return;
+  for (auto& [node, job] : state_.jobs) {
+    if (job.call || job.drained || (job.not_before && *job.not_before > now.mono)) continue;
+    job.not_before.reset();
+    job.call = ++state_.last_call;
+    contract::ClusterRequest request;
+    switch (job.job) {
+      case Job::kDrain:
+        request = contract::DrainNode{.node = node,
+                                      .grace = job.grace,
+                                      .reason = "the fleet reclaims the machine",
+                                      .instruction = job.instruction,
+                                      .deadline = job.deadline};
+        break;
+      case Job::kUncordon:
+        request = contract::CordonNode{.node = node, .cordoned = false, .reason = "the fleet keeps the machine"};
+        break;
+      case Job::kDelete:
+        request = contract::DeleteObject{.kind = contract::ObjectKind::kNode, .name = node, .force = true};
+        break;
+    }
+    out.emplace_back(
+        Call{.id = *job.call, .to = "scheduler", .request = std::move(request), .timeout = state_.config.call_timeout});
+  }
+}
+
+void Core::OnCallDone(const CallDone& done, Now now, std::vector<Effect>& out) {
+  const auto at = std::ranges::find_if(state_.jobs, [&](const auto& entry) { return entry.second.call == done.id; });
+  if (at == state_.jobs.end()) {
+    return;  // another job took its place
+  }
+  auto& [node, job] = *at;
+  job.call.reset();
+  // A node that the scheduler does not know is as good as drained, uncordoned and deleted.
+  if (!done.status.ok() && done.status.code() != Code::kNotFound) {
+    job.not_before = now.mono + state_.config.retry_after;
+    out.emplace_back(Notice{
+        .what = "the scheduler refused an order of the fleet", .subject = node, .detail = done.status.ToString()});
+    return;
+  }
+  if (job.job == Job::kDrain) {
+    job.drained = true;
+  } else {
+    state_.jobs.erase(at);
+  }
+}
+
+void Core::Acknowledge(std::vector<Effect>& out) {
+  for (auto at = state_.reclaims.begin(); at != state_.reclaims.end();) {
+    auto& [id, reclaim] = *at;
+    int32_t started = 0;
+    bool open = false;  // a node of it is not cordoned yet
+    bool live = false;  // a node of it is still being drained
+    for (const std::string& node : reclaim.nodes) {
+      const auto job = state_.jobs.find(node);
+      if (job == state_.jobs.end() || job->second.instruction != id) continue;
+      live = true;
+      if (job->second.drained) ++started;
+      open |= !job->second.drained;
+    }
+    if (!open && !reclaim.acknowledged && state_.session) {
+      out.emplace_back(Send{.message = contract::ReclaimAck{.instruction_id = id, .nodes_started = started}});
+      reclaim.acknowledged = true;
+    }
+    at = !live && reclaim.acknowledged ? state_.reclaims.erase(at) : std::next(at);
+  }
+}
+
+// --- demand
+
+void Core::Gather(Now now) {
+  const MonoTime at = now.mono + state_.config.settle;
+  if (!state_.rollup_at || *state_.rollup_at > at) state_.rollup_at = at;
+  if (!state_.review_at || *state_.review_at > at) state_.review_at = at;
+}
+
+bool Core::MachinesOnTheirWay() const {
+  return std::ranges::any_of(state_.machines, [this](const auto& machine) {
+    // Configured, and its agent has not joined yet: it is on its way too.
+    return Comes(machine.second) ||
+           (machine.second == model::MachineState::kConfigured && !state_.nodes.contains(machine.first));
+  });
+}
+
+void Core::ReviewDemand(Now now, std::vector<Effect>& out) {
+  if (!state_.listed || !state_.review_at || *state_.review_at > now.mono) return;
+  const std::vector<std::string> changes = state_.demand.Review(MachinesOnTheirWay(), now.mono);
+  for (const std::string& change : changes) {
+    out.emplace_back(Notice{.what = "demand was corrected", .subject = state_.config.cluster, .detail = change});
+  }
+  if (!changes.empty()) state_.rollup_at = now.mono;
+  const std::optional<MonoTime> next = state_.demand.NextReview();
+  state_.review_at = next ? std::optional(std::max(*next, now.mono + kReviewPause)) : std::nullopt;
+}
+
+void Core::SendRollup(Now now, std::vector<Effect>& out) {
+  if (!state_.session || !state_.rollup_at || *state_.rollup_at > now.mono) return;
+  if (!state_.listed) {
+    state_.rollup_at.reset();  // the list makes the next one due
+    return;
+  }
+  out.emplace_back(Send{.message = contract::Rollup{.cluster_id = state_.config.cluster,
+                                                    .timestamp = now.wall,
+                                                    .rows = contract::NeedRows(state_.demand.Needs())}});
+  ++state_.rollups;
+  state_.rollup_at = now.mono + state_.config.rollup_interval;
+}
+
+std::optional<MonoTime> Core::NextWake() const {
+  std::optional<MonoTime> next;
+  const auto at = [&next](const std::optional<MonoTime>& moment) {
+    if (moment) next = next ? std::min(*next, *moment) : *moment;
+  };
+  if (state_.session) at(state_.rollup_at);
+  if (state_.listed) {
+    at(state_.review_at);
+    for (const NodeJob& job : std::views::values(state_.jobs)) {
+      if (!job.call && !job.drained) at(job.not_before);
+    }
+  }
+  return next;
+}
+
+std::shared_ptr<const Snapshot> Core::View() const {
+  auto view = std::make_shared<Snapshot>();
+  view->session = state_.session;
+  view->cluster_known = state_.listed;
+  view->rollups = state_.rollups;
+  view->last_echo = state_.last_echo;
+  view->needs = state_.demand.Needs();
+  for (const auto& [key, correction] : state_.demand.corrections()) {
+    if (correction.extra.empty()) continue;
+    view->corrections.push_back(
+        {.fingerprint = key.fingerprint, .group = key.group, .extra = correction.extra, .stuck = correction.stuck});
+  }
+  for (const auto& [id, reclaim] : state_.reclaims) {
+    view->reclaims.push_back({.instruction = id, .nodes = reclaim.nodes, .acknowledged = reclaim.acknowledged});
+  }
+  view->machines = state_.machines;
+  return view;
+}
+
+void Core::CheckInvariants() const {
+  std::set<contract::CallId> calls;
+  for (const auto& [node, job] : state_.jobs) {
+    if (job.call) MUSTER_CHECK(calls.insert(*job.call).second, "two jobs wait for call {}", *job.call);
+    MUSTER_CHECK(job.job == Job::kDrain || !job.drained, "a job of {} that is no drain is drained", node);
+  }
+  for (const auto& [machine, state] : state_.machines) {
+    MUSTER_CHECK(Serves(state) || Comes(state), "machine {} is kept as {}", machine, model::StateName(state));
+  }
+}
+
+}  // namespace muster::operators

@@ -1,0 +1,110 @@
+// The operator of a native cluster, as a core. It follows the cluster's scheduler (nodes, workloads) and the session
+// with the shard, and holds no state of its own that matters: after a restart it lists the cluster, opens a session,
+// and says the whole demand again. A reclaim under way is in the node's record (DrainNode with its instruction).
+//
+//   demand     every change of a workload, gathered for `settle`, makes a roll-up; every rollup_interval one goes
+//   anyway blobs      BootstrapRequest -> GiveBlob reclaim    ReclaimInstruction -> DrainNode for each node ->
+//   ReclaimAck once all are cordoned; eviction goes on machines   NodeStateUpdate: a machine that leaves Configured and
+//   Draining takes its node along; one that returns
+//              from Draining to Configured is uncordoned
+//
+// node id = machine id.
+//
+// Invariants: (1) no roll-up before the cluster was listed: an operator that knows nothing must not say "nothing";
+// (2) an instruction is acknowledged only when each of its nodes is cordoned or unknown to the scheduler; (3) a node is
+// deleted only after its machine was reported in a state that serves nobody. Thread-safety: none, as for every core.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fields.h"
+#include "base/time.h"
+#include "core/operators/demand.h"
+#include "core/operators/types.h"
+
+namespace muster::operators {
+
+class Core {
+ public:
+  static constexpr std::string_view kName = "operator";
+  using Call = operators::Call;
+  using CallDone = operators::CallDone;
+  using Event = operators::Event;
+  using Effect = operators::Effect;
+  using Snapshot = operators::Snapshot;
+
+  explicit Core(Config config);
+  static std::optional<Core> Load(std::string_view saved);
+  std::string Save() const;
+
+  void Step(const Event& event, Now now, std::vector<Effect>& out);
+  std::optional<MonoTime> NextWake() const;
+  std::shared_ptr<const Snapshot> View() const;
+  void CheckInvariants() const;
+
+ private:
+  enum class Job : uint8_t { kDrain, kUncordon, kDelete };
+  // What is to be done to a node; a later job takes the place of an earlier one.
+  struct NodeJob {
+    Job job = Job::kDrain;
+    std::string instruction;  // of kDrain
+    Duration grace{};
+    WallTime deadline;
+    std::optional<contract::CallId> call;  // under way
+    std::optional<MonoTime> not_before;    // after a failure
+    bool drained = false;                  // kDrain: the node is cordoned; the job stays for its instruction
+
+    MUSTER_FIELDS(NodeJob, job, instruction, grace, deadline, call, not_before, drained)
+  };
+  struct Reclaim {
+    std::vector<std::string> nodes;
+    bool acknowledged = false;
+
+    MUSTER_FIELDS(Reclaim, nodes, acknowledged)
+  };
+  struct State {
+    Config config;
+    bool session = false;
+    bool listed = false;  // the cluster is known
+    Demand demand;
+    std::map<std::string, bool> nodes;  // of the scheduler: whether a drain with an instruction holds the node
+    std::map<std::string, model::MachineState> machines;  // as the shard said last
+    std::map<std::string, NodeJob> jobs;                  // by node
+    std::map<std::string, Reclaim> reclaims;              // by instruction
+    std::optional<MonoTime> rollup_at;
+    std::optional<MonoTime> review_at;
+    contract::CallId last_call = 0;
+    int64_t rollups = 0;
+    std::string last_echo;
+
+    MUSTER_FIELDS(State, config, session, listed, demand, nodes, machines, jobs, reclaims, rollup_at, review_at,
+                  last_call, rollups, last_echo)
+  };
+
+  explicit Core(State state) : state_(std::move(state)) {}
+
+  void OnListed(const ClusterListed& listed, Now now);
+  void OnChanged(const contract::ObjectChanged& change, Now now);
+  void OnNode(const contract::NodeView& node);
+  void OnReclaim(const contract::ReclaimInstruction& instruction, Now now);
+  void OnMachine(const contract::NodeStateUpdate& update, Now now, std::vector<Effect>& out);
+  void OnReceived(const contract::ShardMessage& message, Now now, std::vector<Effect>& out);
+  void OnCallDone(const CallDone& done, Now now, std::vector<Effect>& out);
+
+  void Gather(Now now);  // a roll-up is due soon
+  void StartJobs(Now now, std::vector<Effect>& out);
+  void Acknowledge(std::vector<Effect>& out);
+  void ReviewDemand(Now now, std::vector<Effect>& out);
+  void SendRollup(Now now, std::vector<Effect>& out);
+  bool MachinesOnTheirWay() const;
+
+  State state_;
+};
+
+}  // namespace muster::operators

@@ -1,0 +1,236 @@
+#include "core/operators/operators.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace muster::operators {
+namespace {
+
+using contract::NodeView;
+using contract::WorkloadView;
+using model::MachineState;
+
+// A core on virtual time, with what it said.
+class Lab {
+ public:
+  void Give(const Event& event) {
+    effects_.clear();
+    core_.Step(event, now_, effects_);
+    core_.CheckInvariants();
+    // The state survives a journal at every step.
+    auto copy = Core::Load(core_.Save());
+    ASSERT_TRUE(copy.has_value());
+    EXPECT_EQ(copy->Save(), core_.Save());
+  }
+  // Lets time pass, waking the core as it asks.
+  void Pass(Duration duration) {
+    const MonoTime end = now_.mono + duration;
+    std::vector<Effect> all;
+    while (true) {
+      const auto next = core_.NextWake();
+      if (!next || *next > end) break;
+      Advance(std::max(*next, now_.mono) - now_.mono);
+      Give(contract::Wake{});
+      all.insert(all.end(), effects_.begin(), effects_.end());
+    }
+    Advance(end - now_.mono);
+    effects_ = std::move(all);
+  }
+  // Effects of one kind.
+  template <class T>
+  std::vector<T> Said() const {
+    std::vector<T> said;
+    for (const Effect& effect : effects_) {
+      if (const T* one = std::get_if<T>(&effect)) said.push_back(*one);
+    }
+    return said;
+  }
+  // Messages of one kind to the shard.
+  template <class T>
+  std::vector<T> Sent() const {
+    std::vector<T> sent;
+    for (const Send& send : Said<Send>()) {
+      if (const T* one = std::get_if<T>(&send.message)) sent.push_back(*one);
+    }
+    return sent;
+  }
+  void Finish(const Call& call, Status status = {}) {
+    CallDone done{.id = call.id, .status = status};
+    if (status.ok()) done.reply = contract::Done{};
+    Give(done);
+  }
+  const Core& core() const { return core_; }
+
+ private:
+  void Advance(Duration duration) {
+    now_.mono += duration;
+    now_.wall += duration;
+  }
+
+  Core core_{Config{.cluster = "blue"}};
+  Now now_{};
+  std::vector<Effect> effects_;
+};
+
+WorkloadView Web(const std::string& id, const std::string& node = {}) {
+  WorkloadView view{.workload = id, .node = node};
+  view.phase = node.empty() ? model::WorkloadPhase::kPending : model::WorkloadPhase::kRunning;
+  view.spec.resources = {{"cpu", 1000}};
+  return view;
+}
+NodeView Node(const std::string& id, const std::string& instruction = {}) {
+  return {.node = id,
+          .status = model::NodeStatus::kReady,
+          .total = {{"cpu", 4000}},
+          .cordoned = !instruction.empty(),
+          .drain_instruction = instruction};
+}
+Received Machine(const std::string& id, MachineState state) {
+  return {.message = contract::NodeStateUpdate{.machine_id = id, .cluster_id = "blue", .state = state}};
+}
+Received Reclaim(const std::string& id, std::vector<std::string> nodes) {
+  return {.message = contract::ReclaimInstruction{
+              .instruction_id = id, .nodes = std::move(nodes), .grace_period_seconds = 60}};
+}
+
+TEST(Operators, SaysNothingBeforeItKnowsTheCluster) {
+  Lab lab;
+  lab.Give(SessionOpened{});
+  EXPECT_TRUE(lab.Sent<contract::Rollup>().empty()) << "an empty roll-up would give every machine away";
+  lab.Pass(1min);
+  EXPECT_TRUE(lab.Sent<contract::Rollup>().empty());
+  lab.Give(ClusterListed{.workloads = {Web("a")}});
+  lab.Pass(200ms);
+  ASSERT_EQ(lab.Sent<contract::Rollup>().size(), 1U);
+  EXPECT_EQ(lab.Sent<contract::Rollup>()[0].rows.size(), 1U);
+}
+
+TEST(Operators, AnEmptyClusterIsSaidToBeEmpty) {
+  Lab lab;
+  lab.Give(SessionOpened{});
+  lab.Give(ClusterListed{});
+  lab.Pass(200ms);
+  ASSERT_EQ(lab.Sent<contract::Rollup>().size(), 1U);
+  EXPECT_EQ(lab.Sent<contract::Rollup>()[0].rows.size(), 0U);
+}
+
+TEST(Operators, ABurstOfChangesMakesOneRollup) {
+  Lab lab;
+  lab.Give(SessionOpened{});
+  lab.Give(ClusterListed{});
+  lab.Pass(1s);
+  for (int i = 0; i < 100; ++i) {
+    const std::string id = "web-" + std::to_string(i);
+    lab.Give(ClusterChanged{{.kind = contract::ObjectKind::kWorkload, .name = id, .now = Web(id)}});
+  }
+  lab.Pass(1s);
+  const auto rollups = lab.Sent<contract::Rollup>();
+  ASSERT_EQ(rollups.size(), 1U);
+  ASSERT_EQ(rollups[0].rows.size(), 1U);
+  EXPECT_EQ(rollups[0].rows.needs()[0].aggregate, (model::Resources{{"cpu", 100000}}));
+  lab.Pass(30s);
+  EXPECT_EQ(lab.Sent<contract::Rollup>().size(), 3U) << "and one every ten seconds";
+}
+
+TEST(Operators, BlobsAreMadeByTheShell) {
+  Lab lab;
+  lab.Give(Received{.message = contract::BootstrapRequest{.request_id = "r1"}});
+  ASSERT_EQ(lab.Said<GiveBlob>().size(), 1U);
+  EXPECT_EQ(lab.Said<GiveBlob>()[0].request_id, "r1");
+}
+
+TEST(Operators, AReclaimIsAcknowledgedWhenEveryNodeIsCordoned) {
+  Lab lab;
+  lab.Give(SessionOpened{});
+  lab.Give(ClusterListed{.nodes = {Node("m1"), Node("m2")}});
+  lab.Give(Reclaim("i1", {"m1", "m2", "gone"}));
+  const auto calls = lab.Said<Call>();
+  ASSERT_EQ(calls.size(), 3U);
+  const auto drain = std::get<contract::DrainNode>(calls[1].request);
+  EXPECT_EQ(drain.node, "m1");
+  EXPECT_EQ(drain.instruction, "i1");
+  EXPECT_EQ(drain.grace, Duration(60s));
+  lab.Finish(calls[0], {Code::kNotFound, "node gone is not known"});
+  lab.Finish(calls[1]);
+  EXPECT_TRUE(lab.Sent<contract::ReclaimAck>().empty());
+  lab.Finish(calls[2], {Code::kUnavailable, "the scheduler restarts"});
+  EXPECT_TRUE(lab.Sent<contract::ReclaimAck>().empty());
+  lab.Pass(1s);
+  const auto again = lab.Said<Call>();
+  ASSERT_EQ(again.size(), 1U);
+  lab.Finish(again[0]);
+  ASSERT_EQ(lab.Sent<contract::ReclaimAck>().size(), 1U);
+  EXPECT_EQ(lab.Sent<contract::ReclaimAck>()[0].nodes_started, 3);
+
+  lab.Give(Reclaim("i1", {"m1", "m2", "gone"}));
+  EXPECT_TRUE(lab.Said<Call>().empty());
+  EXPECT_EQ(lab.Sent<contract::ReclaimAck>().size(), 1U) << "the same instruction again is acknowledged again";
+}
+
+TEST(Operators, ADrainThatIsWithdrawnUncordonsTheNode) {
+  Lab lab;
+  lab.Give(SessionOpened{});
+  lab.Give(ClusterListed{.nodes = {Node("m1", "i1")}});
+  lab.Give(Machine("m1", MachineState::kDraining));
+  EXPECT_TRUE(lab.Said<Call>().empty());
+  lab.Give(Machine("m1", MachineState::kConfigured));
+  ASSERT_EQ(lab.Said<Call>().size(), 1U);
+  EXPECT_FALSE(std::get<contract::CordonNode>(lab.Said<Call>()[0].request).cordoned);
+}
+
+TEST(Operators, ANodeAnOperatorOfThePeopleCordonedStaysCordoned) {
+  Lab lab;
+  NodeView node = Node("m1");
+  node.cordoned = true;
+  lab.Give(ClusterListed{.nodes = {node}});
+  lab.Give(Machine("m1", MachineState::kDraining));
+  lab.Give(Machine("m1", MachineState::kConfigured));
+  EXPECT_TRUE(lab.Said<Call>().empty());
+}
+
+TEST(Operators, ANodeGoesWithItsMachine) {
+  Lab lab;
+  lab.Give(SessionOpened{});
+  lab.Give(ClusterListed{.nodes = {Node("m1")}});
+  lab.Give(Machine("m1", MachineState::kConfigured));
+  EXPECT_TRUE(lab.Said<Call>().empty());
+  lab.Give(Machine("m1", MachineState::kIdle));
+  ASSERT_EQ(lab.Said<Call>().size(), 1U);
+  const auto gone = std::get<contract::DeleteObject>(lab.Said<Call>()[0].request);
+  EXPECT_EQ(gone.kind, contract::ObjectKind::kNode);
+  EXPECT_EQ(gone.name, "m1");
+  EXPECT_TRUE(gone.force);
+  EXPECT_TRUE(lab.core().View()->machines.empty());
+}
+
+TEST(Operators, StuckWorkloadsAreCorrectedOnceNoMachineIsOnItsWay) {
+  Lab lab;
+  lab.Give(SessionOpened{});
+  WorkloadView stuck = Web("c");
+  stuck.reason = "fit.cpu";
+  lab.Give(ClusterListed{.nodes = {Node("m1")}, .workloads = {stuck}});
+  lab.Give(Machine("m2", MachineState::kConfiguring));
+  lab.Pass(1min);
+  EXPECT_TRUE(lab.core().View()->corrections.empty());
+  lab.Give(Machine("m2", MachineState::kFailed));
+  lab.Pass(2s);
+  ASSERT_EQ(lab.core().View()->corrections.size(), 1U);
+  EXPECT_EQ(lab.core().View()->corrections[0].stuck, (std::vector<std::string>{"c"}));
+  EXPECT_EQ(lab.core().View()->needs[0].aggregate, (model::Resources{{"cpu", 5000}}));
+}
+
+TEST(Operators, ALostSchedulerKeepsTheDemand) {
+  Lab lab;
+  lab.Give(SessionOpened{});
+  lab.Give(ClusterListed{.workloads = {Web("a")}});
+  lab.Pass(1s);
+  lab.Give(ClusterLost{.why = {Code::kUnavailable, "away"}});
+  lab.Pass(10s);
+  ASSERT_EQ(lab.Sent<contract::Rollup>().size(), 1U);
+  EXPECT_EQ(lab.Sent<contract::Rollup>()[0].rows.size(), 1U);
+}
+
+}  // namespace
+}  // namespace muster::operators

@@ -1,0 +1,432 @@
+// Sets, drains, preemption, quotas, orphans, lists: what a cluster does beyond one workload.
+#include "core/scheduler/lab_for_test.h"
+
+namespace muster::scheduler {
+namespace {
+
+using contract::ActualState;
+using contract::DecisionKind;
+
+model::WorkloadSpec SetOf(const std::string& name, int32_t replicas, model::WorkloadTemplate spec = Lab::Template()) {
+  return {.kind = model::WorkloadKind::kSet, .name = name, .replicas = replicas, .spec = std::move(spec)};
+}
+
+int Up(Lab& lab, const std::string& set) {
+  return lab.Get<contract::SetsListed>(contract::ListSets{.name = set}, 0s).sets.at(0).running;
+}
+
+contract::SetView ViewOfSet(Lab& lab, const std::string& set) {
+  return lab.Get<contract::SetsListed>(contract::ListSets{.name = set}).sets.at(0);
+}
+
+// --- sets
+
+TEST(SchedulerSets, MembersAreWorkloadsOfTheirOwn) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.AddNode("n2");
+  EXPECT_EQ(lab.Get<contract::Applied>(contract::ApplySpec{.spec = SetOf("web", 3)}).result,
+            contract::ApplyResult::kCreated);
+  lab.Run(5s);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(lab.Phase(fmt::format("web-{}", i)), "Running");
+  const contract::SetView view = ViewOfSet(lab, "web");
+  EXPECT_EQ(view.members, 3);
+  EXPECT_EQ(view.available, 3);
+  EXPECT_EQ(lab.Apply("single").result, contract::ApplyResult::kCreated);
+  EXPECT_EQ(lab.Try(Lab::ApplyOf("web-0")).code(), Code::kFailedPrecondition) << "a member is changed through its set";
+}
+
+TEST(SchedulerSets, ScaleUpAndDownFromTheHighestNumber) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Get<contract::Applied>(contract::ApplySpec{.spec = SetOf("web", 2)});
+  lab.Run(5s);
+  EXPECT_TRUE(lab.Try(contract::ScaleSet{.set = "web", .replicas = 4}).ok());
+  lab.Run(5s);
+  EXPECT_EQ(Up(lab, "web"), 4);
+  EXPECT_TRUE(lab.Try(contract::ScaleSet{.set = "web", .replicas = 1}).ok());
+  lab.Run(5s);
+  EXPECT_TRUE(lab.Exists("web-0"));
+  EXPECT_FALSE(lab.Exists("web-1"));
+  EXPECT_FALSE(lab.Exists("web-3"));
+}
+
+TEST(SchedulerSets, MemberIdOfAnotherRefusesTheSet) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web-1");
+  const Status status = lab.Try(contract::ApplySpec{.spec = SetOf("web", 3)});
+  EXPECT_EQ(status.code(), Code::kFailedPrecondition);
+  EXPECT_NE(status.message().find("web-1"), std::string::npos);
+}
+
+TEST(SchedulerSets, RollingUpdateHoldsMaxUnavailableAndSurge) {
+  for (const int surge : {0, 1}) {
+    Lab lab;
+    for (int i = 0; i < 3; ++i) lab.AddNode(fmt::format("n{}", i));
+    model::WorkloadSpec spec = SetOf("web", 4);
+    spec.max_unavailable = {.amount = 1};
+    spec.max_surge = {.amount = surge};
+    lab.Get<contract::Applied>(contract::ApplySpec{.spec = spec});
+    lab.Run(10s);
+    ASSERT_EQ(Up(lab, "web"), 4);
+    spec.spec.image = "newer";
+    lab.Get<contract::Applied>(contract::ApplySpec{.spec = spec}, 5ms);
+    int least = 4;
+    int most = 0;
+    for (int i = 0; i < 4000 && ViewOfSet(lab, "web").available < 4; ++i) {
+      least = std::min(least, Up(lab, "web"));
+      most = std::max(most, ViewOfSet(lab, "web").members);
+    }
+    lab.Run(10s);
+    EXPECT_GE(least, 3) << surge;
+    EXPECT_LT(least, 4 + surge) << "something was replaced";
+    EXPECT_LE(most, 4 + surge);
+    const contract::SetView view = ViewOfSet(lab, "web");
+    EXPECT_EQ(view.available, 4);
+    EXPECT_EQ(view.members, 4);
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(lab.Workload(fmt::format("web-{}", i)).spec.image, "newer");
+    EXPECT_GE(lab.Decided(DecisionKind::kRolledOut), 4);
+  }
+}
+
+TEST(SchedulerSets, RestartReplacesEveryMember) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Get<contract::Applied>(contract::ApplySpec{.spec = SetOf("web", 2)});
+  lab.Run(5s);
+  const std::string before = lab.agents["n1"].workloads.at("web-0").status.revision;
+  EXPECT_TRUE(lab.Try(contract::RestartSet{"web"}).ok());
+  lab.Run(15s);
+  EXPECT_NE(lab.agents["n1"].workloads.at("web-0").status.revision, before);
+  EXPECT_EQ(lab.agents["n1"].applied.size(), 4U);
+  EXPECT_EQ(Up(lab, "web"), 2);
+}
+
+TEST(SchedulerSets, JobCountsCompletions) {
+  Lab lab;
+  lab.AddNode("n1");
+  model::WorkloadSpec spec = SetOf("job", 3);
+  spec.kind = model::WorkloadKind::kJob;
+  spec.spec.restart = model::RestartPolicy::kNever;
+  for (int i = 0; i < 3; ++i) lab.agents["n1"].exits[fmt::format("job-{}", i)] = 0;
+  lab.Get<contract::Applied>(contract::ApplySpec{.spec = spec});
+  lab.Run(10s);
+  EXPECT_EQ(ViewOfSet(lab, "job").completed, 3);
+  EXPECT_EQ(lab.agents["n1"].applied.size(), 3U);
+}
+
+TEST(SchedulerSets, DeletedSetTakesItsMembersAlong) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Get<contract::Applied>(contract::ApplySpec{.spec = SetOf("web", 3)});
+  lab.Run(5s);
+  EXPECT_TRUE(lab.Try(contract::DeleteObject{.kind = contract::ObjectKind::kSet, .name = "web"}).ok());
+  lab.Run(5s);
+  EXPECT_TRUE(lab.agents["n1"].workloads.empty());
+  for (const auto& [key, row] : lab.store->rows) EXPECT_EQ(key.find("web"), std::string::npos) << key;
+}
+
+TEST(SchedulerSets, ExcludeKeepsMembersApartAndColocateTogether) {
+  Lab lab;
+  for (int i = 0; i < 3; ++i) lab.AddNode(fmt::format("n{}", i));
+  model::WorkloadTemplate apart = Lab::Template(100);
+  apart.exclude = {{.topology_key = "kubernetes.io/hostname"}};
+  lab.Get<contract::Applied>(contract::ApplySpec{.spec = SetOf("apart", 4, apart)});
+  lab.Run(5s);
+  std::set<std::string> nodes;
+  for (int i = 0; i < 4; ++i) nodes.insert(lab.Workload(fmt::format("apart-{}", i)).node);
+  EXPECT_EQ(nodes, (std::set<std::string>{"", "n0", "n1", "n2"}));
+  EXPECT_EQ(lab.Workload("apart-3").reason, "exclude.own");
+  model::WorkloadTemplate together = Lab::Template(100);
+  together.colocate = {{.topology_key = "kubernetes.io/hostname"}};
+  lab.Get<contract::Applied>(contract::ApplySpec{.spec = SetOf("pair", 3, together)});
+  lab.Run(5s);
+  EXPECT_EQ(lab.Workload("pair-0").node, lab.Workload("pair-1").node);
+  EXPECT_EQ(lab.Workload("pair-0").node, lab.Workload("pair-2").node);
+}
+
+// --- drain and preemption
+
+TEST(SchedulerDrain, MovesWorkloadsWithinMinAvailable) {
+  Lab lab;
+  lab.AddNode("n1");
+  model::WorkloadSpec spec = SetOf("web", 3);
+  spec.min_available = {.amount = 2};
+  lab.Get<contract::Applied>(contract::ApplySpec{.spec = spec});
+  lab.Run(5s);
+  lab.AddNode("n2");
+  EXPECT_TRUE(lab.Try(contract::DrainNode{.node = "n1", .grace = 5s, .reason = "kernel"}, 5ms).ok());
+  int least = 3;
+  for (int i = 0; i < 2000; ++i) {
+    lab.Run(5ms);
+    least = std::min(least, Up(lab, "web"));
+  }
+  EXPECT_EQ(least, 2);
+  EXPECT_EQ(lab.core.copy().OnNode("n1").size(), 0U);
+  EXPECT_EQ(Up(lab, "web"), 3);
+  EXPECT_TRUE(lab.Node("n1").draining);
+  EXPECT_EQ(lab.agents["n1"].deleted.at(0).grace, 5s);
+  EXPECT_EQ(lab.Decided(DecisionKind::kEvicted), 3);
+  EXPECT_TRUE(lab.Try(contract::CordonNode{.node = "n1", .cordoned = false}).ok());
+  EXPECT_FALSE(lab.Node("n1").draining);
+}
+
+TEST(SchedulerPreemption, HigherPriorityEvictsTheFewestAfterAWait) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.AddNode("n2");
+  for (int i = 0; i < 4; ++i) lab.Apply(fmt::format("low{}", i), Lab::Template(4000));
+  lab.Run(5s);
+  model::WorkloadTemplate high = Lab::Template(4000);
+  high.priority = 100;
+  lab.Apply("high", high);
+  lab.Run(8s);
+  EXPECT_EQ(lab.Phase("high"), "Pending") << "not before preempt_after";
+  lab.Run(5s);
+  EXPECT_EQ(lab.Phase("high"), "Running");
+  EXPECT_EQ(lab.Decided(DecisionKind::kEvicted), 1);
+  int pending = 0;
+  for (int i = 0; i < 4; ++i) {
+    const std::string id = fmt::format("low{}", i);
+    if (lab.Phase(id) != "Pending") continue;
+    ++pending;
+    EXPECT_EQ(std::ranges::count(lab.EventsOf(id), "WorkloadEvicted"), 1);
+  }
+  EXPECT_EQ(pending, 1);
+}
+
+TEST(SchedulerPreemption, RespectsMinAvailable) {
+  Lab lab;
+  lab.AddNode("n1");
+  model::WorkloadSpec spec = SetOf("low", 2, Lab::Template(4000));
+  spec.min_available = {.amount = 2};
+  lab.Get<contract::Applied>(contract::ApplySpec{.spec = spec});
+  lab.Run(5s);
+  model::WorkloadTemplate high = Lab::Template(4000);
+  high.priority = 100;
+  lab.Apply("high", high);
+  lab.Run(10min);
+  EXPECT_EQ(lab.Phase("high"), "Pending");
+  EXPECT_EQ(Up(lab, "low"), 2);
+}
+
+TEST(SchedulerPreemption, EqualPriorityWaits) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("first", Lab::Template(8000));
+  lab.Run(5s);
+  lab.Apply("second", Lab::Template(8000));
+  lab.Run(10min);
+  EXPECT_EQ(lab.Phase("first"), "Running");
+  EXPECT_EQ(lab.Phase("second"), "Pending");
+}
+
+// --- tenants
+
+TEST(SchedulerTenants, QuotaRefusesWithTheFigures) {
+  Lab lab;
+  lab.AddNode("n1");
+  model::Quota quota{.tenant = "shop", .limits = {{"cpu", 3000}}, .workloads = 10};
+  EXPECT_EQ(lab.Get<contract::Applied>(contract::ApplyQuota{quota}).result, contract::ApplyResult::kCreated);
+  // A burst is judged as a whole though nothing of it is durable yet.
+  std::vector<contract::RequestId> requests;
+  for (int i = 0; i < 5; ++i) {
+    contract::ApplyWorkload apply = Lab::ApplyOf(fmt::format("w{}", i));
+    apply.tenant = "shop";
+    requests.push_back(lab.Ask(apply));
+  }
+  lab.Run(1s);
+  int refused = 0;
+  for (const contract::RequestId request : requests) {
+    const Status& status = lab.answers.at(request).status;
+    if (status.ok()) continue;
+    ++refused;
+    EXPECT_EQ(status.code(), Code::kResourceExhausted);
+    EXPECT_NE(status.message().find("cpu 3 of 3"), std::string::npos) << status.message();
+  }
+  EXPECT_EQ(refused, 2);
+  const auto listed = lab.Get<contract::QuotasListed>(contract::ListQuotas{"shop"});
+  ASSERT_EQ(listed.quotas.size(), 1U);
+  EXPECT_EQ(listed.quotas[0].used.Get("cpu"), 3000);
+}
+
+TEST(SchedulerTenants, RateLimitsApplies) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Get<contract::Applied>(
+      contract::ApplyQuota{model::Quota{.tenant = "shop", .applies_milli_hz = 1000, .burst = 2}});
+  int refused = 0;
+  for (int i = 0; i < 4; ++i) {
+    contract::ApplyWorkload apply = Lab::ApplyOf(fmt::format("w{}", i));
+    apply.tenant = "shop";
+    refused += lab.Try(apply, 1ms).code() == Code::kResourceExhausted;
+  }
+  EXPECT_EQ(refused, 2);
+}
+
+// --- orphans
+
+TEST(SchedulerOrphans, UnknownWorkloadIsDeletedAfterAFreshComparison) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(5s);
+  lab.agents["n1"].workloads["ghost"].status = {.workload = "ghost", .actual = ActualState::kRunning};
+  EXPECT_TRUE(lab.Beat("n1").ok());
+  lab.Run(100ms);
+  EXPECT_EQ(lab.On("n1", "ghost"), ActualState::kMissing);
+  EXPECT_EQ(lab.On("n1", "web"), ActualState::kRunning);
+}
+
+TEST(SchedulerOrphans, ACopyThatIsBehindDeletesNothing) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(5s);
+  // Another scheduler assigned "other" to this node, and the watch is late.
+  lab.watch_held = true;
+  WorkloadRecord other = *lab.core.copy().Find<WorkloadRecord>("web");
+  other.workload.id = "other";
+  lab.WriteBehind("/workloads/other", Encode(other));
+  lab.agents["n1"].workloads["other"].status = {.workload = "other", .actual = ActualState::kRunning};
+  EXPECT_TRUE(lab.Beat("n1").ok());
+  lab.Run(1s);
+  EXPECT_EQ(lab.On("n1", "other"), ActualState::kRunning);
+}
+
+TEST(SchedulerOrphans, EmptyStoreUnderAHundredWorkloadsDeletesNothing) {
+  Lab lab;
+  for (int n = 0; n < 10; ++n) {
+    const std::string node = fmt::format("n{}", n);
+    for (int i = 0; i < 10; ++i) {
+      const std::string id = fmt::format("w{}-{}", n, i);
+      lab.agents[node].workloads[id].status = {.workload = id, .actual = ActualState::kRunning};
+    }
+    lab.AddNode(node);
+  }
+  lab.Run(10min);
+  for (int n = 0; n < 10; ++n) {
+    const std::string node = fmt::format("n{}", n);
+    EXPECT_EQ(lab.agents[node].workloads.size(), 10U);
+    EXPECT_EQ(lab.Node(node).orphans_held, 10);
+  }
+  EXPECT_EQ(lab.Decided(DecisionKind::kOrphansHeld), 10) << "the alert is given once";
+  EXPECT_TRUE(lab.Try(contract::AcceptNode{"n3"}).ok());
+  lab.Run(30s);
+  EXPECT_TRUE(lab.agents["n3"].workloads.empty());
+  EXPECT_EQ(lab.agents["n4"].workloads.size(), 10U);
+}
+
+TEST(SchedulerOrphans, NativeNodeOfAnEmptyStoreIsToldToRemoveNothing) {
+  Lab lab;
+  lab.agents["n1"].native = true;
+  for (int i = 0; i < 10; ++i) {
+    const std::string id = fmt::format("w{}", i);
+    lab.agents["n1"].workloads[id].status = {.workload = id, .actual = ActualState::kRunning};
+  }
+  EXPECT_FALSE(lab.Register(lab.Facts("n1")).state.remove_others);
+  EXPECT_EQ(lab.agents["n1"].workloads.size(), 10U);
+}
+
+TEST(SchedulerOrphans, ReturningNodeCleansUpAllThatMovedAway) {
+  Lab lab;
+  lab.AddNode("n1");
+  for (int i = 0; i < 8; ++i) lab.Apply(fmt::format("w{}", i), Lab::Template(100));
+  lab.Run(5s);
+  lab.AddNode("n2");
+  lab.StopBeating("n1");
+  lab.Run(5min);
+  EXPECT_EQ(lab.core.copy().OnNode("n2").size(), 8U);
+  EXPECT_EQ(lab.agents["n1"].workloads.size(), 8U);
+  EXPECT_TRUE(lab.Beat("n1").ok());
+  lab.Run(1s);
+  EXPECT_TRUE(lab.agents["n1"].workloads.empty()) << "they are known to be another's: no rail holds them";
+}
+
+// --- lists and filters
+
+TEST(SchedulerLists, ArePagedAndFiltered) {
+  Lab lab;
+  lab.AddNode("n1");
+  for (int i = 0; i < 7; ++i) lab.Apply(fmt::format("w{}", i), Lab::Template(100));
+  lab.Run(5s);
+  auto page = lab.Get<contract::WorkloadsListed>(contract::ListWorkloads{.page = {.limit = 3}});
+  EXPECT_EQ(page.workloads.size(), 3U);
+  EXPECT_EQ(page.next, "w2");
+  page = lab.Get<contract::WorkloadsListed>(contract::ListWorkloads{.page = {.limit = 4, .token = page.next}});
+  EXPECT_EQ(page.workloads.size(), 4U);
+  EXPECT_EQ(page.next, "");
+  EXPECT_EQ(lab.Get<contract::WorkloadsListed>(contract::ListWorkloads{.status = "running"}).workloads.size(), 7U);
+  EXPECT_EQ(lab.Get<contract::WorkloadsListed>(contract::ListWorkloads{.status = "Failed"}).workloads.size(), 0U);
+  EXPECT_EQ(lab.Get<contract::NodesListed>(contract::ListNodes{.status = "Ready"}).nodes.size(), 1U);
+  const auto summary = lab.Get<contract::Summary>(contract::GetSummary{});
+  EXPECT_EQ(summary.running_workloads, 7);
+  EXPECT_EQ(summary.ready_nodes, 1);
+}
+
+TEST(SchedulerPlacement, EachRefusalNamesItsFilter) {
+  struct Row {
+    std::string name;
+    std::function<void(contract::NodeFacts&)> node;
+    std::function<void(contract::ApplyWorkload&)> workload;
+    std::string reason;
+    std::string text;
+  };
+  const std::vector<Row> rows{
+      {"labels", {}, [](auto& w) { w.require_labels["zone"] = "b"; }, "node.labels", "label zone In [b]"},
+      {"type", [](auto& n) { n.supported_types = {model::WorkloadType::kVm}; }, {}, "node.type", "runs no container"},
+      {"cpu", {}, [](auto& w) { w.spec->resources.Set("cpu", 9000); }, "fit.cpu", "cpu short by 1"},
+      {"memory",
+       {},
+       [](auto& w) { w.spec->resources.Set("memory", int64_t{18} * 1000 << 30); },
+       "fit.memory",
+       "memory short by"},
+      {"disk", [](auto& n) { n.total.Set("disk", int64_t{1000} << 30); },
+       [](auto& w) { w.spec->resources.Set("disk", int64_t{2000} << 30); }, "fit.disk", "disk short by 1Gi"},
+      {"taint", [](auto& n) { n.taints = {{"gpu", "yes", "NoSchedule"}}; }, {}, "node.taint", "taint gpu=yes"},
+  };
+  for (const Row& row : rows) {
+    Lab lab;
+    contract::NodeFacts facts = lab.Facts("n1");
+    if (row.node) row.node(facts);
+    EXPECT_TRUE(lab.Register(facts).accepted);
+    contract::ApplyWorkload apply = Lab::ApplyOf("web");
+    if (row.workload) row.workload(apply);
+    const auto applied = lab.Get<contract::Applied>(apply);
+    EXPECT_NE(applied.refusal.find("n1: "), std::string::npos) << row.name << ": " << applied.refusal;
+    EXPECT_NE(applied.refusal.find(row.text), std::string::npos) << row.name << ": " << applied.refusal;
+    EXPECT_EQ(lab.Workload("web").reason, row.reason) << row.name;
+  }
+}
+
+TEST(SchedulerPlacement, HostPortsAreEnforced) {
+  Lab lab;
+  lab.AddNode("n1");
+  model::WorkloadTemplate spec = Lab::Template(100);
+  spec.ports = {{.container = 80, .host = 8080}};
+  lab.Apply("a", spec);
+  const contract::Applied applied = lab.Apply("b", spec);
+  EXPECT_NE(applied.refusal.find("port TCP 0.0.0.0:8080 is held by a"), std::string::npos) << applied.refusal;
+}
+
+TEST(SchedulerPlacement, ManyNodesAreSummarisedByClass) {
+  Lab lab;
+  for (int i = 0; i < 25; ++i) EXPECT_TRUE(lab.Register(lab.Facts(fmt::format("n{:02}", i))).accepted);
+  const contract::Applied applied = lab.Apply("web", Lab::Template(9000));
+  EXPECT_NE(applied.refusal.find("25 nodes: cpu short by 1"), std::string::npos) << applied.refusal;
+  EXPECT_EQ(lab.Get<contract::Explanation>(contract::ExplainWorkload{"web"}).nodes.size(), 25U);
+}
+
+TEST(SchedulerPlacement, NodeWithoutStoragePoolsIsNotFilteredByDisk) {
+  Lab lab;
+  lab.AddNode("n1");
+  model::WorkloadTemplate spec = Lab::Template();
+  spec.resources.Set("disk", int64_t{1000} << 40);
+  lab.Apply("web", spec);
+  lab.Run(2s);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+}
+
+}  // namespace
+}  // namespace muster::scheduler

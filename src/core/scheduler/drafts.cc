@@ -1,0 +1,408 @@
+#include "core/scheduler/drafts.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/probe.h"
+#include "model/text_scalars.h"
+
+namespace muster::scheduler {
+namespace {
+
+// Room for the next transactions is better than a long queue in the store, whose timeouts begin at once.
+constexpr size_t kMaxCommits = 64;
+constexpr Duration kFirstPause = 50ms;
+constexpr Duration kLongestPause = 2s;
+
+std::string_view CategoryOf(RecordKind kind) {
+  switch (kind) {
+    case RecordKind::kNode:
+    case RecordKind::kNodeStatus: return "status";
+    case RecordKind::kWorkload:
+    case RecordKind::kSet:
+    case RecordKind::kQuota: return "spec";
+    case RecordKind::kAssignment: return "assignment";
+    case RecordKind::kRetry: return "retry";
+    case RecordKind::kReconciliation: return "reconciliation";
+    case RecordKind::kEvent: return "event";
+  }
+  return "spec";
+}
+
+}  // namespace
+
+Drafts::Drafts(const Config& config, StoreCopy& copy, State state)
+    : config_(config), copy_(copy), state_(std::move(state)) {}
+
+// --- drafts
+
+bool Drafts::Busy(const ObjectId& object) const {
+  if (state_.blocked.contains(object)) return true;
+  const auto found = state_.drafts.find(object);
+  return found != state_.drafts.end() && found->second.commit != 0;
+}
+
+const WorkloadRecord* Drafts::FindDoubt(const std::string& workload) const {
+  if (state_.doubts.empty()) return nullptr;
+  const auto found = state_.doubts.find(WorkloadObject(workload));
+  const bool holds = found != state_.doubts.end() && copy_.RevisionOf(found->first) == found->second.base;
+  return holds && !MUTANT("scheduler.doubt_ignored") ? &found->second.record : nullptr;
+}
+
+Draft& Drafts::Begin(const ObjectId& object) {
+  MUSTER_CHECK(!Busy(object), "{} {} is busy", contract::ObjectKindName(object.kind), object.name);
+  const auto [found, is_new] = state_.drafts.try_emplace(object);
+  if (is_new) state_.open.insert(object);
+  edited_.insert(object);
+  return found->second;
+}
+
+Draft& Drafts::Open(const ObjectId& object) {
+  const bool had = state_.drafts.contains(object);
+  Draft& draft = Begin(object);
+  if (had) return draft;
+  const auto from = [&](const auto* record) {
+    MUSTER_CHECK(record != nullptr, "there is no {} {}", contract::ObjectKindName(object.kind), object.name);
+    draft.record = *record;
+  };
+  switch (object.kind) {
+    case contract::ObjectKind::kWorkload: from(copy_.Find<WorkloadRecord>(object.name)); break;
+    case contract::ObjectKind::kSet: from(copy_.Find<SetRecord>(object.name)); break;
+    case contract::ObjectKind::kQuota: from(copy_.Find<model::Quota>(object.name)); break;
+    case contract::ObjectKind::kNode: from(copy_.Find<NodeRecord>(object.name)); break;
+  }
+  return draft;
+}
+
+Draft& Drafts::OpenDraft(const ObjectId& object) {
+  const auto found = state_.drafts.find(object);
+  MUSTER_CHECK(found != state_.drafts.end() && found->second.commit == 0, "{} {} has no open draft",
+               contract::ObjectKindName(object.kind), object.name);
+  return found->second;
+}
+
+void Drafts::Remove(const ObjectId& object) { Begin(object).removes = true; }
+
+void Drafts::AddEvent(const ObjectId& object, EventType type, const std::string& node, std::string reason, Now now) {
+  EventRecord event{
+      .type = std::string(EventTypeName(type)), .node = node, .reason = std::move(reason), .at = now.wall};
+  if (object.kind == contract::ObjectKind::kWorkload) event.workload = object.name;
+  OpenDraft(object).events.push_back(std::move(event));
+}
+
+void Drafts::AddDecision(const ObjectId& object, contract::Decision decision) {
+  OpenDraft(object).decisions.push_back(std::move(decision));
+}
+
+void Drafts::AddWaiter(const ObjectId& object, Waiter waiter) {
+  OpenDraft(object).waiters.push_back(std::move(waiter));
+}
+
+void Drafts::Explain(const std::string& workload, Action action, bool success, std::string reason, StepContext& ctx) {
+  ctx.Emit(Reconciled{.action = std::string(ActionName(action)), .success = success});
+  OpenDraft(WorkloadObject(workload)).explained = ReconciliationRecord{.workload = workload,
+                                                                       .action = std::string(ActionName(action)),
+                                                                       .success = success,
+                                                                       .reason = std::move(reason),
+                                                                       .attempted_at = ctx.now.wall};
+}
+
+// --- what a draft writes
+
+void Drafts::Write(RecordKind kind, const std::string& id, std::optional<std::string> value, Draft& draft,
+                   Piece& piece) {
+  const std::string key = copy_.Key(kind, id);
+  piece.bytes += 2 * key.size() + (value ? value->size() : 0);
+  if (!MUTANT("scheduler.no_compare")) piece.compares.push_back(copy_.Unchanged(key));
+  draft.keys.push_back({.kind = kind, .id = id, .deleted = !value});
+  piece.writes.push_back({.key = key, .value = std::move(value)});
+}
+
+void Drafts::AddRemoval(const ObjectId& object, Draft& draft, Piece& piece) {
+  const auto erase = [&](RecordKind kind, const std::string& id) {
+    if (copy_.RevisionOf(copy_.Key(kind, id)) != 0) Write(kind, id, std::nullopt, draft, piece);
+  };
+  erase(RecordKindOf(object.kind), object.name);
+  std::string owner = object.name;
+  if (object.kind == contract::ObjectKind::kNode) {
+    erase(RecordKind::kNodeStatus, object.name);
+    owner = NodeEventOwner(object.name);
+  } else if (object.kind == contract::ObjectKind::kWorkload) {
+    erase(RecordKind::kAssignment, object.name);
+    erase(RecordKind::kRetry, object.name);
+    erase(RecordKind::kReconciliation, object.name);
+  } else {
+    return;
+  }
+  draft.events.clear();
+  for (const auto& [sequence, event] : copy_.EventsOf(owner)) erase(RecordKind::kEvent, event.id);
+}
+
+// The ring: what is too old or too much is deleted with what is added.
+void Drafts::AddEvents(const ObjectId& object, Draft& draft, Piece& piece, StepContext& ctx) {
+  if (draft.events.empty()) return;
+  const std::string owner = object.kind == contract::ObjectKind::kNode ? NodeEventOwner(object.name) : object.name;
+  const StoreCopy::Events& there = copy_.EventsOf(owner);
+  uint64_t sequence = there.empty() ? 0 : there.rbegin()->first;
+  for (EventRecord& event : draft.events) {
+    event.id = EventId(owner, ++sequence);
+    Write(RecordKind::kEvent, event.id, Encode(event), draft, piece);
+  }
+  int64_t excess = static_cast<int64_t>(there.size() + draft.events.size()) - config_.events_per_workload;
+  for (const auto& [number, event] : there) {
+    if (excess-- <= 0 && ctx.now.wall - event.at <= config_.event_ttl) continue;
+    if (MUTANT("scheduler.events_unbounded")) break;
+    Write(RecordKind::kEvent, event.id, std::nullopt, draft, piece);
+  }
+}
+
+void Drafts::AddWorkload(const std::string& id, Draft& draft, Piece& piece, StepContext& ctx) {
+  auto& record = std::get<WorkloadRecord>(draft.record);
+  const WorkloadRecord* before = copy_.Find<WorkloadRecord>(id);
+  const ReconciliationRecord* last = copy_.Find<ReconciliationRecord>(id);
+  if (draft.explained && last != nullptr && last->action == draft.explained->action &&
+      last->success == draft.explained->success) {
+    draft.explained.reset();
+  }
+  if (draft.explained) {
+    record.metadata["lastReconciliation"] = model::FormatWallTime(draft.explained->attempted_at);
+    record.metadata["lastReconciliationAction"] = draft.explained->action;
+    record.metadata["lastReconciliationSuccess"] = draft.explained->success ? "true" : "false";
+  }
+  record.updated_at = ctx.now.wall;
+  Write(RecordKind::kWorkload, id, Encode(record), draft, piece);
+  const std::string& node = record.workload.assigned_node;
+  const bool moved = before == nullptr
+                         ? !node.empty()
+                         : before->workload.assigned_node != node || before->stamp.sequence != record.stamp.sequence;
+  if (moved && !node.empty()) {
+    const AssignmentRecord assignment{
+        .workload = id, .node = node, .reason = record.message, .created_at = ctx.now.wall};
+    Write(RecordKind::kAssignment, id, Encode(assignment), draft, piece);
+  } else if (moved && copy_.RevisionOf(copy_.Key(RecordKind::kAssignment, id)) != 0) {
+    Write(RecordKind::kAssignment, id, std::nullopt, draft, piece);
+  }
+  const bool retrying = record.retry.attempts > 0 || record.retry.next_retry_at.has_value();
+  const bool retry_there = copy_.RevisionOf(copy_.Key(RecordKind::kRetry, id)) != 0;
+  if (retrying && !(before != nullptr && retry_there && before->retry == record.retry)) {
+    Write(RecordKind::kRetry, id, Encode(id, record.retry), draft, piece);
+  } else if (!retrying && retry_there) {
+    Write(RecordKind::kRetry, id, std::nullopt, draft, piece);
+  }
+  if (draft.explained) {
+    Write(RecordKind::kReconciliation, id, Encode(*draft.explained), draft, piece);
+  }
+}
+
+Drafts::Piece Drafts::PieceOf(const ObjectId& object, Draft& draft, StepContext& ctx) {
+  Piece piece;
+  draft.keys.clear();
+  if (draft.removes) {
+    AddRemoval(object, draft, piece);
+    return piece;
+  }
+  switch (object.kind) {
+    case contract::ObjectKind::kWorkload: AddWorkload(object.name, draft, piece, ctx); break;
+    case contract::ObjectKind::kSet:
+      Write(RecordKind::kSet, object.name, Encode(std::get<SetRecord>(draft.record)), draft, piece);
+      break;
+    case contract::ObjectKind::kQuota:
+      Write(RecordKind::kQuota, object.name, Encode(std::get<model::Quota>(draft.record)), draft, piece);
+      break;
+    case contract::ObjectKind::kNode: {
+      const auto& node = std::get<NodeRecord>(draft.record);
+      const NodeRecord* before = copy_.Find<NodeRecord>(object.name);
+      Write(RecordKind::kNode, object.name, Encode(node), draft, piece);
+      if (before == nullptr || before->status != node.status) {
+        Write(RecordKind::kNodeStatus, object.name, std::string(model::NodeStatusName(node.status)), draft, piece);
+      }
+      break;
+    }
+  }
+  AddEvents(object, draft, piece, ctx);
+  return piece;
+}
+
+// --- commits
+
+void Drafts::SetLeader(std::string key, contract::Revision revision) {
+  state_.leader_key = std::move(key);
+  state_.leader_revision = revision;
+}
+
+void Drafts::Send(contract::Transaction transaction, Row row, StepContext& ctx) {
+  const contract::CallId id = ++state_.last;
+  for (const ObjectId& object : row.objects) {
+    Draft& draft = state_.drafts.at(object);
+    draft.commit = id;
+    draft.base = copy_.RevisionOf(object);
+    state_.open.erase(object);
+  }
+  state_.commits.emplace(id, std::move(row));
+  if (!state_.leader_key.empty() && !MUTANT("scheduler.leader_unguarded")) {
+    transaction.compares.push_back(contract::IfUnchanged(state_.leader_key, state_.leader_revision));
+  }
+  ++ctx.counters.commits;
+  ctx.Emit(contract::Commit{.id = id, .transaction = std::move(transaction), .timeout = config_.commit_timeout});
+}
+
+void Drafts::Flush(StepContext& ctx) {
+  contract::Transaction transaction;
+  Row row;
+  size_t bytes = 0;
+  const auto send = [&] {
+    if (row.objects.empty()) return;
+    Send(std::exchange(transaction, {}), std::exchange(row, {}), ctx);
+    bytes = 0;
+  };
+  const std::vector<ObjectId> open(state_.open.begin(), state_.open.end());
+  for (const ObjectId& object : open) {
+    if (state_.commits.size() >= kMaxCommits) break;
+    Piece piece = PieceOf(object, state_.drafts.at(object), ctx);
+    const bool alone = state_.failures.contains(object);
+    if (alone || transaction.writes.size() + piece.writes.size() > contract::kMaxTransactionWrites ||
+        transaction.compares.size() + piece.compares.size() + 1 > contract::kMaxTransactionCompares ||
+        bytes + piece.bytes > contract::kMaxTransactionBytes) {
+      send();
+    }
+    for (const WrittenKey& key : state_.drafts.at(object).keys) {
+      ++ctx.counters.store_writes[std::string(CategoryOf(key.kind))];
+    }
+    std::ranges::move(piece.compares, std::back_inserter(transaction.compares));
+    std::ranges::move(piece.writes, std::back_inserter(transaction.writes));
+    bytes += piece.bytes;
+    row.objects.push_back(object);
+    if (alone) send();
+  }
+  send();
+}
+
+void Drafts::Check(std::vector<contract::Compare> compares, const std::string& subject, StepContext& ctx) {
+  Send({.compares = std::move(compares), .writes = {}}, {.objects = {}, .check = subject}, ctx);
+}
+
+void Drafts::ApplyToCopy(const ObjectId& object, const Draft& draft, contract::Revision revision) {
+  for (const WrittenKey& key : draft.keys) {
+    if (key.deleted) {
+      copy_.Delete(key.kind, key.id, revision);
+    } else if (key.kind == RecordKindOf(object.kind)) {
+      copy_.Put(key.kind, key.id, draft.record, revision);
+    } else if (key.kind != RecordKind::kEvent && key.kind != RecordKind::kReconciliation) {
+      copy_.PutShadow(key.kind, key.id, revision);
+    }
+  }
+  if (draft.removes) return;
+  if (draft.explained) copy_.Put(*draft.explained, revision);
+  for (const EventRecord& event : draft.events) copy_.Put(event, revision);
+}
+
+void Drafts::BlockObject(const ObjectId& object, contract::Revision revision, MonoTime now) {
+  const int32_t failures = state_.failures[object]++;
+  const Duration pause = std::min<Duration>(kLongestPause, kFirstPause * (1 << std::min(failures, 10)));
+  state_.blocked[object] = {.until = now + pause, .revision = revision};
+}
+
+Drafts::Ended Drafts::OnCommitDone(const contract::CommitDone& done, StepContext& ctx) {
+  Ended ended;
+  const auto found = state_.commits.find(done.id);
+  MUSTER_CHECK(found != state_.commits.end(), "the host ended commit {}, which is not open", done.id);
+  const Row row = std::move(found->second);
+  state_.commits.erase(found);
+  const auto* committed = std::get_if<contract::Committed>(&done.outcome);
+  const auto* conflict = std::get_if<contract::Conflict>(&done.outcome);
+  const auto* unknown = std::get_if<contract::Unknown>(&done.outcome);
+  if (conflict != nullptr) PROBE("scheduler.conflict");
+  if (unknown != nullptr) PROBE("scheduler.unknown");
+  ctx.counters.conflicts += conflict != nullptr;
+  ctx.counters.unknowns += unknown != nullptr;
+  ended.check = row.check;
+  ended.holds = committed != nullptr;
+  for (const ObjectId& object : row.objects) {
+    auto node = state_.drafts.extract(object);
+    Draft& draft = node.mapped();
+    Resolved resolved{.object = object, .removed = draft.removes, .waiters = std::move(draft.waiters)};
+    if (committed != nullptr || (unknown != nullptr && MUTANT("scheduler.unknown_is_committed"))) {
+      if (const WorkloadRecord* gone = copy_.Find<WorkloadRecord>(object.name);
+          gone != nullptr && draft.removes && object.kind == contract::ObjectKind::kWorkload) {
+        resolved.node = gone->workload.assigned_node;
+      }
+      resolved.revision = committed != nullptr ? committed->revision : copy_.state().revision + 1;
+      state_.failures.erase(object);
+      ApplyToCopy(object, draft, resolved.revision);
+      for (contract::Decision& decision : draft.decisions) ctx.Emit(Publish{std::move(decision)});
+    } else {
+      BlockObject(object, conflict != nullptr ? conflict->revision : 0, ctx.now.mono);
+      const bool refused = unknown != nullptr && unknown->Refused();
+      if (unknown != nullptr && !refused && !draft.removes && object.kind == contract::ObjectKind::kWorkload) {
+        state_.doubts[object] = {.record = std::get<WorkloadRecord>(std::move(draft.record)),
+                                 .base = draft.base,
+                                 .until = ctx.now.mono + 2 * config_.commit_timeout};
+      }
+      if (refused) PROBE("scheduler.commit_refused");
+      resolved.kind = refused ? Resolved::Kind::kRefused : Resolved::Kind::kAgain;
+      if (refused) resolved.status = unknown->status;
+    }
+    ended.objects.push_back(std::move(resolved));
+  }
+  if (unknown != nullptr && unknown->Refused()) {
+    ctx.Note("the store refuses a commit", row.objects.empty() ? row.check : row.objects.front().name,
+             unknown->status.ToString());
+  }
+  return ended;
+}
+
+std::vector<ObjectId> Drafts::Release(const std::set<ObjectId>& shown, bool all, MonoTime now) {
+  std::vector<ObjectId> released;
+  for (const auto& [object, block] : state_.blocked) {
+    const bool reached = block.revision != 0 && copy_.state().revision >= block.revision;
+    if (all || reached || block.until <= now || shown.contains(object)) released.push_back(object);
+  }
+  for (const ObjectId& object : released) state_.blocked.erase(object);
+  std::erase_if(state_.doubts, [&](const auto& entry) {
+    const bool over = copy_.RevisionOf(entry.first) != entry.second.base || entry.second.until <= now;
+    if (over) released.push_back(entry.first);
+    return over;
+  });
+  return released;
+}
+
+Drafts::Dropped Drafts::DropOpen() {
+  Dropped dropped{.objects = std::exchange(state_.open, {}), .waiters = {}};
+  for (const ObjectId& object : dropped.objects) {
+    auto node = state_.drafts.extract(object);
+    std::ranges::move(node.mapped().waiters, std::back_inserter(dropped.waiters));
+  }
+  return dropped;
+}
+
+std::optional<MonoTime> Drafts::NextWake() const {
+  if (!state_.open.empty() && state_.commits.size() < kMaxCommits) return MonoTime{};
+  std::optional<MonoTime> next;
+  for (const auto& [object, block] : state_.blocked) {
+    if (!next || block.until < *next) next = block.until;
+  }
+  for (const auto& [object, doubt] : state_.doubts) {
+    if (!next || doubt.until < *next) next = doubt.until;
+  }
+  return next;
+}
+
+void Drafts::CheckInvariants() const {
+  for (const auto& [object, draft] : state_.drafts) {
+    const bool open = draft.commit == 0;
+    MUSTER_CHECK(open == state_.open.contains(object), "the draft of {} is miscounted", object.name);
+    if (open) {
+      MUSTER_CHECK(!state_.blocked.contains(object), "{} is blocked and has an open draft", object.name);
+    } else {
+      const auto row = state_.commits.find(draft.commit);
+      MUSTER_CHECK(row != state_.commits.end(), "the draft of {} is in commit {}, which is not open", object.name,
+                   draft.commit);
+      MUSTER_CHECK(std::ranges::count(row->second.objects, object) == 1, "commit {} lacks {}", draft.commit,
+                   object.name);
+    }
+  }
+  MUSTER_CHECK(state_.open.size() <= state_.drafts.size(), "more open drafts than drafts");
+}
+
+}  // namespace muster::scheduler

@@ -1,0 +1,217 @@
+// Drafts: what the scheduler has decided and the store does not hold yet, object by object, and the commits on their
+// way.
+//
+// A decision edits the draft of an object, which begins as its record in the store. Flush() groups all drafts into
+// transactions: the keys of an object stay together, and every key that is written is compared with the revision the
+// draft was made from, besides the key of the election. From then on the object is busy: nobody edits it until the
+// commit has ended.
+//   Committed: the draft is what the store holds.
+//   Conflict:  another writer was faster. The draft is dropped, and the decision is made again on what the watch shows.
+//   Unknown:   it may have happened, or may happen yet. The draft is dropped, and in doubt: the room it asked for is
+//   not
+//              given away. The decision is made again once the store has shown what happened, or after a pause. The
+//              same comparison guards it: one of both commits is void.
+// An object of a commit that failed is committed alone the next time, so that one conflict does not hold up others.
+//
+// Invariants: (1) an object has one draft at the most, in one commit at the most; (2) a draft in flight has keys, an
+// open one has none; (3) no object with an open draft is blocked.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/check.h"
+#include "base/fields.h"
+#include "contract/cluster.h"
+#include "core/scheduler/reasons.h"
+#include "core/scheduler/store_copy.h"
+
+namespace muster::scheduler {
+
+// A request that waits for a draft to be durable. The request is kept, for a conflict has it carried out again.
+struct Waiter {
+  contract::RequestId request = 0;
+  contract::ClusterRequest body;
+  bool charged = false;  // its tenant's rate
+  contract::ApplyResult result = contract::ApplyResult::kUnchanged;
+
+  MUSTER_FIELDS(Waiter, request, body, charged, result)
+};
+
+struct WrittenKey {
+  RecordKind kind = RecordKind::kWorkload;
+  std::string id;
+  bool deleted = false;
+
+  MUSTER_FIELDS(WrittenKey, kind, id, deleted)
+};
+
+struct Draft {
+  bool removes = false;  // the object is to be gone
+  Record record;         // otherwise what it becomes
+  std::optional<ReconciliationRecord> explained;
+  std::vector<EventRecord> events;
+  std::vector<contract::Decision> decisions;  // published once the draft is durable
+  std::vector<Waiter> waiters;
+  contract::CallId commit = 0;   // 0: not in flight
+  std::vector<WrittenKey> keys;  // of the commit
+  contract::Revision base = 0;   // of the record that the commit compares with
+
+  MUSTER_FIELDS(Draft, removes, record, explained, events, decisions, waiters, commit, keys, base)
+};
+
+// How the draft of an object ended.
+struct Resolved {
+  enum class Kind : uint8_t { kCommitted, kAgain, kRefused };
+  Kind kind = Kind::kCommitted;
+  ObjectId object;
+  bool removed = false;
+  std::string node;                 // of a workload that was removed
+  contract::Revision revision = 0;  // of a commit
+  Status status;                    // of a refusal
+  std::vector<Waiter> waiters;
+};
+
+template <class R>
+constexpr contract::ObjectKind ObjectKindOf() {
+  if constexpr (std::is_same_v<R, WorkloadRecord>) return contract::ObjectKind::kWorkload;
+  if constexpr (std::is_same_v<R, SetRecord>) return contract::ObjectKind::kSet;
+  if constexpr (std::is_same_v<R, NodeRecord>) return contract::ObjectKind::kNode;
+  return contract::ObjectKind::kQuota;
+}
+
+class Drafts {
+ public:
+  struct Block {
+    MonoTime until;
+    contract::Revision revision = 0;  // of the store at which the object may be decided again; 0: not known
+
+    MUSTER_FIELDS(Block, until, revision)
+  };
+  // A workload as a commit may have left it, or may leave it yet.
+  struct Doubt {
+    WorkloadRecord record;
+    contract::Revision base = 0;  // of the record it was made from; void once the store has another one
+    MonoTime until;               // no commit takes that long
+
+    MUSTER_FIELDS(Doubt, record, base, until)
+  };
+  struct Row {
+    std::vector<ObjectId> objects;
+    std::string check;  // of a commit that writes nothing: whose
+
+    MUSTER_FIELDS(Row, objects, check)
+  };
+  struct State {
+    std::map<ObjectId, Draft> drafts;
+    std::set<ObjectId> open;  // drafts that are not in flight
+    std::map<ObjectId, Block> blocked;
+    std::map<ObjectId, int32_t> failures;  // since the last commit that succeeded
+    std::map<ObjectId, Doubt> doubts;
+    std::map<contract::CallId, Row> commits;
+    contract::CallId last = 0;
+    std::string leader_key;  // empty: no election
+    contract::Revision leader_revision = 0;
+
+    MUSTER_FIELDS(State, drafts, open, blocked, failures, doubts, commits, last, leader_key, leader_revision)
+  };
+
+  Drafts(const Config& config, StoreCopy& copy, State state);
+
+  // --- drafts
+  bool Busy(const ObjectId& object) const;
+  // The record as it will be if the draft succeeds; null if there is none.
+  template <class R>
+  const R* Find(std::string_view id) const {
+    const auto found = state_.drafts.find(ObjectId{ObjectKindOf<R>(), std::string(id)});
+    if (found == state_.drafts.end()) return copy_.Find<R>(id);
+    return found->second.removes ? nullptr : &std::get<R>(found->second.record);
+  }
+  // The workload as a commit of unknown outcome may have left it. Null if there is none.
+  const WorkloadRecord* FindDoubt(const std::string& workload) const;
+  // The object must not be busy. It must exist, or its draft.
+  template <class R>
+  R& Edit(const std::string& id) {
+    const ObjectId object{ObjectKindOf<R>(), id};
+    Draft& draft = Open(object);
+    MUSTER_CHECK(!draft.removes, "{} {} is being removed", contract::ObjectKindName(object.kind), id);
+    return std::get<R>(draft.record);
+  }
+  // The object must not be busy.
+  template <class R>
+  R& Create(const std::string& id, R record) {
+    Draft& draft = Begin({ObjectKindOf<R>(), id});
+    draft.removes = false;
+    draft.record = std::move(record);
+    return std::get<R>(draft.record);
+  }
+  void Remove(const ObjectId& object);
+  // The objects whose drafts were begun or edited since the last call.
+  std::set<ObjectId> TakeEdited() { return std::exchange(edited_, {}); }
+  // The rest needs a draft that is open.
+  void AddEvent(const ObjectId& object, EventType type, const std::string& node, std::string reason, Now now);
+  void AddDecision(const ObjectId& object, contract::Decision decision);
+  void AddWaiter(const ObjectId& object, Waiter waiter);
+  // What the reconciliation of a workload did. Stored if the action is not the one before.
+  void Explain(const std::string& workload, Action action, bool success, std::string reason, StepContext& ctx);
+
+  // --- commits
+  void SetLeader(std::string key, contract::Revision revision);
+  void Flush(StepContext& ctx);
+  // A commit that only compares, on behalf of `subject`.
+  void Check(std::vector<contract::Compare> compares, const std::string& subject, StepContext& ctx);
+  struct Ended {
+    std::vector<Resolved> objects;
+    std::string check;  // whose comparison ended
+    bool holds = false;
+  };
+  Ended OnCommitDone(const contract::CommitDone& done, StepContext& ctx);
+  // Objects that may be decided again: those whose pause is over, whose revision the copy has reached, and all of
+  // `shown`, which the store has just shown; and those that are no longer in doubt.
+  std::vector<ObjectId> Release(const std::set<ObjectId>& shown, bool all, MonoTime now);
+  // Drops all drafts that are not in flight: their objects, and the requests that waited for them.
+  struct Dropped {
+    std::set<ObjectId> objects;
+    std::vector<Waiter> waiters;
+  };
+  Dropped DropOpen();
+
+  std::optional<MonoTime> NextWake() const;
+  size_t in_flight() const { return state_.commits.size(); }
+  const State& state() const { return state_; }
+  void CheckInvariants() const;
+
+ private:
+  // What a draft adds to a transaction.
+  struct Piece {
+    std::vector<contract::Compare> compares;
+    std::vector<contract::StoreWrite> writes;
+    size_t bytes = 0;
+  };
+  Draft& Begin(const ObjectId& object);
+  Draft& Open(const ObjectId& object);
+  Draft& OpenDraft(const ObjectId& object);
+  Piece PieceOf(const ObjectId& object, Draft& draft, StepContext& ctx);
+  void AddWorkload(const std::string& id, Draft& draft, Piece& piece, StepContext& ctx);
+  void AddRemoval(const ObjectId& object, Draft& draft, Piece& piece);
+  void AddEvents(const ObjectId& object, Draft& draft, Piece& piece, StepContext& ctx);
+  void Write(RecordKind kind, const std::string& id, std::optional<std::string> value, Draft& draft, Piece& piece);
+  void Send(contract::Transaction transaction, Row row, StepContext& ctx);
+  void ApplyToCopy(const ObjectId& object, const Draft& draft, contract::Revision revision);
+  void BlockObject(const ObjectId& object, contract::Revision revision, MonoTime now);
+
+  const Config& config_;
+  StoreCopy& copy_;
+  State state_;
+  std::set<ObjectId> edited_;  // within a step
+};
+
+}  // namespace muster::scheduler

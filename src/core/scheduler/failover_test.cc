@@ -1,0 +1,383 @@
+// Nodes that are lost, agents that refuse, workloads that drift: where a workload goes then.
+#include "core/scheduler/lab_for_test.h"
+
+namespace muster::scheduler {
+namespace {
+
+using contract::ActualState;
+using contract::DecisionKind;
+
+TEST(SchedulerFailover, WorkloadOfASilentNodeMovesToAnother) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.AddNode("n2");
+  lab.Apply("web");
+  lab.Run(5s);
+  const contract::WorkloadView before = lab.Workload("web");
+  lab.StopBeating(before.node);
+  lab.agents[before.node].unreachable = true;
+  // Silence alone is judged by age; the list of the next pass finds the agent gone.
+  lab.Run(30s);
+  const contract::WorkloadView after = lab.Workload("web");
+  EXPECT_NE(after.node, before.node);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+  EXPECT_GT(after.stamp.sequence, before.stamp.sequence);
+  EXPECT_EQ(lab.Decided(DecisionKind::kFailedOver), 1);
+  EXPECT_TRUE(std::ranges::count(lab.EventsOf("web"), "Rescheduled") == 1);
+}
+
+TEST(SchedulerFailover, StaleHeartbeatIsUnavailableForFailoverAndPlacementAlike) {
+  Lab lab({.monitor_interval = 1h});  // the monitor does not write it down
+  lab.AddNode("n1");
+  lab.AddNode("n2");
+  lab.Apply("web");
+  lab.Run(5s);
+  const std::string node = lab.Workload("web").node;
+  lab.StopBeating(node);
+  lab.Run(2min + 50s);
+  EXPECT_EQ(lab.Workload("web").node, node);
+  lab.Run(20s);
+  EXPECT_NE(lab.Workload("web").node, node);
+  EXPECT_EQ(lab.Node(node).status, model::NodeStatus::kReady);
+  model::WorkloadTemplate spec = Lab::Template();
+  spec.requirements = {{{"kubernetes.io/hostname", model::Operator::kIn, {node}}}};
+  EXPECT_NE(lab.Apply("pinned", spec).refusal.find(node + ": "), std::string::npos);
+  EXPECT_EQ(lab.Get<contract::Explanation>(contract::ExplainWorkload{"pinned"}).nodes.size(), 2U);
+  for (const auto& verdict : lab.Get<contract::Explanation>(contract::ExplainWorkload{"pinned"}).nodes) {
+    if (verdict.node == node) {
+      EXPECT_EQ(verdict.reason, "node.stale");
+    }
+  }
+}
+
+TEST(SchedulerFailover, WithoutACandidateItWaitsAndDoesNotCount) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(5s);
+  lab.agents["n1"].unreachable = true;
+  lab.StopBeating("n1");
+  lab.Run(1min);
+  const contract::WorkloadView view = lab.Workload("web");
+  EXPECT_EQ(lab.Phase("web"), "RetryPending");
+  EXPECT_EQ(view.reason, "failover.no_node");
+  EXPECT_EQ(view.attempts, 0);
+  EXPECT_EQ(view.metadata.at("lastReconciliationAction"), "AwaitFailover");
+  lab.AddNode("n2");
+  lab.Run(1s);
+  EXPECT_EQ(lab.Phase("web"), "Running") << "a joining node ends the wait";
+  EXPECT_EQ(lab.Workload("web").node, "n2");
+}
+
+TEST(SchedulerFailover, ReturningNodeKeepsAWorkloadThatFoundNoOther) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(5s);
+  lab.agents["n1"].unreachable = true;
+  lab.Run(1min);
+  EXPECT_EQ(lab.Phase("web"), "RetryPending");
+  lab.agents["n1"].unreachable = false;
+  lab.Run(10s);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+  EXPECT_EQ(lab.agents["n1"].applied.size(), 1U) << "it ran all the time";
+}
+
+TEST(SchedulerFailover, NodeThatBeatsAndCannotBeDialledCausesOneFailover) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.AddNode("n2");
+  for (int i = 0; i < 4; ++i) lab.Apply(fmt::format("w{}", i));
+  lab.Run(5s);
+  lab.agents["n1"].unreachable = true;
+  lab.agents["n1"].workloads.clear();
+  lab.Run(10min);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(lab.Workload(fmt::format("w{}", i)).node, "n2");
+  EXPECT_EQ(lab.Decided(DecisionKind::kFailedOver), 2);
+}
+
+TEST(SchedulerFailover, HungNodeDelaysNobodyElse) {
+  Lab lab;
+  lab.AddNode("hung");
+  for (int i = 0; i < 8; ++i) lab.Apply(fmt::format("h{}", i));
+  lab.Run(5s);
+  lab.AddNode("good");
+  lab.Apply("web");
+  lab.Run(5s);
+  ASSERT_EQ(lab.Workload("web").node, "good");
+  lab.agents["hung"].hangs = true;
+  lab.agents["hung"].workloads.clear();
+  EXPECT_TRUE(lab.Beat("hung").ok());
+  lab.agents["good"].workloads.clear();
+  EXPECT_TRUE(lab.Beat("good").ok());
+  lab.Run(1s);
+  EXPECT_EQ(lab.On("good", "web"), ActualState::kRunning);
+  lab.Run(30s);
+  EXPECT_EQ(lab.Node("hung").status, model::NodeStatus::kNotReady);
+}
+
+TEST(SchedulerFailover, StaleOwnerIsToldToDeleteWhatMovedAway) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.AddNode("n2");
+  lab.Apply("web");
+  lab.Run(5s);
+  const std::string old_node = lab.Workload("web").node;
+  lab.StopBeating(old_node);
+  lab.Run(5min);
+  ASSERT_NE(lab.Workload("web").node, old_node);
+  EXPECT_EQ(lab.On(old_node, "web"), ActualState::kRunning);
+  EXPECT_TRUE(lab.Beat(old_node).ok());
+  lab.Run(100ms);
+  EXPECT_EQ(lab.On(old_node, "web"), ActualState::kMissing);
+  EXPECT_EQ(lab.Phase("web"), "Running") << "the stale owner's statuses do not count";
+  EXPECT_EQ(lab.Decided(DecisionKind::kOrphanDeleted), 1);
+}
+
+TEST(SchedulerFailover, DeletingOnADeadNodeCompletesAndTheNodeCleansUp) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(5s);
+  lab.StopBeating("n1");
+  lab.Run(5min);
+  EXPECT_TRUE(lab.Delete("web").ok());
+  lab.Run(1s);
+  EXPECT_FALSE(lab.Exists("web"));
+  EXPECT_TRUE(lab.Beat("n1").ok());
+  lab.Run(100ms);
+  EXPECT_EQ(lab.On("n1", "web"), ActualState::kMissing);
+}
+
+TEST(SchedulerFailover, RuntimeMismatchRemovesTheTypeAndReschedules) {
+  for (const int way : {0, 1, 2}) {  // an apply error, an applied=false reply, a later Failed
+    Lab lab;
+    lab.AddNode("n1");
+    lab.AddNode("n2");
+    LabAgent& first = lab.agents["n1"];
+    const std::string text = "docker runtime not available on this node";
+    if (way == 0) first.refuses = [&](const auto&) { return Status(Code::kInternal, text); };
+    if (way == 1) first.declines = [&](const auto&) { return text; };
+    if (way == 2) first.fails["web"] = text;
+    lab.Apply("web");
+    lab.Run(5s);
+    EXPECT_EQ(lab.Phase("web"), "Running") << way;
+    EXPECT_EQ(lab.Workload("web").node, "n2");
+    EXPECT_EQ(lab.Workload("web").attempts, 0) << "it is no attempt";
+    const std::vector<model::WorkloadType> types = lab.Node("n1").supported_types;
+    EXPECT_EQ(types, std::vector{model::WorkloadType::kProcess}) << way;
+    EXPECT_NE(lab.store->rows.at("/assignments/web").value.find("n2"), std::string::npos);
+    // A registration brings the type back.
+    first.refuses = {};
+    first.declines = {};
+    first.fails.clear();
+    EXPECT_TRUE(lab.Register(lab.Facts("n1")).accepted);
+    EXPECT_EQ(lab.Node("n1").supported_types.size(), 2U);
+  }
+}
+
+TEST(SchedulerFailover, AdmissionRefusalAvoidsTheNodeForTenMinutes) {
+  Lab lab;
+  lab.AddNode("n1");
+  bool busy = true;
+  lab.agents["n1"].refuses = [&](const auto&) -> std::optional<Status> {
+    if (!busy) return std::nullopt;
+    return Status(Code::kResourceExhausted, "memory above 80 %");
+  };
+  lab.Apply("web");
+  lab.Run(1s);
+  EXPECT_EQ(lab.Phase("web"), "Pending");
+  EXPECT_EQ(lab.Workload("web").attempts, 0);
+  EXPECT_EQ(lab.Node("n1").supported_types.size(), 2U) << "the type is kept";
+  busy = false;
+  lab.Run(9min);
+  EXPECT_EQ(lab.Phase("web"), "Pending");
+  lab.Run(4min);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+}
+
+TEST(SchedulerFailover, RegistrationClearsARememberedRefusal) {
+  Lab lab;
+  lab.AddNode("n1");
+  bool busy = true;
+  lab.agents["n1"].refuses = [&](const auto&) -> std::optional<Status> {
+    if (!busy) return std::nullopt;
+    return Status(Code::kResourceExhausted, "memory above 80 %");
+  };
+  lab.Apply("web");
+  lab.Run(30s);
+  EXPECT_EQ(lab.Phase("web"), "Pending");
+  busy = false;
+  EXPECT_TRUE(lab.Register(lab.Facts("n1")).accepted);
+  lab.Run(2s);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+}
+
+TEST(SchedulerFailover, MissingWorkloadIsLaunchedAgainAfterTheGrace) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.agents["n1"].start_takes = 1h;
+  lab.Apply("web");
+  lab.Run(2s);
+  lab.agents["n1"].workloads.clear();  // accepted, and lost
+  lab.Run(11s);
+  EXPECT_EQ(lab.agents["n1"].applied.size(), 1U) << "within the grace of 15 s";
+  lab.agents["n1"].start_takes = 100ms;
+  lab.Run(5s);
+  EXPECT_EQ(lab.agents["n1"].applied.size(), 2U);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+  EXPECT_EQ(lab.Workload("web").attempts, 0);
+}
+
+TEST(SchedulerFailover, AbsenceInAHeartbeatIsDrift) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(1min);
+  lab.agents["n1"].workloads.clear();
+  EXPECT_TRUE(lab.Beat("n1").ok());
+  lab.Run(1s);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+  EXPECT_EQ(lab.agents["n1"].applied.size(), 2U);
+  EXPECT_EQ(std::ranges::count(lab.EventsOf("web"), "DriftDetected"), 1);
+}
+
+TEST(SchedulerFailover, StoppedWorkloadThatShouldRunIsLaunched) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(1min);
+  lab.agents["n1"].workloads.at("web").status.actual = ActualState::kStopped;
+  EXPECT_TRUE(lab.Beat("n1").ok());
+  lab.Run(1s);
+  EXPECT_EQ(lab.On("n1", "web"), ActualState::kRunning);
+}
+
+TEST(SchedulerFailover, SilentNodeIsListedEveryPass) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(20s);
+  const int lists = lab.agents["n1"].lists_asked;
+  lab.StopBeating("n1");
+  lab.agents["n1"].workloads.clear();
+  lab.Run(26s);
+  EXPECT_GE(lab.agents["n1"].lists_asked, lists + 4);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+  EXPECT_EQ(lab.agents["n1"].applied.size(), 2U) << "the list showed that it was gone";
+}
+
+TEST(SchedulerFailover, StatusErrorIsInvestigatedAndNotCounted) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.agents["n1"].status_error = Status(Code::kInternal, "database locked");
+  lab.Apply("web");
+  lab.Run(20s);
+  EXPECT_EQ(lab.Workload("web").reason, "agent.status_error");
+  EXPECT_EQ(lab.Workload("web").metadata.at("lastReconciliationAction"), "Investigate");
+  EXPECT_EQ(lab.Workload("web").attempts, 0);
+  lab.agents["n1"].status_error = {};
+  lab.Run(10s);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+}
+
+TEST(SchedulerFailover, RefusedDeleteIsTriedAgain) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(5s);
+  lab.agents["n1"].delete_error = Status(Code::kInternal, "busy");
+  EXPECT_TRUE(lab.Delete("web").ok());
+  lab.Run(20s);
+  EXPECT_EQ(lab.Phase("web"), "Deleting");
+  EXPECT_GE(lab.agents["n1"].deleted.size(), 2U);
+  EXPECT_EQ(lab.Workload("web").attempts, 0);
+  lab.agents["n1"].delete_error = {};
+  lab.Run(30s);
+  EXPECT_FALSE(lab.Exists("web"));
+}
+
+TEST(SchedulerFailover, ExitCodeZeroCompletesWhatRunsOnce) {
+  for (const auto policy : {model::RestartPolicy::kNever, model::RestartPolicy::kOnFailure}) {
+    Lab lab;
+    lab.AddNode("n1");
+    lab.agents["n1"].exits["job"] = 0;
+    model::WorkloadTemplate spec = Lab::Template(8000);
+    spec.restart = policy;
+    lab.Apply("job", spec);
+    lab.Run(5s);
+    EXPECT_EQ(lab.Phase("job"), "Completed");
+    EXPECT_EQ(lab.Workload("job").exit_code, 0);
+    lab.Apply("next", Lab::Template(8000));
+    lab.Run(5s);
+    EXPECT_EQ(lab.Phase("next"), "Running") << "what completed holds no room";
+    EXPECT_EQ(lab.agents["n1"].applied.size(), 2U);
+  }
+}
+
+TEST(SchedulerFailover, OtherExitCodesAreAttempts) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.agents["n1"].exits["job"] = 3;
+  model::WorkloadTemplate spec = Lab::Template();
+  spec.restart = model::RestartPolicy::kNever;
+  lab.Apply("job", spec);
+  lab.Run(3s);
+  EXPECT_EQ(lab.Phase("job"), "RetryPending");
+  EXPECT_EQ(lab.Workload("job").attempts, 1);
+}
+
+TEST(SchedulerFailover, StopAndStart) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(5s);
+  EXPECT_TRUE(lab.Try(contract::ApplyWorkload{.workload = "web", .desired = model::DesiredState::kStopped}).ok());
+  lab.Run(3s);
+  EXPECT_EQ(lab.Phase("web"), "Stopped");
+  EXPECT_EQ(lab.On("n1", "web"), ActualState::kStopped);
+  lab.Run(1min);
+  EXPECT_EQ(lab.On("n1", "web"), ActualState::kStopped);
+  EXPECT_TRUE(lab.Try(contract::ApplyWorkload{.workload = "web", .desired = model::DesiredState::kRunning}).ok());
+  lab.Run(3s);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+}
+
+TEST(SchedulerFailover, ChangedSpecGoesToTheAgentAsAnotherRevision) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(5s);
+  model::WorkloadTemplate spec = Lab::Template();
+  spec.image = "newer";
+  const contract::Applied applied = lab.Apply("web", spec);  // rev-1 again
+  EXPECT_TRUE(applied.revision.starts_with("rev-1-")) << applied.revision;
+  EXPECT_EQ(lab.Workload("web").revision, "rev-1");
+  lab.Run(3s);
+  EXPECT_EQ(lab.agents["n1"].workloads.at("web").status.revision, applied.revision);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+  EXPECT_EQ(lab.Apply("web", spec).result, contract::ApplyResult::kUnchanged);
+  contract::ApplyWorkload named = Lab::ApplyOf("web", spec);
+  named.revision = "rev-2";
+  EXPECT_EQ(lab.Get<contract::Applied>(named).revision, "rev-2") << "a revision goes as it is";
+}
+
+TEST(SchedulerFailover, LargerSpecThatItsNodeCannotHoldMoves) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("other", Lab::Template(4000));
+  lab.Apply("web", Lab::Template(2000));
+  lab.Run(5s);
+  lab.AddNode("n2");
+  lab.Apply("web", Lab::Template(3000));
+  lab.Run(3s);
+  EXPECT_EQ(lab.Workload("web").node, "n1") << "it fits in place";
+  lab.Apply("web", Lab::Template(6000));
+  lab.Run(5s);
+  EXPECT_EQ(lab.Workload("web").node, "n2");
+  EXPECT_EQ(lab.Phase("web"), "Running");
+  EXPECT_EQ(lab.On("n1", "web"), ActualState::kMissing);
+}
+
+}  // namespace
+}  // namespace muster::scheduler

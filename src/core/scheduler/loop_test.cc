@@ -1,0 +1,92 @@
+// The smallest loop: a node registers and beats, a workload is applied, placed, launched, runs, and is deleted.
+#include "core/scheduler/lab_for_test.h"
+
+namespace muster::scheduler {
+namespace {
+
+using contract::ActualState;
+
+TEST(SchedulerLoop, AppliedWorkloadRunsAndIsDeleted) {
+  Lab lab;
+  lab.AddNode("n1");
+  const contract::Applied applied = lab.Apply("web");
+  EXPECT_EQ(applied.result, contract::ApplyResult::kCreated);
+  EXPECT_EQ(applied.revision, "rev-1");
+  EXPECT_EQ(applied.refusal, "");
+  lab.Run(2s);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+  EXPECT_EQ(lab.Workload("web").node, "n1");
+  EXPECT_EQ(lab.On("n1", "web"), ActualState::kRunning);
+  EXPECT_EQ(lab.agents["n1"].applied.size(), 1U);
+  EXPECT_TRUE(lab.store->rows.contains("/workloads/web"));
+  EXPECT_TRUE(lab.store->rows.contains("/assignments/web"));
+  EXPECT_TRUE(lab.store->rows.contains("/reconciliation/web"));
+  EXPECT_EQ(lab.store->rows.at("/nodes/n1/status").value, "Ready");
+
+  EXPECT_TRUE(lab.Delete("web").ok());
+  lab.Run(3s);
+  EXPECT_FALSE(lab.Exists("web"));
+  EXPECT_EQ(lab.On("n1", "web"), ActualState::kMissing);
+  for (const auto& [key, row] : lab.store->rows) EXPECT_EQ(key.find("web"), std::string::npos) << key;
+}
+
+TEST(SchedulerLoop, SteadyStateWritesAndCallsNothing) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(30s);
+  const uint64_t commits = lab.store->commits;
+  const int asked = lab.agents["n1"].statuses_asked;
+  lab.reconciled.clear();
+  lab.Run(1h);
+  EXPECT_EQ(lab.store->commits, commits);
+  EXPECT_EQ(lab.agents["n1"].statuses_asked, asked);
+  EXPECT_TRUE(lab.reconciled.empty());
+}
+
+TEST(SchedulerLoop, AgentIsNotAskedForWhatARequestJustChanged) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Ask(Lab::ApplyOf("web"));
+  lab.Run(1ms);  // durable, and its state is being asked for
+  ASSERT_TRUE(lab.Exists("web"));
+  ASSERT_EQ(lab.agents["n1"].statuses_asked, 1);
+  // The answer leads to a launch; a delete comes before it is sent.
+  lab.Post(Asked{.request = 1'000'000,
+                 .body = contract::DeleteObject{.kind = contract::ObjectKind::kWorkload, .name = "web"}},
+           1ms);
+  lab.Run(5s);
+  EXPECT_TRUE(lab.answers.at(1'000'000).status.ok());
+  EXPECT_TRUE(lab.agents["n1"].applied.empty());
+  EXPECT_FALSE(lab.Exists("web"));
+}
+
+TEST(SchedulerLoop, IsTheSameAfterEveryLoadFromAJournal) {
+  Lab lab;
+  lab.reload = true;
+  lab.AddNode("n1");
+  lab.AddNode("n2");
+  lab.Apply("web");
+  lab.Apply("db");
+  lab.Run(5s);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+  EXPECT_EQ(lab.Phase("db"), "Running");
+  EXPECT_NE(lab.Workload("web").node, lab.Workload("db").node);
+}
+
+TEST(SchedulerLoop, BurstIsPlacedEvenlyAndCommittedInBatches) {
+  Lab lab;
+  for (int i = 0; i < 10; ++i) lab.AddNode(fmt::format("n{}", i));
+  const uint64_t before = lab.store->commits;
+  for (int i = 0; i < 500; ++i) lab.Ask(Lab::ApplyOf(fmt::format("w{:03}", i), Lab::Template(100, 0)));
+  lab.Run(10ms);
+  const uint64_t commits = lab.store->commits - before;
+  EXPECT_LE(commits, 500U / 20) << "a burst is committed in batches";
+  lab.Run(5s);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_NEAR(static_cast<double>(lab.core.copy().OnNode(fmt::format("n{}", i)).size()), 50, 1);
+  }
+}
+
+}  // namespace
+}  // namespace muster::scheduler

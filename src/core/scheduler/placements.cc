@@ -1,0 +1,207 @@
+#include "core/scheduler/placements.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/codec.h"
+#include "base/probe.h"
+#include "core/scheduler/set_members.h"
+#include "core/scheduler/sets.h"
+#include "placement/detail.h"
+
+namespace muster::scheduler {
+
+Placements::Placements(const Config& config, const StoreCopy& copy, Drafts& drafts, const NodeHealth& health,
+                       Rooms& rooms, Transitions& transitions, State state)
+    : config_(config),
+      copy_(copy),
+      drafts_(drafts),
+      health_(health),
+      rooms_(rooms),
+      transitions_(transitions),
+      state_(std::move(state)) {}
+
+bool Placements::NeedsNode(const WorkloadRecord& record) const {
+  const model::Workload& workload = record.workload;
+  if (workload.desired != model::DesiredState::kRunning) return false;
+  if (workload.phase == model::WorkloadPhase::kCompleted || workload.phase == model::WorkloadPhase::kFailed)
+    return false;
+  return workload.assigned_node.empty() || !health_.Available(workload.assigned_node);
+}
+
+void Placements::Forget(const std::string& workload) {
+  state_.wanted.erase(workload);
+  state_.waiting.erase(workload);
+  if (state_.nominations.erase(workload) > 0) rooms_.Withdraw(workload);
+}
+
+std::optional<MonoTime> Placements::PreemptAt(const std::string& workload, MonoTime now) const {
+  const auto found = state_.waiting.find(workload);
+  if (found == state_.waiting.end()) return std::nullopt;
+  const MonoTime at = found->second + config_.preempt_after;
+  return at > now ? std::optional(at) : std::nullopt;
+}
+
+// First everything that fits; then those that waited long enough may evict others.
+void Placements::Run(StepContext& ctx) {
+  RunNominations(ctx);
+  std::vector<Rooms::Wanted> wanted;
+  for (const std::string& id : std::exchange(state_.wanted, {})) {
+    if (drafts_.Busy(WorkloadObject(id)) || IsNominated(id)) continue;
+    const WorkloadRecord* record = drafts_.Find<WorkloadRecord>(id);
+    if (record != nullptr && NeedsNode(*record)) wanted.push_back({.workload = id, .may_preempt = false});
+  }
+  if (wanted.empty()) return;
+  ctx.counters.scheduling_attempts += wanted.size();
+  std::map<std::string, Refusal> refusals;
+  std::vector<Rooms::Wanted> preempting;
+  for (const placement::Outcome& outcome : rooms_.Place(wanted, ctx.now.wall)) {
+    const auto since = state_.waiting.find(outcome.unit);
+    const bool waited = since != state_.waiting.end() && ctx.now.mono - since->second >= config_.preempt_after;
+    if (outcome.node.empty() && waited) {
+      preempting.push_back({.workload = outcome.unit, .may_preempt = true});
+    } else {
+      Settle(outcome, {}, refusals, ctx);
+    }
+  }
+  if (preempting.empty()) return;
+  SetBudgets();
+  const std::vector<placement::Outcome> outcomes = rooms_.Place(preempting, ctx.now.wall);
+  std::map<std::string, std::set<std::string>> victims;  // by node: whoever goes there waits for all of them
+  for (const placement::Outcome& outcome : outcomes) {
+    victims[outcome.node].insert(outcome.victims.begin(), outcome.victims.end());
+  }
+  for (const placement::Outcome& outcome : outcomes) Settle(outcome, victims[outcome.node], refusals, ctx);
+}
+
+// What min-available leaves to evict.
+void Placements::SetBudgets() {
+  for (const auto& [name, set] : copy_.All<SetRecord>()) {
+    const bool limited = set.spec.min_available.amount > 0;
+    rooms_.SetBudget(name, limited ? EvictionsAllowed(set, MembersOf(name, copy_, drafts_))
+                                   : static_cast<int64_t>(copy_.MembersOf(name).size()));
+  }
+}
+
+void Placements::Settle(const placement::Outcome& outcome, const std::set<std::string>& victims,
+                        std::map<std::string, Refusal>& refusals, StepContext& ctx) {
+  const std::string& id = outcome.unit;
+  const WorkloadRecord& record = *drafts_.Find<WorkloadRecord>(id);
+  const bool failover = !record.workload.assigned_node.empty();
+  if (!outcome.node.empty() && victims.empty()) {
+    transitions_.Assign(id, outcome.node, placement::ReasonSentence(outcome.reason), ctx);
+    state_.waiting.erase(id);
+    rooms_.SyncWorkload(id);
+    return;
+  }
+  state_.waiting.emplace(id, ctx.now.mono);
+  if (!outcome.node.empty()) {
+    PROBE("scheduler.preempts");
+    for (const std::string& victim : victims) {
+      if (!IsNominated(victim)) continue;  // the room it waited for is taken
+      PROBE("scheduler.nominated_victim");
+      Forget(victim);
+      Want(victim);
+    }
+    rooms_.Nominate(id, outcome.node);
+    Nomination& nomination = state_.nominations[id];
+    nomination = {.node = outcome.node, .victims = victims, .revision = record.agent_revision};
+    transitions_.Wait(id, failover, placement::ReasonName(placement::Reason::kPlacedByPreemption),
+                      fmt::format("{} leave {} for it", fmt::join(victims, ", "), outcome.node), ctx);
+    EvictVictims(id, nomination, ctx);
+    rooms_.SyncWorkload(id);
+    return;
+  }
+  ++ctx.counters.scheduling_failures;
+  const Refusal& refusal = RefusalOf(record, refusals, ctx.now.wall);
+  if (failover) {
+    PROBE("scheduler.await_failover");
+    transitions_.Wait(id, true, ReasonName(Reason::kAwaitFailover), ReasonText(Reason::kAwaitFailover, refusal.message),
+                      ctx);
+  } else {
+    transitions_.Wait(id, false, refusal.reason, refusal.message, ctx);
+  }
+  rooms_.SyncWorkload(id);
+}
+
+const Placements::Refusal& Placements::RefusalOf(const WorkloadRecord& record, std::map<std::string, Refusal>& refusals,
+                                                 WallTime wall) {
+  const auto [found, is_new] = refusals.try_emplace(codec::ToBytes(KindOfWorkload(record, wall, false)));
+  if (!is_new) return found->second;
+  const std::vector<placement::NodeVerdict> verdicts = rooms_.Explain(record, wall);
+  std::map<placement::Reason, int64_t> counts;
+  for (const placement::NodeVerdict& verdict : verdicts) ++counts[verdict.reason];
+  placement::Reason most = placement::Reason::kNoNodeFits;
+  int64_t nodes = 0;
+  for (const auto& [reason, count] : counts) {
+    if (reason == placement::Reason::kNone || count <= nodes) continue;
+    most = reason;
+    nodes = count;
+  }
+  found->second = {.reason = std::string(placement::ReasonName(most)),
+                   .message = fmt::format("{}: {}", placement::ReasonSentence(placement::Reason::kNoNodeFits),
+                                          placement::Summarise(verdicts))};
+  return found->second;
+}
+
+// --- nominations
+
+void Placements::RunNominations(StepContext& ctx) {
+  std::vector<std::string> over;
+  for (auto& [id, nomination] : state_.nominations) {
+    if (CarryOut(id, nomination, ctx)) over.push_back(id);
+  }
+  for (const std::string& id : over) {
+    state_.nominations.erase(id);
+    rooms_.Withdraw(id);
+  }
+}
+
+void Placements::EvictVictims(const std::string& workload, const Nomination& nomination, StepContext& ctx) {
+  for (const std::string& victim : nomination.victims) {
+    const WorkloadRecord* record = drafts_.Find<WorkloadRecord>(victim);
+    if (record != nullptr && record->workload.assigned_node == nomination.node && !record->evict &&
+        !drafts_.Busy(WorkloadObject(victim)) && record->workload.desired != model::DesiredState::kDeleted) {
+      transitions_.Evict(victim, Reason::kPreempted, workload, std::nullopt, ctx);
+    }
+    rooms_.SyncWorkload(victim);
+  }
+}
+
+// Whether the nomination is over: the workload has its node, or cannot have it.
+bool Placements::CarryOut(const std::string& workload, Nomination& nomination, StepContext& ctx) {
+  const WorkloadRecord* record = drafts_.Find<WorkloadRecord>(workload);
+  const NodeRecord* node = drafts_.Find<NodeRecord>(nomination.node);
+  if (record == nullptr || !NeedsNode(*record)) return true;
+  const bool changed = record->agent_revision != nomination.revision;
+  if (changed || node == nullptr || node->cordoned || !health_.Available(nomination.node)) {
+    PROBE("scheduler.nomination_withdrawn");
+    Want(workload);
+    return true;
+  }
+  EvictVictims(workload, nomination, ctx);
+  // One that is only on its way there has not left: it is evicted once it has arrived.
+  const auto is_there = [&](const WorkloadRecord* victim) {
+    return victim != nullptr && victim->workload.assigned_node == nomination.node;
+  };
+  std::erase_if(nomination.victims, [&](const std::string& victim) {
+    return !is_there(copy_.Find<WorkloadRecord>(victim)) && !is_there(drafts_.Find<WorkloadRecord>(victim)) &&
+           !is_there(drafts_.FindDoubt(victim));
+  });
+  if (!nomination.victims.empty() || drafts_.Busy(WorkloadObject(workload))) return false;
+  transitions_.Assign(workload, nomination.node, "workloads of lower priority have left it", ctx);
+  state_.waiting.erase(workload);
+  return true;
+}
+
+void Placements::CheckInvariants() const {
+  for (const auto& [id, nomination] : state_.nominations) {
+    MUSTER_CHECK(rooms_.state().nominated.contains(id), "workload {} is nominated and holds no room", id);
+  }
+  MUSTER_CHECK(rooms_.state().nominated.size() == state_.nominations.size(), "nominations are miscounted");
+}
+
+}  // namespace muster::scheduler

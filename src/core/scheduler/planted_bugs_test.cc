@@ -1,0 +1,300 @@
+// Planted bugs that the simulated world does not show, or shows too rarely: a story for each, which ends well without
+// the bug and says what went wrong with it.
+#include "base/probe.h"
+#include "core/scheduler/lab_for_test.h"
+
+namespace muster::scheduler {
+namespace {
+
+using contract::ActualState;
+using contract::DecisionKind;
+
+struct PlantedBug {
+  std::string name;
+  std::string (*story)();  // what went wrong; empty: nothing
+  std::string says;
+};
+void PrintTo(const PlantedBug& bug, std::ostream* out) { *out << bug.name; }
+
+std::string Unless(bool holds, std::string what) { return holds ? std::string() : std::move(what); }
+
+// A set of which `min_available` must stay up, on a node of its own.
+void RunSet(Lab& lab, int32_t replicas, int32_t min_available, int64_t cpu_milli) {
+  lab.AddNode("n1");
+  model::WorkloadSpec spec{
+      .kind = model::WorkloadKind::kSet, .name = "web", .replicas = replicas, .spec = Lab::Template(cpu_milli)};
+  spec.min_available = {.amount = min_available};
+  lab.Get<contract::Applied>(contract::ApplySpec{.spec = spec});
+  lab.Run(5s);
+}
+int32_t Running(Lab& lab) {
+  return lab.Get<contract::SetsListed>(contract::ListSets{.name = "web"}, 0s).sets.at(0).running;
+}
+
+std::string StoreAwayForLong() {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Run(1s);
+  lab.LoseStore();
+  lab.Run(1s);
+  lab.StopBeating("n1");  // it cannot be heard
+  lab.Run(10min);
+  lab.ReturnStore();
+  lab.Run(1min + 30s);
+  return Unless(lab.Node("n1").status == model::NodeStatus::kReady, "the node is lost though its age counts anew");
+}
+
+std::string PreemptionOfASet() {
+  Lab lab;
+  RunSet(lab, 2, 2, 4000);
+  model::WorkloadTemplate high = Lab::Template(4000);
+  high.priority = 100;
+  lab.Apply("high", high);
+  lab.Run(1min);
+  return Unless(Running(lab) == 2, "preemption takes a set below min-available");
+}
+
+std::string DrainOfASet() {
+  Lab lab;
+  RunSet(lab, 3, 2, 1000);
+  lab.AddNode("n2");
+  EXPECT_TRUE(lab.Try(contract::DrainNode{.node = "n1", .reason = "kernel"}, 5ms).ok());
+  int32_t least = 3;
+  for (int i = 0; i < 1000; ++i) {
+    lab.Run(5ms);
+    least = std::min(least, Running(lab));
+  }
+  return Unless(least >= 2, "a drain takes a set below min-available");
+}
+
+std::string TwoRegistrations() {
+  Lab lab;
+  lab.agents["n1"].native = true;
+  const uint64_t first = lab.Register(lab.Facts("n1")).state.epoch;
+  return Unless(lab.Register(lab.Facts("n1")).state.epoch > first, "a registration has the epoch of the one before");
+}
+
+std::string HeartbeatOfAnEarlierLife() {
+  Lab lab;
+  lab.agents["n1"].native = true;
+  const uint64_t first = lab.Register(lab.Facts("n1")).state.epoch;
+  lab.Register(lab.Facts("n1"));
+  const Status heard = lab.Try(contract::Heartbeat{.node = "n1", .epoch = first});
+  return Unless(heard.code() == Code::kNotFound, "a heartbeat of an older epoch is heard");
+}
+
+std::string NodeThatCannotBeDialled() {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Run(1s);
+  lab.agents["n1"].unreachable = true;
+  lab.Apply("web");
+  lab.Run(5min);  // it beats all the time
+  const int lost = lab.Decided(DecisionKind::kNodeLost);
+  return Unless(lost == 1, fmt::format("the node is lost {} times, for heartbeats alone make it Ready", lost));
+}
+
+std::string MissingRuntime() {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.AddNode("n2");
+  lab.agents["n1"].declines = [](const auto&) { return std::string("docker runtime not available"); };
+  lab.Apply("web");
+  lab.Run(5s);
+  return Unless(lab.Workload("web").node == "n2", "the workload stays on a node that cannot run it");
+}
+
+std::string DeadNode() {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.AddNode("n2");
+  lab.Apply("web");
+  lab.Run(5s);
+  const std::string node = lab.Workload("web").node;
+  lab.StopBeating(node);
+  lab.agents[node].unreachable = true;
+  lab.Run(5min);
+  return Unless(lab.Workload("web").node != node, "the workload stays on a dead node");
+}
+
+std::string EmptyStore() {
+  Lab lab;
+  for (int i = 0; i < 10; ++i) {
+    const std::string id = fmt::format("w{}", i);
+    lab.agents["n1"].workloads[id].status = {.workload = id, .actual = ActualState::kRunning};
+  }
+  lab.AddNode("n1");
+  lab.Run(1min);
+  return Unless(lab.agents["n1"].workloads.size() == 10, "an empty store deletes what a node runs");
+}
+
+std::string FullQuota() {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Get<contract::Applied>(contract::ApplyQuota{{.tenant = "shop", .limits = {{"cpu", 1000}}}});
+  int admitted = 0;
+  for (const char* id : {"a", "b"}) {
+    contract::ApplyWorkload apply = Lab::ApplyOf(id);
+    apply.tenant = "shop";
+    admitted += lab.Try(apply).ok() ? 1 : 0;
+  }
+  return Unless(admitted == 1, "a tenant gets more than its quota");
+}
+
+std::string FullNode() {
+  Lab lab;
+  lab.AddNode("n1");
+  int refusals = 0;
+  lab.agents["n1"].refuses = [&](const auto&) {
+    ++refusals;
+    return Status(Code::kResourceExhausted, "memory above 80 %");
+  };
+  lab.Apply("web");
+  lab.Run(5min);
+  return Unless(refusals == 1, fmt::format("a node that refused is asked {} times", refusals));
+}
+
+std::string SlowStart() {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.agents["n1"].start_takes = 10s;
+  lab.Apply("web");
+  lab.Run(1s);
+  lab.agents["n1"].workloads.clear();  // its agent does not show it yet
+  lab.Run(9s);
+  const size_t launches = lab.agents["n1"].applied.size();
+  return Unless(launches == 1, fmt::format("{} launches within the grace", launches));
+}
+
+std::string WorkloadThatAlwaysFails() {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.agents["n1"].fails["web"] = "exit code 1";
+  lab.Apply("web");
+  lab.Run(10min);
+  return Unless(lab.Phase("web") == "Failed", "a workload that always fails is never Failed");
+}
+
+std::string WorkloadThatFailsOnce() {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.agents["n1"].fails["web"] = "exit code 1";
+  lab.Apply("web");
+  lab.Run(4s);
+  const size_t launches = lab.agents["n1"].applied.size();
+  return Unless(launches == 1, fmt::format("{} launches without a back-off", launches));
+}
+
+std::string DeleteBeforeALaunch() {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Ask(Lab::ApplyOf("web"));
+  lab.Run(1ms);  // durable, and its state is being asked for: the answer leads to a launch
+  lab.Post(Asked{.request = 1'000'000,
+                 .body = contract::DeleteObject{.kind = contract::ObjectKind::kWorkload, .name = "web"}},
+           1ms);
+  lab.Run(5s);
+  return Unless(lab.agents["n1"].applied.empty(), "a launch from a record that is about to change");
+}
+
+std::string PausedLeader() {
+  Lab lab;
+  lab.WriteBehind("/election", "s1");
+  lab.Run(10ms);
+  lab.Post(LeadershipChanged{.leading = true,
+                             .leader = "s1:8085",
+                             .leader_key = "/election",
+                             .leader_revision = lab.store->rows.at("/election").modified});
+  lab.AddNode("n1");
+  lab.Run(1s);
+  lab.WriteBehind("/election", "s2");  // and this scheduler has not heard
+  lab.Ask(Lab::ApplyOf("web"));
+  lab.Run(1s);
+  return Unless(!lab.store->rows.contains("/workloads/web"), "an old leader writes");
+}
+
+std::string NewLeaderWithAnOldCopy() {
+  Lab lab;
+  lab.Run(10ms);
+  lab.watch_held = true;
+  lab.WriteBehind("/election", "s1");
+  lab.Post(LeadershipChanged{.leading = true,
+                             .leader = "s1:8085",
+                             .leader_key = "/election",
+                             .leader_revision = lab.store->rows.at("/election").modified});
+  lab.Run(10ms);
+  return Unless(lab.Try(Lab::ApplyOf("web")).code() == Code::kUnavailable,
+                "a leader decides on a copy from before its election");
+}
+
+std::vector<PlantedBug> PlantedBugs() {
+  return {
+      {"scheduler.ages_go_on", StoreAwayForLong, "the node is lost though its age counts anew"},
+      {"scheduler.budget_ignored", PreemptionOfASet, "preemption takes a set below min-available"},
+      {"scheduler.calls_before_commit", DeleteBeforeALaunch, "a launch from a record that is about to change"},
+      {"scheduler.drain_at_once", DrainOfASet, "a drain takes a set below min-available"},
+      {"scheduler.epoch_stays", TwoRegistrations, "has the epoch of the one before"},
+      {"scheduler.heartbeat_revives", NodeThatCannotBeDialled, "heartbeats alone make it Ready"},
+      {"scheduler.leader_unguarded", PausedLeader, "an old leader writes"},
+      {"scheduler.leads_before_it_has_seen", NewLeaderWithAnOldCopy, "a copy from before its election"},
+      {"scheduler.mismatch_unseen", MissingRuntime, "stays on a node that cannot run it"},
+      {"scheduler.never_gives_up", WorkloadThatAlwaysFails, "a workload that always fails is never Failed"},
+      {"scheduler.no_backoff", WorkloadThatFailsOnce, "launches without a back-off"},
+      {"scheduler.no_failover", DeadNode, "stays on a dead node"},
+      {"scheduler.no_grace", SlowStart, "launches within the grace"},
+      {"scheduler.no_orphan_rail", EmptyStore, "an empty store deletes what a node runs"},
+      {"scheduler.old_epoch_heard", HeartbeatOfAnEarlierLife, "a heartbeat of an older epoch is heard"},
+      {"scheduler.quota_ignored", FullQuota, "a tenant gets more than its quota"},
+      {"scheduler.refusal_forgotten", FullNode, "a node that refused is asked"},
+  };
+}
+
+class SchedulerPlantedBug : public testing::TestWithParam<PlantedBug> {};
+TEST_P(SchedulerPlantedBug, ShowsInItsStory) {
+  EXPECT_EQ(GetParam().story(), "");
+  const faults::ScopedMutant on(GetParam().name);
+  const std::string found = GetParam().story();
+  EXPECT_TRUE(found.contains(GetParam().says)) << found << "\nnot: " << GetParam().says;
+}
+INSTANTIATE_TEST_SUITE_P(Scheduler, SchedulerPlantedBug, testing::ValuesIn(PlantedBugs()), [](const auto& test) {
+  std::string name = test.param.name;
+  std::ranges::replace(name, '.', '_');
+  return name;
+});
+
+// The scheduler itself notices this one.
+TEST(SchedulerPlantedBugDeathTest, RoomThatIsFreedEarlyIsAFailedCheck) {
+  EXPECT_DEATH(
+      {
+        const faults::ScopedMutant on("scheduler.room_freed_early");
+        MissingRuntime();
+      },
+      "holds no room");
+}
+
+// What the simulated world does not reach.
+TEST(SchedulerProbes, AreReached) {
+  faults::ResetProbes();
+  for (const auto story : {DrainOfASet, WorkloadThatAlwaysFails, EmptyStore, MissingRuntime}) EXPECT_EQ(story(), "");
+  Lab lab;
+  lab.AddNode("n1");
+  lab.WriteBehind("/workloads/broken", "{");
+  model::WorkloadSpec set{.kind = model::WorkloadKind::kSet, .name = "web", .replicas = 2, .spec = Lab::Template()};
+  lab.Ask(contract::ApplySpec{.spec = set});
+  lab.Ask(Lab::ApplyOf("web-1"));  // before the set has its members
+  lab.Run(1s);
+  lab.agents["n1"].status_error = Status(Code::kInternal, "no answer from the runtime");
+  lab.Apply("other");
+  lab.Run(10s);
+  lab.refuses_commits = Status(Code::kResourceExhausted, "the store is full");
+  EXPECT_FALSE(lab.Try(Lab::ApplyOf("more")).ok());
+  const auto hits = faults::ProbeHits();
+  for (const char* probe : {"scheduler.commit_refused", "scheduler.drain_waits", "scheduler.gave_up",
+                            "scheduler.member_taken", "scheduler.orphans_held", "scheduler.runtime_missing",
+                            "scheduler.status_error", "scheduler.unreadable_record"}) {
+    EXPECT_TRUE(hits.contains(probe) && hits.at(probe) > 0) << probe;
+  }
+}
+
+}  // namespace
+}  // namespace muster::scheduler

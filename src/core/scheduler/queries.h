@@ -1,0 +1,44 @@
+// Queries: questions about nodes, workloads, sets, quotas and events, answered from what is durable. A store that does
+// not answer makes them stale, and they say since when.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "contract/cluster.h"
+#include "core/scheduler/quota_use.h"
+#include "core/scheduler/rooms.h"
+#include "core/scheduler/standing.h"
+#include "core/scheduler/step_context.h"
+#include "core/scheduler/store_copy.h"
+#include "core/scheduler/views.h"
+
+namespace muster::scheduler {
+
+class Queries {
+ public:
+  Queries(const Standing& standing, const StoreCopy& copy, Rooms& rooms, const QuotaUse& quota, const Views& views);
+
+  // Nothing if the request is no question.
+  std::optional<Result<contract::ClusterReply>> Answer(const contract::ClusterRequest& request, Now now) const;
+
+ private:
+  using Reply = Result<contract::ClusterReply>;
+  Reply Ask(const contract::ListNodes& ask, Now now) const;
+  Reply Ask(const contract::ListWorkloads& ask, Now now) const;
+  Reply Ask(const contract::GetNode& ask, Now now) const;
+  Reply Ask(const contract::GetWorkload& ask, Now now) const;
+  Reply Ask(const contract::ListSets& ask, Now now) const;
+  Reply Ask(const contract::ListQuotas& ask, Now now) const;
+  Reply Ask(const contract::ListEvents& ask, Now now) const;
+  Reply Ask(const contract::GetSummary& ask, Now now) const;
+  Reply Ask(const contract::ExplainWorkload& ask, Now now) const;
+
+  const Standing& standing_;
+  const StoreCopy& copy_;
+  Rooms& rooms_;
+  const QuotaUse& quota_;
+  const Views& views_;
+};
+
+}  // namespace muster::scheduler

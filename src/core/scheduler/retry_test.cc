@@ -1,0 +1,207 @@
+// Attempts, back-off, the end of both, and what ends them early.
+#include "core/scheduler/lab_for_test.h"
+
+namespace muster::scheduler {
+namespace {
+
+using contract::ActualState;
+using contract::DecisionKind;
+
+// A lab with one node on which "web" fails when it starts.
+struct FailingLab : Lab {
+  explicit FailingLab(Config config = {}) : Lab(config) {
+    AddNode("n1");
+    agents["n1"].fails["web"] = "exit code 1";
+  }
+  size_t launches() { return agents["n1"].applied.size(); }
+};
+
+TEST(SchedulerRetry, BacksOffFiveTenTwentyFortySecondsThenFails) {
+  FailingLab lab;
+  lab.Apply("web");
+  std::vector<Duration> pauses;
+  size_t seen = 0;
+  MonoTime last = lab.now.mono;
+  for (int i = 0; i < 3000 && lab.Phase("web") != "Failed"; ++i) {
+    lab.Run(90ms);
+    if (lab.launches() == seen) continue;
+    if (seen > 0) pauses.push_back(lab.now.mono - last);
+    seen = lab.launches();
+    last = lab.now.mono;
+  }
+  ASSERT_EQ(pauses.size(), 4U);
+  const std::vector<Duration> expected{5s, 10s, 20s, 40s};
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_GE(pauses[i], expected[i]);
+    EXPECT_LE(pauses[i], expected[i] + 2s) << i;
+  }
+  EXPECT_EQ(lab.Workload("web").attempts, 5);
+  EXPECT_EQ(lab.Workload("web").reason, "agent.workload_failed");
+  EXPECT_FALSE(lab.Workload("web").retryable);
+  EXPECT_EQ(lab.Decided(DecisionKind::kRetry), 4);
+  EXPECT_EQ(lab.Decided(DecisionKind::kGaveUp), 1);
+  lab.Run(1h);
+  EXPECT_EQ(lab.launches(), 5U) << "Failed is final";
+  const std::vector<std::string> events = lab.EventsOf("web");
+  EXPECT_EQ(events.back(), "WorkloadFailed");
+}
+
+TEST(SchedulerRetry, BackOffIsCappedAtTwoMinutes) {
+  Config config;
+  EXPECT_EQ(BackoffOf(config, 1), 5s);
+  EXPECT_EQ(BackoffOf(config, 4), 40s);
+  EXPECT_EQ(BackoffOf(config, 5), 80s);
+  EXPECT_EQ(BackoffOf(config, 6), 120s);
+  EXPECT_EQ(BackoffOf(config, 60), 120s);
+}
+
+TEST(SchedulerRetry, ApplyErrorCountsOnTheSameNode) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.AddNode("n2");
+  bool refuse = true;
+  for (const char* node : {"n1", "n2"}) {
+    lab.agents[node].refuses = [&](const contract::ApplyOnAgent&) -> std::optional<Status> {
+      if (!refuse) return std::nullopt;
+      return Status(Code::kInternal, "disk error");
+    };
+  }
+  lab.Apply("web");
+  lab.Run(2s);
+  contract::WorkloadView view = lab.Workload("web");
+  EXPECT_EQ(lab.Phase("web"), "RetryPending");
+  EXPECT_EQ(view.attempts, 1);
+  EXPECT_EQ(view.reason, "agent.apply_failed");
+  EXPECT_NE(view.message.find("disk error"), std::string::npos);
+  ASSERT_TRUE(view.next_retry_at.has_value());
+  const std::string node = view.node;
+  refuse = false;
+  lab.Run(6s);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+  EXPECT_EQ(lab.Workload("web").node, node);
+  EXPECT_TRUE(lab.store->rows.contains("/retries/web"));
+}
+
+TEST(SchedulerRetry, SuccessForTenMinutesResetsAttempts) {
+  FailingLab lab;
+  lab.Apply("web");
+  lab.Run(3s);
+  EXPECT_EQ(lab.Workload("web").attempts, 1);
+  lab.agents["n1"].fails.clear();
+  lab.Run(6s);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+  EXPECT_EQ(lab.Workload("web").attempts, 1);
+  lab.Run(9min);
+  EXPECT_EQ(lab.Workload("web").attempts, 1);
+  lab.Run(2min);
+  EXPECT_EQ(lab.Workload("web").attempts, 0);
+  EXPECT_FALSE(lab.store->rows.contains("/retries/web"));
+}
+
+TEST(SchedulerRetry, RetryWorkloadBeginsAnewAndRevivesFailed) {
+  FailingLab lab;
+  lab.Apply("web");
+  lab.Run(3min);
+  EXPECT_EQ(lab.Phase("web"), "Failed");
+  lab.agents["n1"].fails.clear();
+  EXPECT_TRUE(lab.Try(contract::RetryWorkload{"web"}).ok());
+  EXPECT_EQ(lab.Workload("web").attempts, 0);
+  lab.Run(1s);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+  EXPECT_EQ(lab.Try(contract::RetryWorkload{"nothing"}).code(), Code::kNotFound);
+}
+
+TEST(SchedulerRetry, ChangedSpecEndsABackOffAtOnce) {
+  FailingLab lab;
+  lab.Apply("web");
+  lab.Run(40s);  // in a back-off of 40 s or so
+  ASSERT_EQ(lab.Phase("web"), "RetryPending");
+  lab.agents["n1"].fails.clear();
+  model::WorkloadTemplate spec = Lab::Template();
+  spec.image = "fixed";
+  EXPECT_EQ(lab.Apply("web", spec).result, contract::ApplyResult::kConfigured);
+  lab.Run(1s);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+  EXPECT_EQ(lab.Workload("web").attempts, 0);
+}
+
+TEST(SchedulerRetry, StopDuringABackOffActsAtOnce) {
+  FailingLab lab;
+  lab.Apply("web");
+  lab.Run(40s);
+  ASSERT_EQ(lab.Phase("web"), "RetryPending");
+  EXPECT_TRUE(lab.Try(contract::ApplyWorkload{.workload = "web", .desired = model::DesiredState::kStopped}).ok());
+  lab.Run(1s);
+  EXPECT_EQ(lab.Phase("web"), "Stopped");
+}
+
+TEST(SchedulerRetry, DeleteDuringABackOffActsAtOnce) {
+  FailingLab lab;
+  lab.Apply("web");
+  lab.Run(40s);
+  ASSERT_EQ(lab.Phase("web"), "RetryPending");
+  EXPECT_TRUE(lab.Delete("web").ok());
+  lab.Run(1s);
+  EXPECT_FALSE(lab.Exists("web"));
+}
+
+TEST(SchedulerRetry, ChangedSpecRevivesFailed) {
+  FailingLab lab;
+  lab.Apply("web");
+  lab.Run(3min);
+  ASSERT_EQ(lab.Phase("web"), "Failed");
+  lab.agents["n1"].fails.clear();
+  model::WorkloadTemplate spec = Lab::Template();
+  spec.image = "fixed";
+  lab.Apply("web", spec);
+  lab.Run(1s);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+}
+
+TEST(SchedulerRetry, WaitingForCapacityBacksOffAndNeverCounts) {
+  Lab lab;
+  lab.AddNode("n1");
+  const contract::Applied applied = lab.Apply("web", Lab::Template(9000));
+  EXPECT_NE(applied.refusal.find("cpu short by 1"), std::string::npos) << applied.refusal;
+  EXPECT_EQ(lab.Phase("web"), "Pending");
+  EXPECT_EQ(lab.Workload("web").reason, "fit.cpu");
+  ASSERT_TRUE(lab.Workload("web").next_retry_at.has_value());
+  EXPECT_LE(*lab.Workload("web").next_retry_at - lab.now.wall, 5s);
+  lab.Run(1min);
+  EXPECT_GT(*lab.Workload("web").next_retry_at - lab.now.wall, 5s);
+  lab.Run(1h);
+  EXPECT_EQ(lab.Phase("web"), "Pending");
+  EXPECT_EQ(lab.Workload("web").attempts, 0);
+  const uint64_t commits = lab.store->commits;
+  lab.Run(1h);
+  EXPECT_EQ(lab.store->commits, commits) << "a long wait writes nothing";
+  EXPECT_EQ(lab.Decided(DecisionKind::kRefused), 1) << "a refusal is told once";
+}
+
+TEST(SchedulerRetry, JoiningNodeEndsEveryCapacityWaitAtOnce) {
+  Lab lab;
+  lab.AddNode("small");
+  for (int i = 0; i < 5; ++i) lab.Apply(fmt::format("w{}", i), Lab::Template(9000));
+  lab.Run(10min);
+  contract::NodeFacts facts = lab.Facts("large");
+  facts.total.Set("cpu", 64000);
+  EXPECT_TRUE(lab.Register(facts).accepted);
+  lab.StartBeating("large");
+  lab.Run(1s);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(lab.Phase(fmt::format("w{}", i)), "Running");
+}
+
+TEST(SchedulerRetry, FreedRoomEndsACapacityWaitAtOnce) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("first", Lab::Template(6000));
+  lab.Apply("second", Lab::Template(6000));
+  lab.Run(10min);
+  EXPECT_EQ(lab.Phase("second"), "Pending");
+  EXPECT_TRUE(lab.Delete("first").ok());
+  lab.Run(2s);
+  EXPECT_EQ(lab.Phase("second"), "Running");
+}
+
+}  // namespace
+}  // namespace muster::scheduler

@@ -1,0 +1,328 @@
+#include "core/scheduler/rooms.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/check.h"
+#include "base/probe.h"
+#include "placement/arithmetic.h"
+#include "placement/workload_units.h"
+
+namespace muster::scheduler {
+namespace {
+
+constexpr std::string_view kHostLabel = "kubernetes.io/hostname";
+constexpr std::string_view kGpu = "gpu";
+constexpr int32_t kWholeDevice = 1000;
+
+std::string StoredUnit(const std::string& workload) { return workload + "@"; }
+std::string DoubtedUnit(const std::string& workload) { return workload + "?"; }
+
+bool HoldsRoom(const WorkloadRecord& record) {
+  return !record.workload.assigned_node.empty() && record.workload.phase != model::WorkloadPhase::kCompleted;
+}
+
+placement::Node NodeFor(const NodeRecord& record, bool ready, bool cordoned, const NodeNow& now) {
+  placement::Node node{.id = record.facts.node, .ready = ready, .fresh = now.fresh, .cordoned = cordoned};
+  model::TextMap::Map labels = record.facts.labels;
+  labels.emplace(kHostLabel, record.facts.node);
+  node.labels = std::move(labels);
+  for (const model::Taint& taint : record.facts.taints) {
+    if (const auto effect = placement::ParseTaintEffect(taint.effect)) {
+      node.taints.push_back({taint.key, taint.value, *effect});
+    }
+  }
+  node.supported_types = record.facts.supported_types;
+  node.total = record.facts.total;
+  node.used = now.used;
+  if (node.total.Get("disk") == 0) node.unlimited = {"disk", "ephemeral-storage", "storage"};
+  node.devices.assign(static_cast<size_t>(node.total.Get(kGpu) / 1000), kWholeDevice);
+  return node;
+}
+
+}  // namespace
+
+placement::Kind KindOfWorkload(const WorkloadRecord& record, WallTime wall, bool may_preempt) {
+  const model::Workload& workload = record.workload;
+  placement::Kind kind =
+      placement::KindOf(model::WorkloadSpec{.name = workload.set.empty() ? workload.id : workload.set,
+                                            .tenant = workload.tenant,
+                                            .labels = workload.labels,
+                                            .spec = workload.spec});
+  kind.may_preempt = may_preempt;
+  for (const auto& [key, value] : record.require_labels) {
+    kind.requirements.push_back({key, model::Operator::kIn, {value}});
+  }
+  std::vector<std::string> avoided;
+  for (const auto& [node, until] : record.avoid) {
+    if (until > wall) avoided.push_back(node);
+  }
+  if (avoided.empty() || MUTANT("scheduler.refusal_forgotten")) return kind;
+  if (kind.node_terms.empty()) kind.node_terms.emplace_back();
+  for (placement::NodeTerm& term : kind.node_terms) {
+    term.fields.push_back({std::string(placement::kNodeNameField), model::Operator::kNotIn, avoided});
+  }
+  return kind;
+}
+
+Rooms::Rooms(const Config& config, const StoreCopy& copy, const Drafts& drafts, State state)
+    : config_(config),
+      copy_(copy),
+      drafts_(drafts),
+      state_(std::move(state)),
+      filled_(state_.holds.empty()),
+      placer_({.strategy = config_.strategy, .preempt = true}) {}
+
+// --- nodes
+
+void Rooms::SyncNode(const std::string& id, const NodeNow& now) {
+  const NodeRecord* stored = copy_.Find<NodeRecord>(id);
+  if (stored == nullptr) {
+    if (nodes_.erase(id) == 0) return;
+    std::vector<std::string> units;
+    for (const auto& [unit, hold] : state_.holds) {
+      if (hold.node == id) units.push_back(unit);
+    }
+    for (const std::string& unit : units) Drop(unit);
+    placer_.RemoveNode(id);
+    state_.shrunk.erase(id);
+    return;
+  }
+  const NodeRecord* next = drafts_.Find<NodeRecord>(id);
+  const bool ready = now.available && stored->status == model::NodeStatus::kReady && next != nullptr &&
+                     next->status == model::NodeStatus::kReady;
+  const bool cordoned =
+      !MUTANT("scheduler.cordon_ignored") && (stored->cordoned || (next != nullptr && next->cordoned));
+  const placement::Node node = NodeFor(*stored, ready, cordoned, now);
+  const auto before = nodes_.find(id);
+  const bool is_new = before == nodes_.end();
+  if (!is_new && before->second == node) return;
+  if (!is_new && !node.total.Covers(before->second.total)) state_.shrunk.insert(id);
+  placement::Node same_use = node;
+  if (!is_new) same_use.used = before->second.used;
+  const bool room_came = is_new || same_use != before->second;
+  nodes_[id] = node;
+  placer_.UpsertNode(node);
+  if (!filled_) return;
+  state_.room_came = state_.room_came || room_came;
+  if (!is_new) return;
+  const std::set<std::string> there = copy_.OnNode(id);
+  for (const std::string& workload : there) SyncWorkload(workload);
+}
+
+// --- holds
+
+const WorkloadRecord* Rooms::RecordOf(const std::string& unit) const {
+  const std::string id = unit.substr(0, unit.size() - 1);
+  if (unit.ends_with('@')) return copy_.Find<WorkloadRecord>(id);
+  if (unit.ends_with('?')) return drafts_.FindDoubt(id);
+  return drafts_.Find<WorkloadRecord>(unit);
+}
+
+void Rooms::Drop(const std::string& unit) {
+  const auto found = state_.holds.find(unit);
+  if (found == state_.holds.end()) return;
+  placer_.RemoveUnit(unit);
+  auto& sums = reserved_[found->second.node];
+  for (const auto& [name, amount] : found->second.request.entries()) sums[name] -= amount;
+  state_.holds.erase(found);
+  state_.room_came = true;
+}
+
+void Rooms::Add(const std::string& unit, const WorkloadRecord& record, Hold hold) {
+  placement::Kind kind = KindOfWorkload(record, WallTime::max(), true);
+  for (const auto& [name, amount] : hold.request.entries()) {
+    if (kind.request.Get(name) != 0) kind.request.Set(name, amount);
+  }
+  placement::PlacedUnit placed{.unit = {.id = unit,
+                                        .kind = placer_.AddKind(kind),
+                                        .order = record.workload.created_at.time_since_epoch().count()},
+                               .node = hold.node,
+                               .devices = hold.devices,
+                               .terminating = hold.terminating};
+  if (!record.workload.set.empty() && !MUTANT("scheduler.budget_ignored"))
+    placed.budgets.push_back(record.workload.set);
+  placer_.AddUnit(placed);
+  auto& sums = reserved_[hold.node];
+  for (const auto& [name, amount] : hold.request.entries()) sums[name] += amount;
+  state_.holds[unit] = std::move(hold);
+}
+
+void Rooms::SetHold(const std::string& unit, const WorkloadRecord* record, const std::string& node, std::string basis,
+                    const model::Resources& request, bool terminating) {
+  const auto found = state_.holds.find(unit);
+  const bool wanted = record != nullptr && nodes_.contains(node);
+  if (found != state_.holds.end()) {
+    const Hold& hold = found->second;
+    if (wanted && hold.node == node && hold.basis == basis && hold.terminating == terminating) return;
+    Drop(unit);
+  }
+  if (!wanted) return;
+  Add(unit, *record, {.node = node, .terminating = terminating, .basis = std::move(basis), .request = request});
+}
+
+void Rooms::SyncWorkload(const std::string& id) {
+  const WorkloadRecord* next = drafts_.Find<WorkloadRecord>(id);
+  const WorkloadRecord* stored = copy_.Find<WorkloadRecord>(id);
+  const auto nominated = state_.nominated.find(id);
+  std::string node;  // where it holds room, or will
+  if (next != nullptr && nominated != state_.nominated.end()) {
+    node = nominated->second;
+    SetHold(id, next, node, next->agent_revision, next->workload.spec.resources, false);
+  } else if (next != nullptr && HoldsRoom(*next)) {
+    node = next->workload.assigned_node;
+    std::string basis = next->agent_revision;
+    model::Resources request = next->workload.spec.resources;
+    if (stored != nullptr && HoldsRoom(*stored) && stored->workload.assigned_node == node &&
+        stored->agent_revision != next->agent_revision) {
+      basis += "@" + stored->agent_revision;
+      request = model::Max(request, stored->workload.spec.resources);
+    }
+    // What leaves has no more room than it had, whatever it will ask for elsewhere.
+    if (const auto held = state_.holds.find(id);
+        next->evict && held != state_.holds.end() && held->second.node == node) {
+      request = held->second.request;
+    }
+    SetHold(id, next, node, std::move(basis), request, next->evict);
+  } else {
+    SetHold(id, nullptr, "", "", {}, false);
+  }
+  const bool both = stored != nullptr && HoldsRoom(*stored) && !MUTANT("scheduler.room_freed_early") &&
+                    node != stored->workload.assigned_node;
+  SetHold(StoredUnit(id), both ? stored : nullptr, both ? stored->workload.assigned_node : "",
+          both ? stored->agent_revision : "", both ? stored->workload.spec.resources : model::Resources{}, true);
+  const WorkloadRecord* doubt = drafts_.FindDoubt(id);
+  if (doubt != nullptr && !HoldsRoom(*doubt)) doubt = nullptr;
+  SetHold(DoubtedUnit(id), doubt, doubt == nullptr ? "" : doubt->workload.assigned_node,
+          doubt == nullptr ? "" : doubt->agent_revision,
+          doubt == nullptr ? model::Resources{} : doubt->workload.spec.resources, true);
+}
+
+// --- placing
+
+std::vector<placement::Outcome> Rooms::Place(const std::vector<Wanted>& wanted, WallTime wall) {
+  std::vector<placement::Unit> units;
+  units.reserve(wanted.size());
+  const bool room_came = state_.room_came;
+  for (const Wanted& one : wanted) {
+    const WorkloadRecord& record = *drafts_.Find<WorkloadRecord>(one.workload);
+    Drop(one.workload);
+    units.push_back({.id = one.workload,
+                     .kind = placer_.AddKind(KindOfWorkload(record, wall, one.may_preempt)),
+                     .order = record.workload.created_at.time_since_epoch().count()});
+  }
+  std::vector<placement::Outcome> outcomes = placer_.Place(units);
+  for (const placement::Outcome& outcome : outcomes) {
+    for (const std::string& victim : outcome.victims) {
+      // The placer has dropped it; its room is counted until its record says that it left.
+      const auto found = state_.holds.find(victim);
+      auto& sums = reserved_[found->second.node];
+      for (const auto& [name, amount] : found->second.request.entries()) sums[name] -= amount;
+      state_.holds.erase(found);
+    }
+    if (outcome.node.empty()) continue;
+    const WorkloadRecord& record = *drafts_.Find<WorkloadRecord>(outcome.unit);
+    Hold hold{.node = outcome.node,
+              .devices = outcome.devices,
+              .basis = record.agent_revision,
+              .request = record.workload.spec.resources};
+    if (!record.workload.set.empty()) {  // the placer knows no budget of what it places
+      placer_.RemoveUnit(outcome.unit);
+      Add(outcome.unit, record, std::move(hold));
+      continue;
+    }
+    auto& sums = reserved_[hold.node];
+    for (const auto& [name, amount] : hold.request.entries()) sums[name] += amount;
+    state_.holds[outcome.unit] = std::move(hold);
+  }
+  state_.room_came = room_came;  // what was dropped to be placed again is no room for others
+  return outcomes;
+}
+
+void Rooms::Nominate(const std::string& workload, const std::string& node) { state_.nominated[workload] = node; }
+
+void Rooms::Withdraw(const std::string& workload) {
+  if (state_.nominated.erase(workload) > 0) SyncWorkload(workload);
+}
+
+void Rooms::SetBudget(const std::string& set, int64_t allowed) { placer_.SetBudget({.id = set, .allowed = allowed}); }
+
+std::vector<placement::NodeVerdict> Rooms::Explain(const WorkloadRecord& record, WallTime wall) {
+  return placer_.Feasible(placer_.AddKind(KindOfWorkload(record, wall, false)));
+}
+
+bool Rooms::FitsInstead(const std::string& node, const model::Resources& before, const model::Resources& after) const {
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end()) return false;
+  const placement::Node& there = found->second;
+  const auto sums = reserved_.find(node);
+  return std::ranges::all_of(after.entries(), [&](const auto& entry) {
+    const auto& [name, amount] = entry;
+    if (std::ranges::find(there.unlimited, name) != there.unlimited.end()) return true;
+    if (amount <= before.Get(name)) return true;
+    int64_t taken = 0;
+    if (sums != reserved_.end()) {
+      if (const auto sum = sums->second.find(name); sum != sums->second.end()) taken = sum->second;
+    }
+    return taken - before.Get(name) + amount <= there.total.Get(name);
+  });
+}
+
+model::Resources Rooms::Reserved(std::string_view node) const {
+  model::Resources reserved;
+  const auto found = reserved_.find(node);
+  if (found == reserved_.end()) return reserved;
+  for (const auto& [name, amount] : found->second) {
+    if (amount > 0) reserved.Set(name, amount);
+  }
+  return reserved;
+}
+
+// --- from journals, and checks
+
+void Rooms::Refill() {
+  if (std::exchange(filled_, true)) return;
+  const auto saved = std::exchange(state_.holds, {});
+  const bool room_came = state_.room_came;
+  for (const auto& [unit, hold] : saved) {
+    const WorkloadRecord* record = RecordOf(unit);
+    if (record != nullptr && nodes_.contains(hold.node)) Add(unit, *record, hold);
+  }
+  state_.room_came = room_came;
+}
+
+void Rooms::CheckInvariants() const {
+  std::map<std::string, std::map<std::string, int64_t>, std::less<>> sums;
+  for (const auto& [unit, hold] : state_.holds) {
+    const WorkloadRecord* record = RecordOf(unit);
+    MUSTER_CHECK(record != nullptr, "unit {} holds room on {} and has no record", unit, hold.node);
+    const auto nominated = state_.nominated.find(unit);
+    MUSTER_CHECK(record->workload.assigned_node == hold.node ||
+                     (nominated != state_.nominated.end() && nominated->second == hold.node),
+                 "unit {} holds room on {}, its record names {}", unit, hold.node, record->workload.assigned_node);
+    for (const auto& [name, amount] : hold.request.entries()) sums[hold.node][name] += amount;
+  }
+  for (const auto& [node, there] : nodes_) {
+    std::map<std::string, placement::Wide> stored;
+    for (const std::string& id : copy_.OnNode(node)) {
+      const WorkloadRecord& record = *copy_.Find<WorkloadRecord>(id);
+      MUSTER_CHECK(!HoldsRoom(record) || state_.holds.contains(id) || state_.holds.contains(StoredUnit(id)),
+                   "workload {} is on {} and holds no room", id, node);
+      if (!HoldsRoom(record) || record.evict) continue;
+      for (const auto& [name, amount] : record.workload.spec.resources.entries()) stored[name] += amount;
+    }
+    for (const auto& [name, amount] : stored) {
+      const bool limited = std::ranges::find(there.unlimited, name) == there.unlimited.end();
+      MUSTER_CHECK(state_.shrunk.contains(node) || !limited || name == "gpu-milli" || amount <= there.total.Get(name),
+                   "node {}: {} of {} is reserved beyond its total", node, static_cast<int64_t>(amount), name);
+    }
+    for (const auto& [name, amount] : sums[node]) {
+      MUSTER_CHECK(reserved_.at(node).at(name) == amount, "node {}: reserved {} is miscounted", node, name);
+    }
+  }
+  MUSTER_CHECK(placer_.units() == state_.holds.size(), "{} units are placed, {} hold room", placer_.units(),
+               state_.holds.size());
+  placer_.CheckInvariants();
+}
+
+}  // namespace muster::scheduler

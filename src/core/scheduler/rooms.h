@@ -1,0 +1,109 @@
+// Rooms: who has which room on which node, as the placer sees it, and what is left.
+//
+// A workload holds the room of its request on the node that its record names, in the store or in a draft: from the
+// decision on, and until the store no longer says so. If both differ it holds both, the room in the store under the
+// unit "<id>@", and that of a commit whose outcome is not known under "<id>?". A workload that completed holds nothing.
+// A nominated workload holds the room that its victims will leave.
+//
+// Invariants: (1) the holds of a workload follow from its record, its draft and its nomination; (2) the reserved
+// amounts of a node are the sum of its holds; (3) the requests of the records on a node, but for those that leave it,
+// are within its total, unless the node came back smaller.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/fields.h"
+#include "core/scheduler/drafts.h"
+#include "core/scheduler/store_copy.h"
+#include "placement/fast/placer.h"
+#include "placement/types.h"
+
+namespace muster::scheduler {
+
+// What placement reads of a workload. `wall` says which refusals of nodes are still remembered.
+placement::Kind KindOfWorkload(const WorkloadRecord& record, WallTime wall, bool may_preempt);
+
+// What is known of a node besides its record.
+struct NodeNow {
+  bool available = false;  // its agent can be reached
+  bool fresh = false;      // its heartbeats are recent
+  model::Resources used;
+};
+
+class Rooms {
+ public:
+  struct Hold {
+    std::string node;
+    std::vector<int32_t> devices;
+    bool terminating = false;
+    std::string basis;  // the revisions it was made for
+    model::Resources request;
+
+    MUSTER_FIELDS(Hold, node, devices, terminating, basis, request)
+  };
+  struct State {
+    std::map<std::string, Hold, std::less<>> holds;             // by unit
+    std::map<std::string, std::string, std::less<>> nominated;  // node by workload
+    std::set<std::string, std::less<>> shrunk;                  // nodes that came back smaller
+    bool room_came = false;                                     // a node or room came since TakeRoomCame
+
+    MUSTER_FIELDS(State, holds, nominated, shrunk, room_came)
+  };
+
+  Rooms(const Config& config, const StoreCopy& copy, const Drafts& drafts, State state);
+
+  // The node is as its record and `now` say, or gone.
+  void SyncNode(const std::string& id, const NodeNow& now);
+  // The workload holds what it should.
+  void SyncWorkload(const std::string& id);
+
+  struct Wanted {
+    std::string workload;
+    bool may_preempt = false;
+  };
+  // Places workloads by priority, then age; outcomes in the same order. Who is placed holds its room; the caller edits
+  // its draft, and syncs those that were not placed, and the victims.
+  std::vector<placement::Outcome> Place(const std::vector<Wanted>& wanted, WallTime wall);
+  void Nominate(const std::string& workload, const std::string& node);
+  void Withdraw(const std::string& workload);
+  void SetBudget(const std::string& set, int64_t allowed);
+
+  // For every node, the first filter that refuses the workload. Its own room counts as taken.
+  std::vector<placement::NodeVerdict> Explain(const WorkloadRecord& record, WallTime wall);
+  // Whether a workload that holds `before` on the node could hold `after` there.
+  bool FitsInstead(const std::string& node, const model::Resources& before, const model::Resources& after) const;
+  model::Resources Reserved(std::string_view node) const;
+  bool TakeRoomCame() { return std::exchange(state_.room_came, false); }
+  bool room_came() const { return state_.room_came; }
+
+  const State& state() const { return state_; }
+  // After a load: the placer is filled with the saved holds. SyncNode must have been called for every node.
+  void Refill();
+  void CheckInvariants() const;
+
+ private:
+  void SetHold(const std::string& unit, const WorkloadRecord* record, const std::string& node, std::string basis,
+               const model::Resources& request, bool terminating);
+  void Add(const std::string& unit, const WorkloadRecord& record, Hold hold);
+  void Drop(const std::string& unit);
+  const WorkloadRecord* RecordOf(const std::string& unit) const;
+
+  const Config& config_;
+  const StoreCopy& copy_;
+  const Drafts& drafts_;
+  State state_;
+  bool filled_;  // the placer has the holds
+  // Derived.
+  placement::fast::Placer placer_;
+  std::map<std::string, placement::Node, std::less<>> nodes_;  // as the placer has them
+  std::map<std::string, std::map<std::string, int64_t>, std::less<>> reserved_;
+};
+
+}  // namespace muster::scheduler

@@ -1,0 +1,48 @@
+// SetController: gives every set the members it should have, as its plan says (sets.h). A set is planned again whenever
+// its record or a member changed; a step about a member that is busy is taken in a later plan.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/fields.h"
+#include "core/scheduler/drafts.h"
+#include "core/scheduler/set_members.h"
+#include "core/scheduler/spec_edits.h"
+#include "core/scheduler/step_context.h"
+#include "core/scheduler/store_copy.h"
+
+namespace muster::scheduler {
+
+class SetController {
+ public:
+  struct State {
+    std::set<std::string> dirty;
+
+    MUSTER_FIELDS(State, dirty)
+  };
+
+  SetController(const StoreCopy& copy, Drafts& drafts, SpecEdits& edits, State state);
+
+  void MarkDirty(const std::string& set) { state_.dirty.insert(set); }
+  // The workloads whose drafts it edited.
+  std::set<std::string> Run(StepContext& ctx);
+  // Why the set cannot have its members: an id of one belongs to something else. OK if it can.
+  Status CheckMembers(const model::WorkloadSpec& spec) const;
+  bool idle() const { return state_.dirty.empty(); }
+
+  const State& state() const { return state_; }
+
+ private:
+  void Plan(const std::string& name, std::set<std::string>& edited, StepContext& ctx);
+  void Take(const std::string& name, const SetRecord& set, const SetStep& step, std::set<std::string>& edited,
+            StepContext& ctx);
+
+  const StoreCopy& copy_;
+  Drafts& drafts_;
+  SpecEdits& edits_;
+  State state_;
+};
+
+}  // namespace muster::scheduler

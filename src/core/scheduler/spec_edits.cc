@@ -1,0 +1,166 @@
+#include "core/scheduler/spec_edits.h"
+
+#include <fmt/format.h>
+
+#include <tuple>
+#include <utility>
+
+#include "base/codec.h"
+#include "base/probe.h"
+
+namespace muster::scheduler {
+namespace {
+
+using model::DesiredState;
+using model::WorkloadPhase;
+
+// Metadata that the scheduler itself writes is no part of what a client wants.
+bool IsOwnMetadata(const std::string& key) { return key.starts_with("lastReconciliation"); }
+
+std::map<std::string, std::string> MergeMetadata(const std::map<std::string, std::string>& wanted,
+                                                 const std::map<std::string, std::string>& before) {
+  std::map<std::string, std::string> merged = wanted;
+  for (const auto& [key, value] : before) {
+    if (IsOwnMetadata(key)) merged[key] = value;
+  }
+  return merged;
+}
+
+std::string DigestOf(const WantedWorkload& wanted) {
+  std::string bytes = codec::ToBytes(wanted.spec);
+  bytes += codec::ToBytes(wanted.labels);
+  bytes += codec::ToBytes(wanted.require_labels);
+  bytes += codec::ToBytes(wanted.tenant);
+  return fmt::format("{:016x}", Hash(bytes)).substr(0, 12);
+}
+
+// What of a kind a node must agree to; the room is judged apart.
+auto NodeTermsOf(placement::Kind kind) {
+  kind.request = {};
+  kind.priority = 0;
+  kind.labels = {};
+  return kind;
+}
+
+}  // namespace
+
+SpecEdits::SpecEdits(const Config& config, Drafts& drafts, Rooms& rooms)
+    : config_(config), drafts_(drafts), rooms_(rooms) {}
+
+WorkloadRecord SpecEdits::Preview(const WantedWorkload& wanted, Now now) const {
+  const WorkloadRecord* before = drafts_.Find<WorkloadRecord>(wanted.id);
+  const std::string digest = DigestOf(wanted);
+  WorkloadRecord record = before == nullptr ? WorkloadRecord{} : *before;
+  const std::string revision = wanted.revision.empty() ? digest : wanted.revision;
+  if (before == nullptr) {
+    record.workload.created_at = now.wall;
+    record.last_transition = now.wall;
+    record.retry.max_attempts = config_.max_attempts;
+    record.agent_revision = revision;
+  } else {
+    const bool same = before->workload.spec == wanted.spec && before->workload.labels == wanted.labels &&
+                      before->require_labels == wanted.require_labels && before->workload.tenant == wanted.tenant;
+    if (before->workload.revision != revision) {
+      record.agent_revision = revision;
+    } else if (!same) {
+      record.agent_revision = fmt::format("{}-{}", revision, digest);
+    }
+  }
+  record.workload.id = wanted.id;
+  record.workload.set = wanted.set;
+  record.workload.tenant = wanted.tenant;
+  record.workload.revision = revision;
+  record.workload.labels = wanted.labels;
+  record.workload.spec = wanted.spec;
+  record.workload.desired = wanted.desired;
+  record.require_labels = wanted.require_labels;
+  record.metadata = MergeMetadata(wanted.metadata, record.metadata);
+  return record;
+}
+
+contract::ApplyResult SpecEdits::Apply(const WantedWorkload& wanted, StepContext& ctx) {
+  const WorkloadRecord* found = drafts_.Find<WorkloadRecord>(wanted.id);
+  WorkloadRecord record = Preview(wanted, ctx.now);
+  if (found == nullptr) {
+    Revive(record, Reason::kApplied, ctx);
+    drafts_.Create(wanted.id, std::move(record));
+    return contract::ApplyResult::kCreated;
+  }
+  const WorkloadRecord before = *found;
+  if (before.workload == record.workload && before.agent_revision == record.agent_revision &&
+      before.require_labels == record.require_labels && before.metadata == record.metadata) {
+    return contract::ApplyResult::kUnchanged;
+  }
+  if (before.agent_revision != record.agent_revision || before.workload.desired != record.workload.desired) {
+    Revive(record, Reason::kApplied, ctx);
+    MoveIfNeeded(before, record);
+  }
+  drafts_.Edit<WorkloadRecord>(wanted.id) = std::move(record);
+  rooms_.SyncWorkload(wanted.id);  // what it holds now counts for the next change
+  return contract::ApplyResult::kConfigured;
+}
+
+bool SpecEdits::SetDesired(const std::string& id, DesiredState desired, StepContext& ctx) {
+  if (drafts_.Find<WorkloadRecord>(id)->workload.desired == desired) return false;
+  auto& record = drafts_.Edit<WorkloadRecord>(id);
+  record.workload.desired = desired;
+  Revive(record,
+         desired == DesiredState::kDeleted
+             ? Reason::kDeleteRequested
+             : (desired == DesiredState::kStopped ? Reason::kStopRequested : Reason::kApplied),
+         ctx);
+  return true;
+}
+
+void SpecEdits::Retry(const std::string& id, StepContext& ctx) {
+  auto& record = drafts_.Edit<WorkloadRecord>(id);
+  if (record.workload.phase == WorkloadPhase::kRunning || record.workload.phase == WorkloadPhase::kCompleted) {
+    record.retry.attempts = 0;
+    return;
+  }
+  Revive(record, Reason::kRetryRequested, ctx);
+}
+
+void SpecEdits::Revive(WorkloadRecord& record, Reason reason, StepContext& ctx) {
+  model::Workload& workload = record.workload;
+  const bool was_completed = workload.phase == WorkloadPhase::kCompleted;
+  if (!MUTANT("scheduler.attempts_kept")) record.retry.attempts = 0;
+  record.retry.next_retry_at.reset();
+  record.waits = 0;
+  record.launched_at.reset();
+  record.exit_code.reset();
+  record.avoid.clear();
+  record.reason = ReasonName(reason);
+  record.message = ReasonSentence(reason);
+  if (was_completed) {  // it holds no room there any more
+    record.previous_node = std::exchange(workload.assigned_node, {});
+    record.actual = contract::ActualState::kUnknown;
+  }
+  const WorkloadPhase before = workload.phase;
+  if (workload.desired == DesiredState::kDeleted) {
+    workload.phase = WorkloadPhase::kDeleting;
+  } else if (workload.desired == DesiredState::kStopped && before == WorkloadPhase::kRunning) {
+    workload.phase = before;
+  } else if (workload.assigned_node.empty()) {
+    workload.phase = WorkloadPhase::kPending;
+  } else {
+    const bool updates = before == WorkloadPhase::kRunning || before == WorkloadPhase::kUpdating;
+    workload.phase = updates ? WorkloadPhase::kUpdating : WorkloadPhase::kScheduled;
+  }
+  if (workload.phase != before) record.last_transition = ctx.now.wall;
+}
+
+void SpecEdits::MoveIfNeeded(const WorkloadRecord& before, WorkloadRecord& record) {
+  const std::string& node = record.workload.assigned_node;
+  if (node.empty() || record.evict) return;
+  const bool agrees = NodeTermsOf(KindOfWorkload(before, WallTime::max(), true)) ==
+                      NodeTermsOf(KindOfWorkload(record, WallTime::max(), true));
+  if (agrees && rooms_.FitsInstead(node, before.workload.spec.resources, record.workload.spec.resources)) return;
+  PROBE("scheduler.spec_moves");
+  record.evict = true;
+  record.evict_grace.reset();
+  record.reason = ReasonName(Reason::kSpecMoved);
+  record.message = ReasonSentence(Reason::kSpecMoved);
+}
+
+}  // namespace muster::scheduler

@@ -1,0 +1,289 @@
+// The store: other writers, lost answers, refusals, times without an answer, a change of leader.
+#include "base/probe.h"
+#include "core/scheduler/lab_for_test.h"
+
+namespace muster::scheduler {
+namespace {
+
+using contract::ActualState;
+using contract::DecisionKind;
+
+std::string Stored(const Lab& lab, const std::string& id) { return lab.store->rows.at("/workloads/" + id).value; }
+
+TEST(SchedulerStore, ReadsShowDurableStateOnly) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Run(1s);
+  lab.lose_requests = true;
+  const contract::RequestId request = lab.Ask(Lab::ApplyOf("web"));
+  lab.Run(100ms);
+  EXPECT_FALSE(lab.answers.contains(request));
+  EXPECT_EQ(lab.Try(contract::GetWorkload{"web"}).code(), Code::kNotFound);
+  EXPECT_TRUE(lab.agents["n1"].applied.empty()) << "no agent is told of what is not durable";
+  lab.lose_requests = false;
+  lab.Run(5s);
+  ASSERT_TRUE(lab.answers.contains(request));
+  EXPECT_TRUE(lab.answers.at(request).status.ok());
+  EXPECT_EQ(lab.Phase("web"), "Running");
+}
+
+TEST(SchedulerStore, CommitThatHappenedThoughTheAnswerWasLostIsTakenUp) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Run(1s);
+  lab.lose_answers = true;
+  const contract::RequestId request = lab.Ask(Lab::ApplyOf("web"));
+  lab.Run(20ms);
+  lab.lose_answers = false;
+  lab.Run(5s);
+  ASSERT_TRUE(lab.answers.contains(request));
+  EXPECT_TRUE(lab.answers.at(request).status.ok());
+  EXPECT_EQ(lab.Phase("web"), "Running");
+  EXPECT_EQ(lab.agents["n1"].applied.size(), 1U);
+}
+
+TEST(SchedulerStore, LostAnswersWithoutAWatchEndWithTheNextList) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Run(1s);
+  lab.lose_answers = true;
+  lab.watch_held = true;
+  const contract::RequestId request = lab.Ask(Lab::ApplyOf("web"));
+  lab.Run(5s);
+  EXPECT_FALSE(lab.answers.contains(request));
+  EXPECT_EQ(std::ranges::count_if(lab.store->rows, [](const auto& row) { return row.first == "/workloads/web"; }), 1);
+  lab.lose_answers = false;
+  lab.watch_held = false;
+  lab.ReturnStore();
+  lab.Run(3s);
+  ASSERT_TRUE(lab.answers.contains(request));
+  EXPECT_TRUE(lab.answers.at(request).status.ok());
+  EXPECT_EQ(lab.Phase("web"), "Running");
+}
+
+TEST(SchedulerStore, ConflictIsDecidedAgainOnWhatAnotherWroteAndNeverOverwrites) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(5s);
+  // Another program stops the workload, and the watch is late.
+  lab.watch_held = true;
+  WorkloadRecord other = *lab.core.copy().Find<WorkloadRecord>("web");
+  other.workload.desired = model::DesiredState::kStopped;
+  other.metadata["by"] = "hand";
+  lab.WriteBehind("/workloads/web", Encode(other));
+  const contract::RequestId request = lab.Ask(contract::RetryWorkload{"web"});
+  lab.Run(20ms);
+  lab.watch_held = false;
+  lab.ReturnStore();
+  lab.Run(5s);
+  EXPECT_TRUE(lab.answers.at(request).status.ok());
+  EXPECT_EQ(lab.Workload("web").metadata.at("by"), "hand");
+  EXPECT_EQ(lab.Phase("web"), "Stopped");
+  EXPECT_GE(lab.core.View()->counters.conflicts, 1U);
+}
+
+TEST(SchedulerStore, ConflictOfOneObjectDoesNotHoldUpOthers) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("a");
+  lab.Run(5s);
+  lab.watch_held = true;
+  WorkloadRecord other = *lab.core.copy().Find<WorkloadRecord>("a");
+  other.metadata["by"] = "hand";
+  lab.WriteBehind("/workloads/a", Encode(other));
+  lab.Ask(contract::RetryWorkload{"a"});
+  std::vector<contract::RequestId> rest;
+  for (const char* id : {"b", "c", "d"}) rest.push_back(lab.Ask(Lab::ApplyOf(id)));
+  lab.Run(5s);
+  for (const contract::RequestId request : rest) {
+    ASSERT_TRUE(lab.answers.contains(request));
+    EXPECT_TRUE(lab.answers.at(request).status.ok());
+  }
+  EXPECT_EQ(lab.Phase("d"), "Running");
+}
+
+TEST(SchedulerStore, RefusalOfTheStoreIsTheAnswer) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.refuses_commits = Status(Code::kResourceExhausted, "the store is full");
+  const Status status = lab.Try(Lab::ApplyOf("web"));
+  EXPECT_EQ(status.code(), Code::kResourceExhausted);
+  EXPECT_EQ(status.message(), "the store is full");
+  EXPECT_FALSE(lab.Exists("web"));
+  lab.refuses_commits = {};
+  lab.Run(3s);
+  EXPECT_TRUE(lab.Try(Lab::ApplyOf("web")).ok());
+}
+
+TEST(SchedulerStore, LostStoreServesStaleReadsRefusesWritesAndFailsNothingOver) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.AddNode("n2");
+  lab.Apply("web");
+  lab.Run(5s);
+  const std::string node = lab.Workload("web").node;
+  const WallTime lost = lab.now.wall;
+  lab.LoseStore();
+  lab.Run();
+  // For five minutes nobody hears a heartbeat either.
+  lab.StopBeating("n1");
+  lab.StopBeating("n2");
+  const size_t decisions = lab.decisions.size();
+  const int asked = lab.agents[node].statuses_asked + lab.agents[node].lists_asked;
+  lab.Run(5min);
+  EXPECT_EQ(lab.Get<contract::WorkloadsListed>(contract::ListWorkloads{}).stale_since, lost);
+  EXPECT_EQ(lab.Get<contract::Summary>(contract::GetSummary{}).stale_since, lost);
+  EXPECT_EQ(lab.Try(Lab::ApplyOf("other")).code(), Code::kUnavailable);
+  EXPECT_EQ(lab.agents[node].statuses_asked + lab.agents[node].lists_asked, asked) << "nothing is called";
+  lab.ReturnStore();
+  lab.Run(2min);
+  EXPECT_EQ(lab.decisions.size(), decisions) << "ages are judged from the moment of return";
+  EXPECT_EQ(lab.Workload("web").node, node);
+  EXPECT_FALSE(lab.Get<contract::WorkloadsListed>(contract::ListWorkloads{}).stale_since.has_value());
+  lab.Run(2min);
+  EXPECT_EQ(lab.Decided(DecisionKind::kNodeLost), 2) << "and then judged";
+}
+
+TEST(SchedulerStore, RestartKeepsEveryAcknowledgedWorkloadAndJudgesAgesFromItsStart) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.AddNode("n2");
+  for (int i = 0; i < 6; ++i) lab.Apply(fmt::format("w{}", i));
+  lab.Run(5s);
+  lab.Run(2min + 55s);
+  lab.Restart();
+  lab.Run(1min);
+  EXPECT_EQ(lab.Get<contract::WorkloadsListed>(contract::ListWorkloads{}).workloads.size(), 6U);
+  EXPECT_EQ(lab.Decided(DecisionKind::kFailedOver), 0);
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(lab.Phase(fmt::format("w{}", i)), "Running");
+  EXPECT_EQ(lab.agents["n1"].applied.size() + lab.agents["n2"].applied.size(), 6U) << "nothing is launched again";
+}
+
+TEST(SchedulerStore, StandbyServesReadsAndNamesTheLeader) {
+  Lab lab;
+  lab.Post(LeadershipChanged{.leading = false, .leader = "s1:8085"});
+  lab.Run();
+  EXPECT_EQ(lab.Get<contract::Summary>(contract::GetSummary{}).leader, "s1:8085");
+  const Status status = lab.Try(Lab::ApplyOf("web"));
+  EXPECT_EQ(status.code(), Code::kUnavailable);
+  EXPECT_NE(status.message().find("s1:8085"), std::string::npos);
+  EXPECT_EQ(lab.Try(contract::Heartbeat{.node = "n1"}).code(), Code::kUnavailable);
+}
+
+TEST(SchedulerStore, OldLeaderCommitsNothingOnceAnotherWasElected) {
+  Lab lab;
+  lab.WriteBehind("/election", "s1");
+  lab.Run(10ms);
+  const contract::Revision elected = lab.store->rows.at("/election").modified;
+  lab.Post(
+      LeadershipChanged{.leading = true, .leader = "s1:8085", .leader_key = "/election", .leader_revision = elected});
+  lab.AddNode("n1");
+  EXPECT_TRUE(lab.Try(Lab::ApplyOf("web")).ok());
+  lab.Run(3s);
+  lab.WriteBehind("/election", "s2");  // this scheduler was paused, and has not heard
+  const std::string before = Stored(lab, "web");
+  const contract::RequestId request =
+      lab.Ask(contract::ApplyWorkload{.workload = "web", .desired = model::DesiredState::kStopped});
+  lab.Run(3s);
+  EXPECT_FALSE(lab.answers.contains(request));
+  EXPECT_EQ(Stored(lab, "web"), before);
+  EXPECT_EQ(lab.On("n1", "web"), ActualState::kRunning);
+  lab.Post(LeadershipChanged{.leading = false, .leader = "s2:8085"});
+  lab.Run(3s);
+  ASSERT_TRUE(lab.answers.contains(request));
+  EXPECT_EQ(lab.answers.at(request).status.code(), Code::kUnavailable);
+}
+
+TEST(SchedulerStore, NewLeaderTakesOverWithoutDecidingTwice) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.AddNode("n2");
+  lab.Apply("web");
+  lab.Run(5s);
+  const contract::Stamp stamp = lab.Workload("web").stamp;
+  Lab second({}, lab.store);
+  second.agents = lab.agents;
+  second.Post(LeadershipChanged{.leading = false, .leader = "first"});
+  second.Run(1s);
+  second.Post(LeadershipChanged{.leading = true, .leader = "second"});
+  second.Run(2min);
+  EXPECT_EQ(second.Workload("web").stamp, stamp);
+  EXPECT_EQ(second.Phase("web"), "Running");
+  EXPECT_EQ(second.decisions.size(), 0U);
+}
+
+TEST(SchedulerStore, WhatCameAndWentWhileTheWatchWasAwayIsGone) {
+  faults::ResetProbes();
+  Lab lab;
+  lab.Run(10ms);
+  lab.watch_held = true;
+  EXPECT_TRUE(lab.Try(Lab::ApplyOf("web")).ok());  // it waits for a node
+  lab.Run(1s);
+  ASSERT_TRUE(lab.store->rows.contains("/retries/web"));
+  std::erase_if(lab.store->rows, [](const auto& row) { return row.first.contains("web"); });  // another deleted it
+  lab.Post(StoreChanged{.revision = ++lab.store->revision, .changes = {}});                   // the difference
+  lab.watch_held = false;
+  lab.Run(1s);
+  EXPECT_FALSE(lab.Exists("web"));
+  EXPECT_GT(faults::ProbeHits().at("scheduler.unshown"), 0u);
+  EXPECT_TRUE(lab.Try(Lab::ApplyOf("web")).ok()) << "nothing of it is compared with any more";
+}
+
+TEST(SchedulerStore, UnreadableRecordIsLeftAloneAndSaid) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.WriteBehind("/workloads/odd", "not json");
+  lab.Run(1s);
+  ASSERT_EQ(lab.notices.size(), 1U);
+  EXPECT_EQ(lab.notices[0].subject, "/workloads/odd");
+  EXPECT_EQ(lab.Try(Lab::ApplyOf("odd")).code(), Code::kDataLoss);
+  EXPECT_EQ(Stored(lab, "odd"), "not json");
+}
+
+TEST(SchedulerStore, EventsAreARingAndTheStoreIsFlatOverAMonth) {
+  Lab lab({.events_per_workload = 5});
+  lab.beat_every = 60s;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(1min);
+  // Each day it fails once, and recovers.
+  size_t rows = 0;
+  for (int day = 0; day < 30; ++day) {
+    lab.agents["n1"].workloads.at("web").status.actual = ActualState::kFailed;
+    EXPECT_TRUE(lab.Beat("n1").ok());
+    lab.Run(24h);
+    EXPECT_EQ(lab.Phase("web"), "Running");
+    EXPECT_EQ(lab.Workload("web").attempts, 0);
+    if (day == 10) rows = lab.store->rows.size();
+  }
+  EXPECT_EQ(lab.store->rows.size(), rows);
+  EXPECT_LE(
+      std::ranges::count_if(lab.store->rows, [](const auto& row) { return row.first.starts_with("/events/web."); }), 5);
+  EXPECT_LT(lab.store->commits, 150U);
+}
+
+TEST(SchedulerStore, WatchersSeeEveryDurableChangeOnce) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.changes.clear();
+  lab.Apply("web");
+  lab.Run(5s);
+  std::vector<std::string> phases;
+  for (const contract::ObjectChanged& change : lab.changes) {
+    if (change.kind != contract::ObjectKind::kWorkload) continue;
+    const auto& view = std::get<contract::WorkloadView>(change.now);
+    phases.emplace_back(model::WorkloadPhaseName(view.phase));
+    EXPECT_EQ(view.store_revision, change.revision);
+  }
+  EXPECT_EQ(phases.front(), "Scheduled");
+  EXPECT_EQ(phases.back(), "Running");
+  EXPECT_LE(phases.size(), 3U);
+  lab.changes.clear();
+  EXPECT_TRUE(lab.Delete("web").ok());
+  lab.Run(3s);
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(lab.changes.back().now));
+}
+
+}  // namespace
+}  // namespace muster::scheduler

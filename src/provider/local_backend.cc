@@ -1,0 +1,335 @@
+#include "provider/local_backend.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+#include "host/text_file.h"
+#include "model/requirement.h"
+
+namespace muster::provider {
+namespace {
+
+namespace fs = std::filesystem;
+using contract::OperationDone;
+using contract::OperationKind;
+
+constexpr Duration kBusyPoll = 50ms;
+constexpr Duration kIdlePoll = 500ms;
+constexpr Duration kRestartPause = 1s;
+constexpr int kExecFailed = 127;
+constexpr std::string_view kStatusFile = "agent.status";
+
+std::unexpected<Status> Failure(const fs::path& path, const std::error_code& error) {
+  return std::unexpected(Status(Code::kInternal, fmt::format("{}: {}", path.string(), error.message())));
+}
+
+// Private to its user: the text may hold a join token.
+Status WriteSecret(const fs::path& path, std::string_view text) {
+  const fs::path draft = path.string() + ".new";
+  const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (file < 0) return {Code::kInternal, fmt::format("cannot write {}", draft.string())};
+  const bool whole = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  close(file);
+  std::error_code error;
+  if (whole) fs::rename(draft, path, error);
+  if (whole && !error) return {};
+  return {Code::kInternal, fmt::format("cannot write {}; check space and permissions", path.string())};
+}
+
+// Whether the process lives and is the agent of the directory by its command line: numbers are used again. What runs
+// behind an agent may name its directory too, and so does the program that retires it.
+bool IsAgentOf(pid_t pid, const fs::path& data_dir) {
+  if (pid <= 0) return false;
+  std::ifstream file(fmt::format("/proc/{}/cmdline", pid), std::ios::binary);
+  const std::string line((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::string flag = std::string("--data-dir") + '\0' + data_dir.string() + '\0';
+  return line.contains(std::string("\0agent\0", 7)) && line.contains(flag) && !line.contains("--retire");
+}
+
+bool Lives(pid_t pid) { return pid > 0 && kill(pid, 0) == 0; }
+
+std::string Labels(const model::Machine& machine) {
+  std::string text;
+  const auto add = [&text](std::string_view key, std::string_view value) {
+    if (!value.empty()) text += fmt::format("{}{}={}", text.empty() ? "" : ",", key, value);
+  };
+  for (const auto& [key, value] : machine.labels) add(key, value);
+  add(model::kInstanceTypeKey, machine.instance_type);
+  add(model::kZoneKey, machine.zone);
+  add("kubernetes.io/hostname", machine.id);
+  return text;
+}
+
+// Milli-units as a quantity: cpu in millicores, everything else in whole units.
+std::string Amount(const model::Resources& resources, std::string_view name) {
+  const int64_t milli = resources.Get(name);
+  return name == "cpu" ? fmt::format("{}m", milli) : fmt::format("{}", milli / 1000);
+}
+
+}  // namespace
+
+std::vector<contract::Slot> LocalBackend::Slots() const {
+  return MakeSlots(catalogue_, options_.name, options_.machines);
+}
+
+void LocalBackend::Adopt(std::span<const contract::MachineRecord> machines, Now now) {
+  for (const contract::MachineRecord& machine : machines) {
+    const bool serves = machine->state == model::MachineState::kConfigured;
+    if (serves) configured_.insert(machine->id);
+  }
+  next_poll_ = now.mono;
+}
+
+void LocalBackend::Start(contract::CallId call, const contract::Operation& operation, Now now) {
+  const std::string& machine = operation.machine->id;
+  const auto at = running_.find(machine);
+  if (at != running_.end() && at->second.operation.id == operation.id) {
+    at->second.call = call;
+  } else {
+    running_.insert_or_assign(machine,
+                              Running{.call = call, .operation = operation, .deadline = now.mono + operation.grace});
+  }
+  // From here on the machine is what its operation says; its agent lives only by that.
+  configured_.erase(machine);
+  next_poll_ = now.mono;
+}
+
+void LocalBackend::Poll(Now now, std::vector<Report>& out) {
+  std::erase_if(children_, [](pid_t child) { return waitpid(child, nullptr, WNOHANG) != 0; });
+  for (auto at = running_.begin(); at != running_.end();) {
+    Running& running = at->second;
+    auto end = Advance(running, now);
+    if (!end) {
+      ++at;
+      continue;
+    }
+    OperationEnded ended{.call = running.call,
+                         .operation_id = running.operation.id,
+                         .machine_id = at->first,
+                         .kind = running.operation.kind};
+    if (*end) {
+      ended.done = **std::move(end);
+      if (ended.kind == OperationKind::kConfigure) configured_.insert(at->first);
+    } else {
+      ended.status = end->error();
+    }
+    out.emplace_back(std::move(ended));
+    at = running_.erase(at);
+  }
+  KeepAgents(now);
+  next_poll_ = !running_.empty()      ? std::optional(now.mono + kBusyPoll)
+               : !configured_.empty() ? std::optional(now.mono + kIdlePoll)
+                                      : std::nullopt;
+}
+
+std::optional<Result<OperationDone>> LocalBackend::Advance(Running& running, Now now) {
+  switch (running.operation.kind) {
+    case OperationKind::kCreate: return AdvanceCreate(running);
+    case OperationKind::kConfigure: return AdvanceConfigure(running, now);
+    case OperationKind::kDrain: return AdvanceDrain(running, now);
+    case OperationKind::kDelete: return AdvanceDelete(running, now);
+  }
+  return std::nullopt;
+}
+
+std::optional<Result<OperationDone>> LocalBackend::AdvanceCreate(const Running& running) {
+  const fs::path dir = Dir(running.operation.machine->id);
+  std::string ref = "host-" + running.operation.id;
+  if (auto known = host::ReadTextFile((dir / "host").string())) {
+    ref = *std::move(known);
+  } else {
+    std::error_code error;
+    fs::create_directories(dir, error);
+    if (error) return Failure(dir, error);
+    fs::permissions(dir, fs::perms::owner_all | fs::perms::group_exec | fs::perms::others_exec, error);
+    if (Status status = WriteSecret(dir / "host", ref); !status.ok()) return std::unexpected(std::move(status));
+  }
+  return OperationDone{.host = {.provider = options_.name, .ref = ref}};
+}
+
+Status LocalBackend::WriteConfig(const contract::Operation& operation) const {
+  return WriteSecret(Dir(operation.machine->id) / "agent.yaml", operation.bootstrap_blob);
+}
+
+std::optional<Result<OperationDone>> LocalBackend::AdvanceConfigure(const Running& running, Now now) {
+  const std::string& machine = running.operation.machine->id;
+  if (!fs::exists(Dir(machine) / "agent.yaml")) {
+    if (Status status = WriteConfig(running.operation); !status.ok()) return std::unexpected(std::move(status));
+    // What the machine adds to the bootstrap data are flags, which come before a configuration.
+    const model::Machine& slot = *running.operation.machine;
+    const model::Resources& has = slot.allocatable ? *slot.allocatable : slot.resources;
+    std::string flags = fmt::format("--node-id\n{}\n--cpu\n{}\n--memory\n{}\n--labels\n{}\n", machine,
+                                    Amount(has, "cpu"), Amount(has, "memory"), Labels(slot));
+    if (has.Get("disk") > 0) flags += fmt::format("--disk\n{}\n", Amount(has, "disk"));
+    if (Status status = WriteSecret(Dir(machine) / "flags", flags); !status.ok())
+      return std::unexpected(std::move(status));
+  }
+  if (Status status = KeepAgent(machine, now); !status.ok()) return std::unexpected(std::move(status));
+  const auto state = ReadState(machine);
+  if (!state || !state->joined) return std::nullopt;
+  return OperationDone{};
+}
+
+std::optional<Result<OperationDone>> LocalBackend::AdvanceDrain(Running& running, Now now) {
+  const std::string& machine = running.operation.machine->id;
+  const fs::path data = Dir(machine) / "agent";
+  if (running.retiring == 0) {
+    const auto state = ReadState(machine);
+    const bool empty = !state || state->workloads == 0;
+    if (!empty && now.mono < running.deadline) return std::nullopt;
+    if (const pid_t agent = LiveAgent(machine)) {
+      kill(agent, SIGTERM);  // again at the next look: a second one does no harm
+      return std::nullopt;
+    }
+    if (!fs::exists(data)) return OperationDone{};
+    auto pid = Spawn(machine, {"agent", "--retire", "--data-dir", data.string()});
+    if (!pid) return std::unexpected(pid.error());
+    running.retiring = *pid;
+  }
+  if (Lives(running.retiring)) return std::nullopt;  // it is a child of this process, waited for at each look
+  running.retiring = 0;
+  std::error_code error;
+  fs::remove_all(data, error);
+  if (error) return Failure(data, error);
+  fs::remove(Dir(machine) / "agent.yaml", error);
+  fs::remove(Dir(machine) / "flags", error);
+  return OperationDone{};
+}
+
+std::optional<Result<OperationDone>> LocalBackend::AdvanceDelete(Running& running, Now now) {
+  const std::string& machine = running.operation.machine->id;
+  // A machine that failed may still have its agent and what that ran.
+  running.deadline = {};
+  if (auto drained = AdvanceDrain(running, now); !drained || !*drained) return drained;
+  std::error_code error;
+  fs::remove_all(Dir(machine), error);
+  if (error) return Failure(Dir(machine), error);
+  return OperationDone{};
+}
+
+// --- agents
+
+std::optional<LocalBackend::AgentState> LocalBackend::ReadState(const std::string& machine) const {
+  std::ifstream file(Dir(machine) / "agent" / kStatusFile);
+  if (!file) return std::nullopt;
+  AgentState state;
+  for (std::string key, value; file >> key >> value;) {
+    const int64_t number = std::atoll(value.c_str());
+    if (key == "pid") state.pid = static_cast<pid_t>(number);
+    if (key == "joined") state.joined = number != 0;
+    if (key == "workloads") state.workloads = number;
+  }
+  return state;
+}
+
+pid_t LocalBackend::LiveAgent(const std::string& machine) const {
+  const fs::path data = Dir(machine) / "agent";
+  if (const auto state = ReadState(machine); state && IsAgentOf(state->pid, data)) return state->pid;
+  // One that has just been started has not said so yet.
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/proc", error)) {
+    const pid_t pid = static_cast<pid_t>(std::atoi(entry.path().filename().c_str()));
+    if (IsAgentOf(pid, data)) return pid;
+  }
+  return 0;
+}
+
+Status LocalBackend::KeepAgent(const std::string& machine, Now now) {
+  if (LiveAgent(machine) != 0) return {};
+  if (const auto last = started_.find(machine); last != started_.end() && now.mono - last->second < kRestartPause)
+    return {};
+  started_[machine] = now.mono;
+  std::error_code error;
+  fs::remove(Dir(machine) / "agent" / kStatusFile, error);
+  const auto flags = host::ReadTextFile((Dir(machine) / "flags").string());
+  if (!flags) return {Code::kInternal, fmt::format("machine {}: {}", machine, flags.error().message())};
+  std::vector<std::string> arguments = {"agent",       "--config",    (Dir(machine) / "agent.yaml").string(),
+                                        "--listen",    "127.0.0.1:0", "--metrics-addr",
+                                        "127.0.0.1:0", "--data-dir",  (Dir(machine) / "agent").string()};
+  for (size_t begin = 0; begin < flags->size();) {
+    const size_t end = flags->find('\n', begin);
+    arguments.push_back(flags->substr(begin, end - begin));
+    begin = end == std::string::npos ? flags->size() : end + 1;
+  }
+  auto pid = Spawn(machine, arguments);
+  return pid ? Status() : pid.error();
+}
+
+void LocalBackend::KeepAgents(Now now) {
+  for (const std::string& machine : configured_) {
+    if (const Status status = KeepAgent(machine, now); !status.ok()) {
+      log::Err("the agent of a machine cannot be started", {{"machine", machine}, {"why", status.message()}});
+    }
+  }
+}
+
+Result<pid_t> LocalBackend::Spawn(const std::string& machine, const std::vector<std::string>& arguments) {
+  const fs::path log_path = Dir(machine) / "agent.log";
+  const int log = open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (log < 0) return std::unexpected(Status(Code::kInternal, fmt::format("cannot open {}", log_path.string())));
+  // Everything the child needs is made before the fork: after it, only system calls are safe.
+  const std::string program = options_.program.string();
+  std::vector<char*> words = {const_cast<char*>(program.c_str())};
+  for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    setsid();  // it outlives this process, and signals of a terminal are not for it
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    dup2(log, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+    execv(program.c_str(), words.data());
+    _exit(kExecFailed);
+  }
+  close(log);
+  if (pid < 0) return std::unexpected(Status(Code::kUnavailable, fmt::format("cannot start {}", program)));
+  children_.push_back(pid);
+  return pid;
+}
+
+void LocalBackend::Retire(const Clock& clock, Duration patience) {
+  const MonoTime end = clock.Read().mono + patience;
+  std::error_code error;
+  std::vector<std::string> machines;
+  for (const auto& entry : fs::directory_iterator(options_.root, error)) {
+    if (fs::exists(entry.path() / "agent")) machines.push_back(entry.path().filename().string());
+  }
+  // First the agents, so that none starts again what is ended; then what they left.
+  const auto wait_for = [&](const std::function<bool(const std::string&)>& lives) {
+    while (clock.Read().mono < end && std::ranges::any_of(machines, lives)) std::this_thread::sleep_for(kBusyPoll);
+  };
+  for (const std::string& machine : machines) {
+    if (const pid_t agent = LiveAgent(machine)) kill(agent, SIGTERM);
+  }
+  wait_for([this](const std::string& machine) {
+    std::erase_if(children_, [](pid_t child) { return waitpid(child, nullptr, WNOHANG) != 0; });
+    return LiveAgent(machine) != 0;
+  });
+  std::map<std::string, pid_t> retiring;
+  for (const std::string& machine : machines) {
+    const fs::path data = Dir(machine) / "agent";
+    if (auto pid = Spawn(machine, {"agent", "--retire", "--data-dir", data.string()})) retiring[machine] = *pid;
+  }
+  wait_for([&](const std::string& machine) {
+    const pid_t pid = retiring[machine];
+    return pid != 0 && waitpid(pid, nullptr, WNOHANG) == 0;
+  });
+}
+
+}  // namespace muster::provider

@@ -1,0 +1,238 @@
+#include "role/agent/agent_role.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <future>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "runtime/container_runtime.h"
+#include "runtime/process_runtime.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr std::array kMethods = {"Apply", "Delete", "GetStatus", "List"};  // as in AgentRequest
+constexpr std::array kStates = {contract::ActualState::kUnknown, contract::ActualState::kPending,
+                                contract::ActualState::kRunning, contract::ActualState::kStopped,
+                                contract::ActualState::kFailed};
+
+constexpr Duration kRetireGrace = 2s;
+
+bool IsEveryInterface(const std::string& host) { return host.empty() || host == "0.0.0.0" || host == "::"; }
+
+}  // namespace
+
+AgentMetrics::AgentMetrics(metrics::Declarations& in)
+    : workloads(in, "muster_agent_workloads", "Workloads of this node by state.", {"state"}),
+      requests(in, "muster_agent_requests_total", "Calls answered, by method and code.", {"method", "code"}),
+      request_seconds(in, "muster_agent_request_seconds", "Time to the answer of a call.", {"method"},
+                      {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10}),
+      operations_open(in, "muster_agent_operations_open", "Starts, stops and removals that runtimes work on."),
+      runtime_up(in, "muster_agent_runtime_up", "1 while the runtime answers.", {"runtime"}),
+      restarts(in, "muster_agent_restarts_total", "Restarts of workloads by their policy."),
+      refused(in, "muster_agent_refused_total", "Applies refused for want of room or of a runtime."),
+      stale(in, "muster_agent_stale_total", "Requests refused because of an old stamp or another epoch."),
+      joined(in, "muster_agent_joined", "1 while a scheduler has accepted this node."),
+      epoch(in, "muster_agent_epoch", "Epoch of the node's registration.") {}
+
+AgentRole::AgentRole(RoleOptions options)
+    : options_(std::move(options)),
+      server_(options_.server),
+      metrics_(server_.metrics()),
+      status_file_(options_.server.data_dir) {}
+
+AgentRole::~AgentRole() { Stop(); }
+
+LocalOptions AgentRole::MakeLocalOptions() const {
+  const std::filesystem::path& data_dir = options_.server.data_dir;
+  // Two agents of one name on one computer, for two clusters, have control groups, users and containers of their own.
+  std::error_code error;
+  Hasher hasher;
+  hasher.Add(std::filesystem::weakly_canonical(data_dir, error).string());
+  const std::string unique = fmt::format("{}-{:08x}", options_.node, static_cast<uint32_t>(hasher.value()));
+  LocalOptions local{.data_dir = data_dir,
+                     .journal = options_.server.journal,
+                     .config = options_.config,
+                     .usage_interval = options_.usage_interval};
+  local.config.node = options_.node;
+  local.config.joins = !options_.schedulers.empty();
+  local.config.total = options_.total;
+  for (const model::WorkloadType type : options_.runtimes) {
+    const std::string name(model::WorkloadTypeName(type));
+    if (type == model::WorkloadType::kContainer) {
+      local.runtimes[name] = [this](auto ended) -> Result<std::unique_ptr<runtime::Runtime>> {
+        return runtime::ContainerRuntime::Open({.socket = options_.docker_socket.string(), .name = options_.node},
+                                               clock_, std::move(ended));
+      };
+      continue;
+    }
+    if (type != model::WorkloadType::kProcess) {
+      local.runtimes[name] = [name](auto) -> Result<std::unique_ptr<runtime::Runtime>> {
+        return Error(Code::kUnimplemented, fmt::format("this build has no runtime for {}", name));
+      };
+      continue;
+    }
+    local.runtimes[name] = [this, data_dir, unique](auto ended) -> Result<std::unique_ptr<runtime::Runtime>> {
+      MUSTER_ASSIGN_OR_RETURN(const std::filesystem::path shim, runtime::FindShimProgram());
+      return runtime::ProcessRuntime::Open({.root = data_dir / "processes",
+                                            .shim = shim,
+                                            .name = unique,
+                                            .user = options_.process_user,
+                                            .log_bytes = static_cast<int64_t>(options_.log_bytes)},
+                                           clock_, std::move(ended));
+    };
+  }
+  return local;
+}
+
+Status AgentRole::Start(std::stop_token stop) {
+  MUSTER_RETURN_IF_ERROR(server_.OpenDataDir());
+  // Workloads pass through it to their working directories; what is in it is closed by itself.
+  if (options_.process_user.mode != runtime::ProcessUser::Mode::kAgent) chmod(options_.server.data_dir.c_str(), 0711);
+  if (options_.retire) return Retire();
+  agent_ = std::make_unique<LocalAgent>(MakeLocalOptions(), clock_, [this] {
+    if (link_ != nullptr) link_->Beat();
+    WriteStatus();
+  });
+  if (!options_.schedulers.empty()) {
+    link_ = std::make_unique<JoinLink>(
+        JoinOptions{.schedulers = options_.schedulers, .tls = options_.server.tls, .heartbeat = options_.heartbeat},
+        JoinPorts{.registration = [this] { return Registration(); },
+                  .heartbeat = [this] { return MakeHeartbeat(); },
+                  .joined =
+                      [this](contract::FullState state) {
+                        agent_->Join(std::move(state));
+                        joined_ = true;
+                        WriteStatus();
+                      }});
+  }
+  MUSTER_RETURN_IF_ERROR(agent_->Start(stop));
+  server_.SetRefresh([this] { UpdateGauges(); });
+  contract::AgentPort& port = *this;
+  MUSTER_RETURN_IF_ERROR(server_.Listen(
+      {{rpc::kPersysAgentService, rpc::MakePersysAgentService(port, {.health = [this] { return Health(); },
+                                                                     .actions = [this] { return agent_->actions(); }})},
+       {rpc::kAgentService, rpc::MakeAgentService(port, *agent_)}}));
+  server_.SetReadyCheck("state", [this] { return agent_->status(); });
+  if (link_ != nullptr) MUSTER_RETURN_IF_ERROR(Join(stop));
+  server_.Serve({{"node", options_.node}});
+  return {};
+}
+
+void AgentRole::WriteStatus() {
+  if (agent_ != nullptr) status_file_.Write(joined_, agent_->View()->statuses->size());
+}
+
+// Stops every run of the node and keeps what is wanted of it: the agent that starts next runs it again.
+Status AgentRole::Retire() {
+  for (const auto& [name, make] : MakeLocalOptions().runtimes) {
+    auto runtime = make([](const contract::Run&) {});
+    if (!runtime) continue;
+    const auto ask = [&](contract::RuntimeRequest request) {
+      std::promise<Result<contract::RuntimeReply>> answer;
+      (*runtime)->Ask(std::move(request), [&](auto reply) { answer.set_value(std::move(reply)); });
+      return answer.get_future().get();
+    };
+    const auto list = ask(contract::ListRuns{});
+    if (!list) return list.error();
+    for (const contract::Run& run : list->runs) {
+      if (!run.running) continue;
+      if (const auto stopped = ask(contract::StopRun{.workload = run.workload, .grace = kRetireGrace}); !stopped) {
+        return stopped.error();
+      }
+    }
+  }
+  log::Info("every workload of the node is stopped", {{"node", options_.node}});
+  kill(getpid(), SIGTERM);  // as if told to stop: there is nothing to serve
+  return {};
+}
+
+Status AgentRole::Join(std::stop_token stop) {
+  server_.SetReadyCheck("scheduler", [this] { return link_->status(); });
+  log::Info(
+      "waiting for a scheduler",
+      {{"node", options_.node}, {"grpc", server_.listen_address().ToString()}, {"scheduler", options_.schedulers}});
+  MUSTER_RETURN_IF_ERROR(link_->Start());
+  if (!link_->WaitForJoin([&stop] { return stop.stop_requested(); })) {
+    return {Code::kCancelled, "stopped before a scheduler had accepted the node"};
+  }
+  return {};
+}
+
+void AgentRole::Stop() {
+  server_.StopServing();
+  if (link_ != nullptr) link_->Stop();
+  if (agent_ != nullptr) agent_->Stop();
+  server_.Stop();
+  agent_.reset();
+  link_.reset();
+  server_.CloseDataDir();
+}
+
+void AgentRole::Ask(contract::AgentRequest request, Done done) {
+  const char* method = kMethods[request.index()];
+  const MonoTime start = clock_.Read().mono;
+  agent_->Ask(std::move(request), [this, method, start, done = std::move(done)](auto result) {
+    metrics_.requests.With(method, CodeName(result ? Code::kOk : result.error().code())).Add();
+    metrics_.request_seconds.With(method).Observe(std::chrono::duration<double>(clock_.Read().mono - start).count());
+    done(std::move(result));
+  });
+}
+
+contract::RegisterNode AgentRole::Registration() const {
+  const auto view = agent_->View();
+  host::Address endpoint = server_.listen_address();
+  if (IsEveryInterface(endpoint.host)) endpoint.host = HostId();
+  contract::RegisterNode node{
+      .facts = {.node = options_.node,
+                .cluster = options_.cluster,
+                .endpoint = options_.advertise.empty() ? endpoint.ToString() : options_.advertise,
+                .agent_version = options_.server.build.version,
+                .total = options_.total,
+                .labels = options_.labels,
+                .taints = options_.taints},
+      .running = *view->statuses};
+  for (const RuntimeView& one : view->runtimes) {
+    if (one.status.ok()) node.facts.supported_types.push_back(one.type);
+  }
+  return node;
+}
+
+contract::Heartbeat AgentRole::MakeHeartbeat() const {
+  return {.node = options_.node, .used = agent_->usage().used, .statuses = *agent_->View()->statuses};
+}
+
+rpc::AgentHealth AgentRole::Health() const {
+  const NodeUsage usage = agent_->usage();
+  return {.healthy = agent_->status().ok(),
+          .version = options_.server.build.version,
+          .runtimes = agent_->RuntimeStatus(),
+          .memory_percent = usage.memory_percent,
+          .cpu_percent = usage.cpu_percent,
+          .disk_percent = usage.disk_percent};
+}
+
+void AgentRole::UpdateGauges() {
+  const auto view = agent_->View();
+  std::map<contract::ActualState, int64_t> counts;
+  for (const contract::WorkloadStatus& status : *view->statuses) ++counts[status.actual];
+  for (const contract::ActualState state : kStates) {
+    metrics_.workloads.With(contract::ActualStateName(state)).Set(static_cast<double>(counts[state]));
+  }
+  for (const auto& [name, status] : agent_->RuntimeStatus()) metrics_.runtime_up.With(name).Set(status == "ok" ? 1 : 0);
+  metrics_.operations_open.With().Set(static_cast<double>(view->operations_open));
+  metrics_.restarts.With().RaiseTo(static_cast<double>(view->restarts));
+  metrics_.refused.With().RaiseTo(static_cast<double>(view->refused));
+  metrics_.stale.With().RaiseTo(static_cast<double>(view->stale));
+  metrics_.joined.With().Set(link_ != nullptr && link_->status().ok() ? 1 : 0);
+  metrics_.epoch.With().Set(static_cast<double>(view->epoch));
+}
+
+}  // namespace muster::agent

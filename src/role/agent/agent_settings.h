@@ -1,0 +1,40 @@
+// Everything that an operator can set of an agent.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "core/agent/types.h"
+#include "host/settings.h"
+#include "model/node.h"
+#include "model/resources.h"
+#include "rpc/role_server.h"
+#include "runtime/process_launch.h"
+
+namespace muster::agent {
+
+struct RoleOptions {
+  rpc::RoleServerOptions server = {};
+  std::string node = {};
+  std::string cluster = {};
+  std::string advertise = {};   // HOST:PORT; empty: where it listens
+  std::string schedulers = {};  // HOST:PORT, with commas; empty: none, it is driven by whoever calls it
+  model::Resources total = {};
+  std::map<std::string, std::string> labels = {};
+  std::vector<model::Taint> taints = {};
+  std::vector<model::WorkloadType> runtimes = {};
+  runtime::ProcessUser process_user = {};
+  std::filesystem::path docker_socket = {};
+  bool retire = false;     // stop every workload of the data directory, and end
+  uint64_t log_bytes = 0;  // of one log file of a process; there are two
+  Duration heartbeat = {};
+  Duration usage_interval = {};
+  Config config = {};  // restarts
+};
+
+// `options` outlives `settings`.
+void DeclareSettings(host::Settings& settings, RoleOptions& options);
+
+}  // namespace muster::agent

@@ -1,0 +1,193 @@
+#include "role/agent/local_agent.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "base/log.h"
+#include "base/probe.h"
+
+namespace muster::agent {
+
+LocalAgent::LocalAgent(LocalOptions options, const Clock& clock, std::function<void()> states_changed)
+    : options_(std::move(options)),
+      clock_(clock),
+      states_changed_(std::move(states_changed)),
+      runner_(
+          {.name = "agent", .state_file = options_.data_dir / kStateFile, .journal = options_.journal, .clock = clock},
+          *this),
+      meter_(options_.data_dir) {}
+
+LocalAgent::~LocalAgent() { Stop(); }
+
+Status LocalAgent::Start(std::stop_token stop) {
+  OpenRuntimes();
+  MUSTER_RETURN_IF_ERROR(runner_.Open([this](const contract::Recovered& rows) {
+    Config config = options_.config;
+    config.runtimes.clear();
+    for (const auto& [name, runtime] : runtimes_) config.runtimes.push_back(runtime->type());
+    return Core::Recover(std::move(config), rows);
+  }));
+  MUSTER_RETURN_IF_ERROR(runner_.Start());
+  measures_ = std::thread([this] { MeasureUntilStopped(); });
+  if (!WaitForRuntimes(stop)) return {Code::kCancelled, "stopped before every runtime had answered"};
+  return {};
+}
+
+void LocalAgent::OpenRuntimes() {
+  for (const auto& [name, make] : options_.runtimes) {
+    auto runtime = make([this](contract::Run run) {
+      CRASH_POINT("agent.before_report");
+      runner_.Post(RunChanged{std::move(run)});
+    });
+    if (!runtime) {
+      log::Warn("a runtime is not available", {{"runtime", name}, {"reason", runtime.error().message()}});
+      absent_[name] = runtime.error().message();
+      continue;
+    }
+    for (const std::string& missing : (*runtime)->Missing()) {
+      log::Warn("a runtime cannot give everything", {{"runtime", name}, {"missing", missing}});
+    }
+    runtimes_[name] = *std::move(runtime);
+  }
+}
+
+bool LocalAgent::WaitForRuntimes(std::stop_token stop) {
+  const auto answered = [this] { return std::ranges::all_of(runner_.View()->runtimes, &RuntimeView::answered); };
+  while (!answered()) {
+    if (stop.stop_requested()) return false;
+    std::this_thread::sleep_for(5ms);
+  }
+  return true;
+}
+
+void LocalAgent::Stop() {
+  runner_.Stop();
+  {
+    const std::lock_guard lock(mu_);
+    stopping_ = true;
+  }
+  wakes_.notify_all();
+  if (measures_.joinable()) measures_.join();
+  // Readers of logs end with their runtimes, which must live until then: the runtimes are told first.
+  for (auto& [name, runtime] : runtimes_) runtime->Close();
+  ReapReaders(true);
+  runtimes_.clear();
+}
+
+void LocalAgent::Ask(contract::AgentRequest request, Done done) {
+  if (const Status stored = runner_.state_status(); !stored.ok()) {
+    return done(Error(Code::kUnavailable, fmt::format("state cannot be stored: {}", stored.message())));
+  }
+  runner_.Ask(Asked{.request = 0, .body = std::move(request)}, std::move(done));
+}
+
+void LocalAgent::Join(contract::FullState state) { runner_.Post(Joined{std::move(state)}); }
+
+void LocalAgent::StartCall(const Core::Call& call) {
+  CRASH_POINT("agent.before_operation");
+  const auto runtime = runtimes_.find(call.to);
+  if (runtime == runtimes_.end()) {
+    runner_.Complete({.id = call.id, .status = Status(Code::kUnavailable, "the runtime is closed")});
+    return;
+  }
+  runtime->second->Ask(call.request, [this, id = call.id](Result<contract::RuntimeReply> reply) {
+    CRASH_POINT("agent.after_operation");
+    Core::CallDone done{.id = id};
+    if (reply) {
+      done.reply = *std::move(reply);
+    } else {
+      done.status = reply.error();
+    }
+    runner_.Complete(std::move(done));
+  });
+}
+
+void LocalAgent::Emit(const Core::Effect& effect) {
+  if (const auto* answer = std::get_if<Answer>(&effect)) {
+    CRASH_POINT("agent.before_answer");
+    runner_.Give(*answer);
+  } else if (const auto* acted = std::get_if<Acted>(&effect)) {
+    actions_.Record(*acted, clock_.Read().wall);
+  } else if (const auto* notice = std::get_if<Notice>(&effect)) {
+    log::Warn("workload", {{"what", notice->what}, {"workload", notice->workload}, {"detail", notice->detail}});
+  } else if (std::holds_alternative<StatesChanged>(effect)) {
+    states_changed_();
+  }
+}
+
+void LocalAgent::MeasureUntilStopped() {
+  std::unique_lock lock(mu_);
+  while (!stopping_) {
+    lock.unlock();
+    Measured measured;
+    for (const auto& [name, runtime] : runtimes_) {
+      for (runtime::Usage& usage : runtime->Measure()) measured.usage.push_back(std::move(usage));
+    }
+    NodeUsage usage = meter_.Measure();
+    if (!measured.usage.empty()) runner_.Post(std::move(measured));
+    lock.lock();
+    usage_ = std::move(usage);
+    wakes_.wait_for(lock, options_.usage_interval, [this] { return stopping_; });
+  }
+}
+
+NodeUsage LocalAgent::usage() const {
+  const std::lock_guard lock(mu_);
+  return usage_;
+}
+
+std::map<std::string, std::string> LocalAgent::RuntimeStatus() const {
+  std::map<std::string, std::string> status = absent_;
+  for (const RuntimeView& one : runner_.View()->runtimes) {
+    status[std::string(model::WorkloadTypeName(one.type))] = one.status.ok() ? "ok" : one.status.message();
+  }
+  return status;
+}
+
+runtime::Runtime* LocalAgent::RuntimeOf(const std::string& workload) const {
+  const auto view = runner_.View();
+  const auto status = std::ranges::lower_bound(*view->statuses, workload, {}, &contract::WorkloadStatus::workload);
+  if (status == view->statuses->end() || status->workload != workload) return nullptr;
+  const auto runtime = runtimes_.find(std::string(model::WorkloadTypeName(status->type)));
+  return runtime == runtimes_.end() ? nullptr : runtime->second.get();
+}
+
+// Each reader has a thread: a file that is followed has nothing to wait for.
+void LocalAgent::Read(contract::ReadLogs request, std::shared_ptr<contract::LogsSink> sink) {
+  ReapReaders(false);
+  runtime::Runtime* const runtime = RuntimeOf(request.workload);
+  if (runtime == nullptr) {
+    return sink->End(Status(Code::kNotFound, fmt::format("the node has no workload {}", request.workload)));
+  }
+  std::unique_lock lock(mu_);
+  if (stopping_ || readers_.size() >= options_.log_readers) {
+    const bool stopping = stopping_;
+    lock.unlock();
+    return sink->End(stopping ? Status(Code::kUnavailable, "the agent is stopping")
+                              : Status(Code::kResourceExhausted,
+                                       fmt::format("{} logs are being read; end one of them", options_.log_readers)));
+  }
+  auto ended = std::make_shared<std::atomic<bool>>(false);
+  readers_.push_back({.thread = std::thread([runtime, ended, request = std::move(request), sink = std::move(sink)] {
+                        runtime->ReadLogs(request, *sink);
+                        *ended = true;
+                      }),
+                      .ended = ended});
+}
+
+void LocalAgent::ReapReaders(bool all) {
+  std::vector<Reader> done;
+  {
+    const std::lock_guard lock(mu_);
+    const auto first = std::partition(readers_.begin(), readers_.end(),
+                                      [all](const Reader& reader) { return !all && !reader.ended->load(); });
+    std::move(first, readers_.end(), std::back_inserter(done));
+    readers_.erase(first, readers_.end());
+  }
+  for (Reader& reader : done) reader.thread.join();
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,56 @@
+// SchedulerRole: `muster scheduler`, a scheduler as a server: persys.control.v1.AgentControl and muster.v1.Cluster over
+// gRPC in front of a LocalScheduler, with the operator's endpoints beside it.
+//
+// /readyz is 200 while the store answers and it is known which scheduler leads; the part "leadership" says which.
+//
+// Thread-safety: one thread calls Start and Stop.
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "base/status.h"
+#include "core/scheduler/types.h"
+#include "host/address.h"
+#include "host/role.h"
+#include "host/system_clock.h"
+#include "role/scheduler/local_scheduler.h"
+#include "role/scheduler/scheduler_metrics.h"
+#include "rpc/open_store.h"
+#include "rpc/role_server.h"
+
+namespace muster::scheduler {
+
+struct RoleOptions {
+  rpc::RoleServerOptions server = {};
+  std::string store = {};  // URL
+  rpc::OpenStoreOptions store_access = {};
+  Duration store_lost_after = 5s;
+  Config config = {};
+};
+
+class SchedulerRole final : public host::Role {
+ public:
+  explicit SchedulerRole(RoleOptions options);
+  ~SchedulerRole() override;  // stops
+
+  Status Start(std::stop_token stop) override;
+  void Stop() override;
+
+  // Where it listens, once started.
+  host::Address listen_address() const { return server_.listen_address(); }
+  host::Address metrics_address() const { return server_.metrics_address(); }
+  std::shared_ptr<const Snapshot> View() const { return scheduler_->View(); }
+
+ private:
+  Status MakeScheduler();
+
+  const RoleOptions options_;
+  const host::SystemClock clock_;
+  rpc::RoleServer server_;
+  SchedulerMetrics metrics_;
+  std::unique_ptr<LocalScheduler> scheduler_;
+};
+
+}  // namespace muster::scheduler

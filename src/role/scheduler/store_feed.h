@@ -1,0 +1,65 @@
+// StoreFeed: tells a scheduler core what its store holds and who leads, as the core's own events: one StoreListed, then
+// StoreChanged; StoreLost when the store does not answer, and StoreListed again when it does; LeadershipChanged.
+//
+// A store that several schedulers share has an election: the leader holds a key with a lease of three seconds. Resign
+// gives it up, so that another leads at once. A store that belongs to one process has none, and it always leads.
+//
+// Thread-safety: `tell` runs on threads of the store and of the feed, one call at a time for rows and one at a time for
+// leadership. Resign from one thread, before the destructor. The store outlives the feed.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "core/scheduler/types.h"
+#include "host/thread_schedule.h"
+#include "store/candidate.h"
+#include "store/mirror.h"
+#include "store/store.h"
+
+namespace muster::scheduler {
+
+struct StoreFeedOptions {
+  std::string prefix;   // of every key
+  std::string address;  // of this scheduler, for others
+  bool election = false;
+  Duration lost_after = 5s;
+};
+
+class StoreFeed {
+ public:
+  using Tell = std::function<void(Event)>;
+
+  // Begins at once.
+  StoreFeed(store::Store& store, StoreFeedOptions options, Tell tell);
+  ~StoreFeed();
+  StoreFeed(const StoreFeed&) = delete;
+  StoreFeed& operator=(const StoreFeed&) = delete;
+
+  // Gives up leadership, if there is an election, and waits for the store up to a second. Idempotent.
+  void Resign();
+  // OK, or why the store cannot be used.
+  Status store_status() const;
+
+ private:
+  class Rows;
+
+  void Lead(const store::CandidateEvent& event);
+
+  const StoreFeedOptions options_;
+  const Tell tell_;
+  std::optional<contract::Revision> term_;  // of the candidate's handler: leads since that revision
+  bool resigned_ = false;
+  // Last, in this order: each uses those before.
+  host::ThreadSchedule schedule_;
+  std::shared_ptr<Rows> rows_;
+  std::unique_ptr<store::Mirror> mirror_;
+  std::unique_ptr<store::Candidate> candidate_;
+};
+
+}  // namespace muster::scheduler

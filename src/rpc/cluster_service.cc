@@ -1,0 +1,119 @@
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <utility>
+
+#include "muster/v1/cluster.grpc.pb.h"
+#include "rpc/agent_conversion.h"
+#include "rpc/channel.h"
+#include "rpc/cluster_conversion.h"
+#include "rpc/cluster_services.h"
+#include "rpc/join_stream.h"
+#include "rpc/logs_stream.h"
+#include "rpc/queued_stream.h"
+#include "rpc/server_credentials.h"
+#include "rpc/unary_answer.h"
+#include "rpc/worker.h"
+
+namespace muster::rpc {
+namespace {
+
+using Change = std::shared_ptr<const contract::ClusterChange>;
+
+class WatchStream final : public QueuedStream<grpc::ServerWriteReactor<v1::WatchEvent>, Change, v1::WatchEvent>,
+                          public WatchSink {
+ public:
+  using QueuedStream::QueuedStream;
+
+  bool Send(Change change) override {
+    if (waiting() >= kMostWaiting) {
+      Drop({Code::kResourceExhausted, "too many changes wait to be read; read faster, and watch again"});
+    }
+    return Push(std::move(change));
+  }
+  void Close(Status status) override { End(std::move(status)); }
+
+ private:
+  static constexpr size_t kMostWaiting = 100'000;
+
+  void Encode(const Change& change, v1::WatchEvent& out) override { ToWire(*change, out); }
+};
+
+class ClusterService final : public v1::Cluster::CallbackService {
+ public:
+  ClusterService(contract::ClusterPort& cluster, WatchPort& watches, contract::LogsPort& logs)
+      : cluster_(cluster), watches_(watches), logs_(logs), encoders_(1), senders_(1) {}
+
+ private:
+  using Context = grpc::CallbackServerContext;
+
+  grpc::ServerBidiReactor<v1::JoinMessage, v1::JoinReply>* Join(Context* context) override {
+    return std::make_shared<JoinStream>(senders_, cluster_, CallerOf(*context))->Begin();
+  }
+  grpc::ServerWriteReactor<v1::WatchEvent>* Watch(Context* /*context*/, const v1::WatchRequest* request) override {
+    const auto stream = std::make_shared<WatchStream>(senders_);
+    auto* held = stream->Hold();
+    auto what = FromWire(*request);
+    if (!what) {
+      stream->Close(what.error());
+    } else {
+      watches_.Watch(*what, stream);
+    }
+    return held;
+  }
+  grpc::ServerWriteReactor<v1::LogChunk>* Logs(Context* /*context*/, const v1::LogsRequest* request) override {
+    const auto stream = std::make_shared<LogsStream>(senders_);
+    auto* held = stream->Hold();
+    auto what = FromWire(*request);
+    if (!what) {
+      stream->End(what.error());
+    } else {
+      logs_.Read(*std::move(what), stream);
+    }
+    return held;
+  }
+
+  using Applied = contract::Applied;
+  using Done = contract::Done;
+  MUSTER_UNARY_METHOD(ApplyWorkload, v1::ApplyWorkloadRequest, v1::Applied, Applied);
+  MUSTER_UNARY_METHOD(ApplySpec, v1::ApplySpecRequest, v1::Applied, Applied);
+  MUSTER_UNARY_METHOD(ApplyQuota, v1::ApplyQuotaRequest, v1::Applied, Applied);
+  MUSTER_UNARY_METHOD(DeleteObject, v1::DeleteObjectRequest, v1::Done, Done);
+  MUSTER_UNARY_METHOD(RetryWorkload, v1::RetryWorkloadRequest, v1::Done, Done);
+  MUSTER_UNARY_METHOD(ScaleSet, v1::ScaleSetRequest, v1::Done, Done);
+  MUSTER_UNARY_METHOD(RestartSet, v1::RestartSetRequest, v1::Done, Done);
+  MUSTER_UNARY_METHOD(CordonNode, v1::CordonNodeRequest, v1::Done, Done);
+  MUSTER_UNARY_METHOD(DrainNode, v1::DrainNodeRequest, v1::Done, Done);
+  MUSTER_UNARY_METHOD(AcceptNode, v1::AcceptNodeRequest, v1::Done, Done);
+  MUSTER_UNARY_METHOD(ListNodes, v1::ListNodesRequest, v1::NodesListed, contract::NodesListed);
+  MUSTER_UNARY_METHOD(ListWorkloads, v1::ListWorkloadsRequest, v1::WorkloadsListed, contract::WorkloadsListed);
+  MUSTER_UNARY_METHOD(GetNode, v1::GetNodeRequest, v1::NodeView, contract::NodeView);
+  MUSTER_UNARY_METHOD(GetWorkload, v1::GetWorkloadRequest, v1::WorkloadView, contract::WorkloadView);
+  MUSTER_UNARY_METHOD(ListSets, v1::ListSetsRequest, v1::SetsListed, contract::SetsListed);
+  MUSTER_UNARY_METHOD(ListQuotas, v1::ListQuotasRequest, v1::QuotasListed, contract::QuotasListed);
+  MUSTER_UNARY_METHOD(ListEvents, v1::ListEventsRequest, v1::EventsListed, contract::EventsListed);
+  MUSTER_UNARY_METHOD(GetSummary, v1::GetSummaryRequest, v1::Summary, contract::Summary);
+  MUSTER_UNARY_METHOD(ExplainWorkload, v1::ExplainWorkloadRequest, v1::Explanation, contract::Explanation);
+
+  template <class Reply, class WireRequest, class WireReply>
+  grpc::ServerUnaryReactor* Serve(Context& context, const WireRequest& wire, WireReply& wire_reply) {
+    return AnswerCall<Reply>(
+        context, FromWire(wire), wire_reply, encoders_, [](const Reply& from, WireReply& to) { ToWire(from, to); },
+        [this](auto asked, contract::ClusterPort::Done done) { cluster_.Ask(std::move(asked), std::move(done)); });
+  }
+
+  contract::ClusterPort& cluster_;
+  WatchPort& watches_;
+  contract::LogsPort& logs_;
+  Worker encoders_;
+  Worker senders_;
+};
+
+}  // namespace
+
+std::shared_ptr<grpc::Service> MakeClusterService(contract::ClusterPort& cluster, WatchPort& watches,
+                                                  contract::LogsPort& logs) {
+  return std::make_shared<ClusterService>(cluster, watches, logs);
+}
+
+}  // namespace muster::rpc

@@ -1,0 +1,105 @@
+#include "rpc/control_stream.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <variant>
+
+#include "model/names.h"
+#include "rpc/control_conversion.h"
+#include "rpc/unary_answer.h"
+
+namespace muster::rpc {
+namespace {
+
+constexpr size_t kMostCommands = 10'000;
+
+Status Within(std::string_view part, const Status& error) {
+  return {error.code(), fmt::format("{}.{}", part, error.message())};
+}
+
+}  // namespace
+
+bool ControlStream::Send(const contract::AgentRequest& command) {
+  if (waiting() >= kMostCommands) {
+    Drop({Code::kResourceExhausted, "too many commands wait to be read; read faster, and connect again"});
+  }
+  return Push(command);
+}
+
+void ControlStream::OnReadDone(bool ok) {
+  if (!ok) return End({});
+  Receive();
+  if (!ended()) StartRead(&in_);
+}
+
+void ControlStream::Receive() {
+  switch (in_.message_case()) {
+    case Message::kRegister: return Register();
+    case Message::kHeartbeat: return Beat();
+    case Message::kApply:
+    case Message::kDelete:
+      return End({Code::kInvalidArgument, "message: apply and delete are the scheduler's; call them by their methods"});
+    case Message::MESSAGE_NOT_SET: break;
+  }
+  End({Code::kInvalidArgument, "message: missing; send register or heartbeat"});
+}
+
+bool ControlStream::SpeaksFor(const std::string& node) {
+  if (Status allowed = CheckNode(caller_, node); !allowed.ok()) {
+    End(std::move(allowed));
+    return false;
+  }
+  if (node_.empty()) node_ = node;
+  if (node_ == node) return true;
+  End({Code::kInvalidArgument,
+       fmt::format("node_id: {} is not the node of this stream, {}", model::Quoted(node), model::Quoted(node_))});
+  return false;
+}
+
+void ControlStream::Register() {
+  auto request = FromWire(in_.register_());
+  if (!request) return End(Within("register", request.error()));
+  if (!SpeaksFor(request->facts.node)) return;
+  cluster_.Ask(*std::move(request), [self = Shared(), node = node_](Result<contract::ClusterReply> reply) {
+    if (!reply) return self->End(reply.error());
+    const auto& registered = Expect<contract::NodeRegistered>(*reply);
+    if (!registered.accepted) return self->End({Code::kFailedPrecondition, registered.reason});
+    self->Accepted(node, nullptr);
+  });
+}
+
+void ControlStream::Beat() {
+  auto beat = FromWire(in_.heartbeat());
+  if (!beat) return End(Within("heartbeat", beat.error()));
+  if (!SpeaksFor(beat->node)) return;
+  auto statuses = beat->statuses;
+  cluster_.Ask(*std::move(beat),
+               [self = Shared(), node = node_, statuses = std::move(statuses)](Result<contract::ClusterReply> reply) {
+                 if (!reply) return self->End(reply.error());
+                 self->Accepted(node, &statuses);
+               });
+}
+
+void ControlStream::Accepted(const std::string& node, const std::vector<contract::WorkloadStatus>* statuses) {
+  const std::lock_guard lock(streams_mu_);
+  if (closed_) return;
+  if (!id_) id_ = streams_.Opened(node, Shared());
+  if (statuses != nullptr) streams_.Beat(*id_, *statuses);
+}
+
+void ControlStream::Ended() {
+  const std::lock_guard lock(streams_mu_);
+  closed_ = true;
+  if (id_) streams_.Closed(*id_);
+}
+
+void ControlStream::Encode(const contract::AgentRequest& command, Message& out) {
+  if (const auto* apply = std::get_if<contract::ApplyOnAgent>(&command)) {
+    ToWire(*apply, out);
+  } else if (const auto* remove = std::get_if<contract::DeleteOnAgent>(&command)) {
+    ToWire(*remove, out);
+  }
+}
+
+}  // namespace muster::rpc

@@ -1,0 +1,81 @@
+#include "rpc/join_stream.h"
+
+#include <fmt/format.h>
+
+#include "model/names.h"
+#include "rpc/cluster_conversion.h"
+#include "rpc/unary_answer.h"
+
+namespace muster::rpc {
+
+void JoinStream::OnReadDone(bool ok) {
+  if (!ok)
+    return End(node_.empty() ? Status(Code::kInvalidArgument, "join: missing; it must be the first message")
+                             : Status());
+  Receive();
+  if (!ended()) StartRead(&in_);
+}
+
+void JoinStream::Receive() {
+  switch (in_.message_case()) {
+    case v1::JoinMessage::kJoin: return Register();
+    case v1::JoinMessage::kHeartbeat: return Beat();
+    case v1::JoinMessage::MESSAGE_NOT_SET: break;
+  }
+  End({Code::kInvalidArgument, "message: missing; send join or heartbeat"});
+}
+
+void JoinStream::Register() {
+  if (!node_.empty()) return End({Code::kInvalidArgument, "join: the node has joined; open another stream"});
+  auto request = FromWire(in_.join());
+  if (!request) {
+    Status error = request.error();
+    return End({error.code(), "join." + error.message()});
+  }
+  if (Status allowed = CheckNode(caller_, request->facts.node); !allowed.ok()) return End(std::move(allowed));
+  node_ = request->facts.node;
+  cluster_.Ask(*std::move(request),
+               [self = Shared()](Result<contract::ClusterReply> reply) { self->Registered(std::move(reply)); });
+}
+
+void JoinStream::Registered(Result<contract::ClusterReply> reply) {
+  if (!reply) return End(reply.error());
+  auto& registered = Expect<contract::NodeRegistered>(*reply);
+  const bool accepted = registered.accepted;
+  {
+    const std::lock_guard lock(state_mu_);
+    accepted_ = accepted;
+  }
+  Push(std::move(registered));
+  if (!accepted) End({});
+}
+
+void JoinStream::Beat() {
+  {
+    const std::lock_guard lock(state_mu_);
+    if (!accepted_) return End({Code::kInvalidArgument, "heartbeat: the node has not joined; wait for the answer"});
+  }
+  auto beat = FromWire(in_.heartbeat());
+  if (!beat) {
+    Status error = beat.error();
+    return End({error.code(), "heartbeat." + error.message()});
+  }
+  if (beat->node != node_) {
+    return End({Code::kInvalidArgument, fmt::format("heartbeat.node: {} is not the node that joined, {}",
+                                                    model::Quoted(beat->node), model::Quoted(node_))});
+  }
+  cluster_.Ask(*std::move(beat), [self = Shared()](Result<contract::ClusterReply> reply) {
+    if (!reply) return self->End(reply.error());
+    self->Push(Expect<contract::HeartbeatAck>(*reply));
+  });
+}
+
+void JoinStream::Encode(const JoinAnswer& answer, v1::JoinReply& out) {
+  if (const auto* registered = std::get_if<contract::NodeRegistered>(&answer)) {
+    ToWire(*registered, *out.mutable_registered());
+  } else {
+    ToWire(std::get<contract::HeartbeatAck>(answer), *out.mutable_ack());
+  }
+}
+
+}  // namespace muster::rpc

@@ -1,0 +1,56 @@
+// JoinStream: one call of muster.v1.Cluster/Join. Private to the service.
+//
+// The first message is `join`; heartbeats of that node follow once it was answered. What the port refuses ends the
+// stream with the status; a node that is not accepted gets the answer, and the stream ends.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "contract/cluster.h"
+#include "muster/v1/cluster.pb.h"
+#include "rpc/identity.h"
+#include "rpc/queued_stream.h"
+
+namespace muster::rpc {
+
+using JoinAnswer = std::variant<contract::NodeRegistered, contract::HeartbeatAck>;
+
+class JoinStream final
+    : public QueuedStream<grpc::ServerBidiReactor<v1::JoinMessage, v1::JoinReply>, JoinAnswer, v1::JoinReply> {
+ public:
+  JoinStream(Worker& senders, contract::ClusterPort& cluster, std::optional<Identity> caller)
+      : QueuedStream(senders), cluster_(cluster), caller_(std::move(caller)) {}
+
+  grpc::ServerBidiReactor<v1::JoinMessage, v1::JoinReply>* Begin() {
+    auto* held = Hold();
+    StartRead(&in_);
+    return held;
+  }
+
+ private:
+  void OnReadDone(bool ok) override;
+  void Receive();
+  void Register();
+  void Registered(Result<contract::ClusterReply> reply);
+  void Beat();
+  void Encode(const JoinAnswer& answer, v1::JoinReply& out) override;
+  std::shared_ptr<JoinStream> Shared() { return std::static_pointer_cast<JoinStream>(shared_from_this()); }
+
+  contract::ClusterPort& cluster_;
+  const std::optional<Identity> caller_;
+  // Of the thread that receives.
+  v1::JoinMessage in_;
+  std::string node_;  // that joined; empty: none yet
+
+  std::mutex state_mu_;
+  bool accepted_ = false;  // guarded by state_mu_
+};
+
+}  // namespace muster::rpc

@@ -1,0 +1,227 @@
+#include "runtime/container_runtime.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <fstream>
+#include <future>
+#include <mutex>
+
+#include "host/system_clock.h"
+#include "runtime/podman_for_test.h"
+
+namespace muster::runtime {
+namespace {
+
+// Made once: importing the image takes a second.
+class Containers : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    auto podman = Podman::Start();
+    ASSERT_TRUE(podman.has_value()) << podman.error().ToString();
+    podman_ = podman->release();
+  }
+  static void TearDownTestSuite() {
+    delete podman_;
+    podman_ = nullptr;
+  }
+  void SetUp() override { OpenRuntime(); }
+
+  void OpenRuntime() {
+    runtime_.reset();
+    auto opened = ContainerRuntime::Open({.socket = podman_->socket(), .name = "test", .poll = 50ms}, clock_,
+                                         [this](contract::Run run) {
+                                           const std::lock_guard lock(mu_);
+                                           ended_.push_back(std::move(run));
+                                           came_.notify_all();
+                                         });
+    ASSERT_TRUE(opened.has_value()) << opened.error().ToString();
+    runtime_ = *std::move(opened);
+  }
+  Result<contract::RuntimeReply> Ask(contract::RuntimeRequest request) {
+    std::promise<Result<contract::RuntimeReply>> answer;
+    runtime_->Ask(std::move(request), [&](auto reply) { answer.set_value(std::move(reply)); });
+    return answer.get_future().get();
+  }
+  contract::Run Start(const std::string& workload, uint64_t launch, std::vector<std::string> command,
+                      model::WorkloadTemplate spec = {}, bool expect_never = false) {
+    spec.type = model::WorkloadType::kContainer;
+    if (spec.image.empty()) spec.image = Podman::kImage;
+    spec.command = std::move(command);
+    auto reply = Ask(contract::StartRun{.workload = workload, .launch = launch, .revision = "r1", .spec = spec});
+    EXPECT_TRUE(reply.has_value()) << reply.error().ToString();
+    if (!reply) return {};
+    const contract::Run run = reply->runs.at(0);
+    EXPECT_TRUE(run.running || run.exit_code.has_value() || expect_never) << run.message;
+    if (!run.running) {  // it ended before the answer: that is how its end is told
+      const std::lock_guard lock(mu_);
+      ended_.push_back(run);
+    }
+    return run;
+  }
+  contract::Run WaitForEnd(const std::string& workload) {
+    std::unique_lock lock(mu_);
+    contract::Run found;
+    const bool came = came_.wait_for(lock, 60s, [&] {
+      for (const contract::Run& run : ended_) {
+        if (run.workload == workload) found = run;
+      }
+      return !found.workload.empty();
+    });
+    EXPECT_TRUE(came) << workload << " did not end";
+    return found;
+  }
+  std::string Logs(const std::string& workload) {
+    struct Sink final : contract::LogsSink {
+      bool Write(contract::LogChunk chunk) override {
+        text += chunk.data;
+        return true;
+      }
+      bool Gone() const override { return false; }
+      void End(Status how) override { status = how; }
+      std::string text;
+      Status status;
+    } sink;
+    runtime_->ReadLogs({.workload = workload}, sink);
+    EXPECT_EQ(sink.status, Status());
+    return sink.text;
+  }
+  void Remove(const std::string& workload) { EXPECT_TRUE(Ask(contract::RemoveRun{.workload = workload}).has_value()); }
+
+  static Podman* podman_;
+  const host::SystemClock clock_;
+  std::mutex mu_;
+  std::condition_variable came_;
+  std::vector<contract::Run> ended_;  // guarded by mu_
+  std::unique_ptr<ContainerRuntime> runtime_;
+};
+Podman* Containers::podman_ = nullptr;
+
+TEST_F(Containers, AJobRunsAndItsExitCodeAndOutputAreKnown) {
+  model::WorkloadTemplate spec;
+  spec.env = {{"GREETING", "good day"}};
+  Start("job", 1, {"/bin/sh", "-c", "echo $GREETING from $MUSTER_WORKLOAD; echo bad >&2; exit 3"}, spec);
+  const contract::Run end = WaitForEnd("job");
+  EXPECT_FALSE(end.running);
+  EXPECT_EQ(end.exit_code, 3);
+  EXPECT_EQ(end.launch, 1U);
+  EXPECT_TRUE(end.output.contains("good day from job")) << end.output;
+  EXPECT_TRUE(end.output.contains("bad")) << end.output;
+  EXPECT_TRUE(Logs("job").contains("good day from job\n"));
+  Remove("job");
+}
+
+TEST_F(Containers, TheSameLaunchStartsNothingAndAnotherReplacesIt) {
+  const contract::Run first = Start("web", 1, {"/bin/sleep", "1000"});
+  EXPECT_TRUE(first.running);
+  const contract::Run again = Start("web", 1, {"/bin/sleep", "1000"});
+  EXPECT_EQ(again.metadata.at("container.id"), first.metadata.at("container.id"));
+  const contract::Run second = Start("web", 2, {"/bin/sleep", "1000"});
+  EXPECT_NE(second.metadata.at("container.id"), first.metadata.at("container.id"));
+  EXPECT_EQ(second.launch, 2U);
+  const auto list = Ask(contract::ListRuns{});
+  ASSERT_TRUE(list.has_value());
+  ASSERT_EQ(list->runs.size(), 1U);
+  EXPECT_TRUE(list->runs[0].running);
+  const auto stopped = Ask(contract::StopRun{.workload = "web", .grace = 1s});
+  ASSERT_TRUE(stopped.has_value()) << stopped.error().ToString();
+  EXPECT_FALSE(stopped->runs.at(0).running);
+  Remove("web");
+  EXPECT_TRUE(Ask(contract::ListRuns{})->runs.empty());
+}
+
+TEST_F(Containers, ARuntimeThatIsOpenedAgainFindsWhatRuns) {
+  Start("kept", 7, {"/bin/sleep", "1000"});
+  OpenRuntime();
+  const auto list = Ask(contract::ListRuns{});
+  ASSERT_TRUE(list.has_value());
+  ASSERT_EQ(list->runs.size(), 1U);
+  EXPECT_EQ(list->runs[0].launch, 7U);
+  EXPECT_TRUE(list->runs[0].running);
+  Remove("kept");
+}
+
+TEST_F(Containers, AMemoryHogIsKilledAndReportedAsSuch) {
+  model::WorkloadTemplate spec;
+  spec.resources = {{"memory", int64_t{16} * 1024 * 1024 * 1000}};
+  Start("hog", 1, {"/bin/sh", "-c", "dd if=/dev/zero of=/dev/null bs=200M count=1000"}, spec);
+  const contract::Run end = WaitForEnd("hog");
+  EXPECT_TRUE(end.oom_killed) << end.message;
+  EXPECT_TRUE(end.message.contains("memory")) << end.message;
+  Remove("hog");
+}
+
+TEST_F(Containers, VolumesAreMounted) {
+  const host::TempDir dir;
+  model::WorkloadTemplate spec;
+  spec.volumes = {{.source = dir.path(), .target = "/data"}};
+  Start("files", 1, {"/bin/sh", "-c", "echo kept > /data/file"}, spec);
+  WaitForEnd("files");
+  std::ifstream file(dir.File("file"));
+  std::string text;
+  file >> text;
+  EXPECT_EQ(text, "kept");
+  Remove("files");
+}
+
+TEST_F(Containers, AnImageThatDoesNotExistIsARunThatNeverBegan) {
+  model::WorkloadTemplate spec;
+  spec.image = "localhost/no-such-image:1";
+  const contract::Run run = Start("none", 1, {"/bin/true"}, spec, true);
+  EXPECT_FALSE(run.running);
+  EXPECT_FALSE(run.exit_code.has_value());
+  EXPECT_TRUE(run.message.contains("no-such-image")) << run.message;
+}
+
+TEST_F(Containers, TheEngineMayGoAndComeBack) {
+  Start("through", 1, {"/bin/sleep", "1000"});
+  podman_->StopService();
+  EXPECT_EQ(Ask(contract::ListRuns{}).error().code(), Code::kUnavailable);
+  ASSERT_EQ(podman_->StartService(), Status());
+  const auto list = Ask(contract::ListRuns{});
+  ASSERT_TRUE(list.has_value()) << list.error().ToString();
+  ASSERT_EQ(list->runs.size(), 1U);
+  EXPECT_TRUE(list->runs[0].running) << "it ran on";
+  Remove("through");
+}
+
+TEST_F(Containers, UsageIsMeasured) {
+  Start("busy", 1, {"/bin/sh", "-c", "while :; do :; done"});
+  runtime_->Measure();
+  int64_t cpu = 0;
+  for (int tries = 0; tries < 100 && cpu == 0; ++tries) {
+    for (const Usage& usage : runtime_->Measure()) cpu = usage.second.cpu_milli;
+  }
+  EXPECT_GT(cpu, 0);
+  Remove("busy");
+}
+
+TEST(ContainerBody, InjectionIsRefused) {
+  contract::StartRun start{.workload = "w", .launch = 1};
+  start.spec.image = "i";
+  start.spec.volumes = {{.source = "/etc:/host", .target = "/data"}};
+  EXPECT_EQ(CreateBody(start, "a").error().code(), Code::kInvalidArgument);
+  start.spec.volumes.clear();
+  start.spec.env = {{"A=B", "c"}};
+  EXPECT_EQ(CreateBody(start, "a").error().code(), Code::kInvalidArgument);
+  start.spec.env = {{"QUOTE", "\"}],\"Image\":\"evil\""}};
+  EXPECT_TRUE(CreateBody(start, "a")->contains(R"(QUOTE=\"}],\"Image\":\"evil\")"));
+}
+
+TEST(LogFrames, ComeInPieces) {
+  const std::string frame = std::string("\x02\0\0\0\0\0\0\x05", 8) + "hello";
+  LogFrames frames;
+  std::string text;
+  for (const char c : frame) {
+    EXPECT_TRUE(frames.Add({&c, 1}, [&](contract::LogStream stream, std::string_view part) {
+      EXPECT_EQ(stream, contract::LogStream::kStderr);
+      text = part;
+      return true;
+    }));
+  }
+  EXPECT_EQ(text, "hello");
+  EXPECT_FALSE(LogFrames().Add(std::string("\x09\0\0\0\0\0\0\0", 8), [](auto, auto) { return true; }));
+}
+
+}  // namespace
+}  // namespace muster::runtime

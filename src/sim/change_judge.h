@@ -1,0 +1,60 @@
+// ChangeJudge: nothing but priority or an order takes more than a tenth of a cluster's machines, or one machine, within
+// two minutes.
+//
+// A change is a step by which the shard takes a machine away that its cluster has: a Reclaim, from the decision on,
+// because the cluster is told at once; and the repair of a machine that served and is shown as Failed. Both count
+// together. No changes are
+//   - Preempt, and surplus that goes instead of a victim: that is priority
+//   - what an order does: a repair by hand
+//   - what a cluster gains, and machines that it never had: Creates, Configures, and what they leave behind when they
+//     fail
+//   - what the provider takes: machines that fail or vanish. That the shard gives up on those that vanished has a limit
+//     of its own, as large: a world judges it with a judge of its own, from which orders to accept losses are left out
+// A demand that falls is no exemption: a cluster that asks for less gives machines up at the same rate.
+//
+// The share is that of the cluster as it was: the most machines that it had within the window, and those that it gave
+// up meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/time.h"
+#include "contract/shard.h"
+#include "model/machine.h"
+#include "sim/findings.h"
+
+namespace muster::sim {
+
+class ChangeJudge {
+ public:
+  ChangeJudge(model::Probability share, Duration window, Findings& findings)
+      : share_(share), window_(window), findings_(findings) {}
+
+  // So many machines serve the cluster now.
+  void Has(const std::string& cluster, int64_t machines, MonoTime now);
+  // A line of the audit log: whether it is a change, it is for the judge to know. What is not durable has not happened,
+  // so lines are shown when they are; `decided`: when the shard decided.
+  void Audited(const contract::ActionView& action, MonoTime decided);
+  // A machine that the cluster had is given up.
+  void GivenUp(const std::string& cluster, MonoTime when) { Count(cluster, "given up", when); }
+
+ private:
+  struct Cluster {
+    std::deque<std::pair<MonoTime, int64_t>> sizes;             // since when it has had so many
+    std::deque<std::pair<MonoTime, std::string_view>> changes;  // when, and how
+  };
+
+  void Count(const std::string& cluster, std::string_view how, MonoTime when);
+
+  const model::Probability share_;
+  const Duration window_;
+  Findings& findings_;
+  std::map<std::string, Cluster> clusters_;
+};
+
+}  // namespace muster::sim

@@ -1,0 +1,256 @@
+#include "sim/scheduler_judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "model/resources.h"
+
+namespace muster::sim {
+namespace {
+
+using contract::ActualState;
+using model::DesiredState;
+using model::WorkloadPhase;
+using scheduler::RecordKind;
+
+// "<node id> <host:port>"
+std::string NodeOf(const scheduler::Call& call) { return call.to.substr(0, call.to.find(' ')); }
+
+// The number that a client put into a revision: "r17" and "r17-<hash>" are 17.
+int64_t NumberOf(const std::string& revision) {
+  return revision.starts_with('r') ? std::atoll(revision.c_str() + 1) : 0;
+}
+
+}  // namespace
+
+void SchedulerJudge::StoreHolds(const std::vector<contract::KeyValue>& rows, MonoTime now) {
+  now_ = now;
+  std::map<std::string, Row, std::less<>> before = std::exchange(rows_, {});
+  for (const contract::KeyValue& row : rows) {
+    auto known = before.extract(row.key);
+    if (!known.empty() && known.mapped().modified == row.modified) {
+      rows_.insert(std::move(known));
+    } else if (const auto key = scheduler::ParseKey(config_.prefix, row.key)) {
+      rows_.emplace(row.key, Row{.modified = row.modified, .kind = key->kind, .id = key->id, .owner = {}});
+      Read(row, rows_.at(row.key));
+    }
+  }
+  for (const auto& [key, row] : before) {
+    if (rows_.contains(key)) continue;
+    if (row.kind == RecordKind::kNode) nodes_.erase(row.id);
+    if (row.kind == RecordKind::kWorkload) workloads_.erase(row.id);
+  }
+  std::map<std::string, int> events;
+  for (const auto& [key, row] : rows_) {
+    if (!row.owner.empty()) ++events[row.owner];
+  }
+  for (const auto& [workload, count] : events) {
+    Check(count <= config_.events_per_workload,
+          [&] { return fmt::format("workload {} has {} events in the store", workload, count); });
+  }
+  CheckCapacity();
+  CheckPromises();
+}
+
+void SchedulerJudge::Read(const contract::KeyValue& stored, Row& row) {
+  const std::string& id = row.id;
+  if (row.kind == RecordKind::kNode) {
+    auto node = scheduler::DecodeNode(stored.value);
+    Check(node.has_value(), [&] { return fmt::format("node {}: {}", id, node.error().message()); });
+    if (!node) return;
+    uint64_t& epoch = epochs_[id];
+    Check(node->epoch >= epoch, [&] { return fmt::format("the epoch of node {} fell to {}", id, node->epoch); });
+    epoch = node->epoch;
+    if (node->cordoned) cordoned_.emplace(id, now_);
+    if (!node->cordoned) cordoned_.erase(id);
+    nodes_.insert_or_assign(id, *std::move(node));
+  } else if (row.kind == RecordKind::kWorkload) {
+    auto workload = scheduler::DecodeWorkload(stored.value);
+    Check(workload.has_value(), [&] { return fmt::format("workload {}: {}", id, workload.error().message()); });
+    if (!workload) return;
+    CheckProgress(id, *workload);
+    workloads_.insert_or_assign(id, *std::move(workload));
+  } else if (row.kind == RecordKind::kEvent) {
+    if (const auto event = scheduler::DecodeEvent(stored.value)) row.owner = event->workload;
+  }
+}
+
+void SchedulerJudge::CheckProgress(const std::string& id, const scheduler::WorkloadRecord& record) {
+  const auto known = progress_.find(id);
+  const bool is_new = known == progress_.end() || !workloads_.contains(id);
+  Progress& progress = progress_[id];
+  const std::string& node = record.workload.assigned_node;
+  const uint64_t sequence = record.stamp.sequence;
+  Check(sequence >= progress.sequence || sequence == 0,
+        [&] { return fmt::format("the assignment sequence of {} fell to {}", id, sequence); });
+  const bool moved = !node.empty() && !is_new && node != progress.node;
+  Check(!moved || sequence > progress.sequence,
+        [&] { return fmt::format("{} moved to {} under the sequence {} that it had", id, node, sequence); });
+  if (moved) CheckTarget(id, node);
+  progress.sequence = std::max(progress.sequence, sequence);
+  progress.node = node;
+  CheckAttempts(id, record, is_new, progress);
+}
+
+// A node that is cordoned gets no workload. Decisions that were on their way at that time are.
+void SchedulerJudge::CheckTarget(const std::string& id, const std::string& node) {
+  const auto cordoned = cordoned_.find(node);
+  Check(cordoned == cordoned_.end() || now_ - cordoned->second < 3 * config_.commit_timeout,
+        [&] { return fmt::format("{} was placed on {}, which is cordoned", id, node); });
+}
+
+void SchedulerJudge::CheckAttempts(const std::string& id, const scheduler::WorkloadRecord& record, bool is_new,
+                                   Progress& progress) {
+  const int32_t attempts = record.retry.attempts;
+  Check(attempts <= config_.max_attempts, [&] { return fmt::format("{} has {} attempts", id, attempts); });
+  Check(attempts < config_.max_attempts || record.workload.phase != WorkloadPhase::kRetryPending,
+        [&] { return fmt::format("{} is tried again after {} attempts", id, attempts); });
+  const bool changed = is_new || record.agent_revision != progress.revision;
+  Check(!changed || attempts == 0,
+        [&] { return fmt::format("revision {} of {} begins with {} attempts", record.agent_revision, id, attempts); });
+  if (!changed && attempts > progress.attempts) {
+    Check(!record.workload.assigned_node.empty(),
+          [&] { return fmt::format("{} waits for a node, and that counts as an attempt", id); });
+    Check(progress.attempts == 0 || now_ - progress.counted >= config_.retry_base,
+          [&] { return fmt::format("{} was tried again without a back-off", id); });
+  }
+  if (attempts != progress.attempts) progress.counted = now_;
+  progress.attempts = attempts;
+  progress.revision = record.agent_revision;
+}
+
+void SchedulerJudge::CheckCapacity() {
+  std::map<std::string, model::Resources> reserved;
+  for (const auto& [id, record] : workloads_) {
+    const std::string& node = record.workload.assigned_node;
+    // What leaves holds what it had, whatever its record asks for elsewhere.
+    if (node.empty() || record.evict || record.workload.phase == WorkloadPhase::kCompleted) continue;
+    if (auto sum = model::Add(reserved[node], record.workload.spec.resources)) reserved[node] = *std::move(sum);
+  }
+  for (const auto& [node, sum] : reserved) {
+    const auto at = nodes_.find(node);
+    if (at == nodes_.end()) continue;
+    Check(at->second.facts.total.Covers(sum), [&] {
+      return fmt::format("node {} has {} reserved of {}", node, sum.ToString(), at->second.facts.total.ToString());
+    });
+  }
+}
+
+void SchedulerJudge::CheckPromises() {
+  for (const auto& [id, promise] : promises_) {
+    if (!promise.must_be_there) continue;
+    const auto at = workloads_.find(id);
+    Check(at != workloads_.end(), [&] { return fmt::format("the acknowledged apply of {} is gone", id); });
+    if (at == workloads_.end()) continue;
+    const std::string& revision = at->second.workload.revision;
+    Check(promise.possible.contains(NumberOf(revision)),
+          [&] { return fmt::format("the acknowledged apply of {} is lost: the store has {}", id, revision); });
+  }
+}
+
+void SchedulerJudge::Asked(const std::string& workload, int64_t number) {
+  Promise& promise = promises_[workload];
+  promise.possible.insert(number);
+  promise.before[number] = promise.answered;
+}
+
+void SchedulerJudge::Acknowledged(const std::string& workload, int64_t number) {
+  // What was answered before this one was asked for is overwritten. Others were under way together with it, and their
+  // answers may arrive in another order than they were carried out in.
+  Promise& promise = promises_[workload];
+  for (const int64_t other : promise.before[number]) promise.possible.erase(other);
+  promise.answered.insert(number);
+  promise.must_be_there = !deletes_.contains(workload);
+}
+
+void SchedulerJudge::AskedToDelete(const std::string& workload) {
+  // A delete may be delivered late, or twice: from here on the workload may be gone at any time.
+  deletes_.insert(workload);
+  promises_[workload].must_be_there = false;
+}
+
+void SchedulerJudge::Wrote(const std::string& scheduler, contract::Revision revision,
+                           const contract::KeyValue& leader) {
+  Check(leader.value == scheduler || leader.modified > revision, [&] {
+    return fmt::format("{} wrote at revision {} although {} leads since {}", scheduler, revision, leader.value,
+                       leader.modified);
+  });
+}
+
+// --- calls
+
+void SchedulerJudge::CallStarted(size_t process, const scheduler::Call& call, MonoTime now) {
+  const std::string node = NodeOf(call);
+  auto& open = open_[{process, node}];
+  // A call is over at its deadline, whatever the world does then.
+  std::erase_if(open, [&](const auto& other) { return other.second <= now; });
+  open[call.id] = now + call.timeout;
+  Check(open.size() <= static_cast<size_t>(config_.agent_calls),
+        [&] { return fmt::format("{} calls are open for node {}", open.size(), node); });
+}
+
+void SchedulerJudge::CallEnded(size_t process, const scheduler::Call& call) {
+  open_[{process, NodeOf(call)}].erase(call.id);
+}
+
+void SchedulerJudge::CallsForgotten(size_t process) {
+  std::erase_if(open_, [&](const auto& entry) { return entry.first.first == process; });
+}
+
+// --- rest
+
+void SchedulerJudge::AtRest(const std::vector<const SimAgent*>& agents) {
+  std::map<std::string, std::vector<const SimAgent*>> where;
+  for (const SimAgent* agent : agents) {
+    for (const auto& [id, running] : agent->running()) {
+      if (running.actual == ActualState::kRunning) where[id].push_back(agent);
+      Check(workloads_.contains(id) && workloads_.at(id).workload.assigned_node == agent->node(),
+            [&] { return fmt::format("node {} still has {}, which is not its own", agent->node(), id); });
+    }
+  }
+  for (const auto& [id, record] : workloads_) {
+    const model::Workload& workload = record.workload;
+    const size_t live = where[id].size();
+    Check(live <= 1, [&] { return fmt::format("{} runs on {} nodes", id, live); });
+    Check(workload.desired != DesiredState::kDeleted, [&] { return fmt::format("{} is never deleted", id); });
+    if (workload.desired == DesiredState::kStopped) {
+      Check(live == 0, [&] { return fmt::format("{} is to be stopped and runs on {}", id, where[id][0]->node()); });
+      continue;
+    }
+    if (workload.phase == WorkloadPhase::kFailed || workload.phase == WorkloadPhase::kCompleted) continue;
+    if (workload.assigned_node.empty()) {
+      Check(!record.message.empty(), [&] { return fmt::format("{} waits and nothing says why", id); });
+      const auto fits = std::ranges::find_if(agents, [&](const SimAgent* agent) {
+        if (!agent->alive()) return false;
+        model::Resources used;
+        for (const auto& [other, other_record] : workloads_) {
+          if (other_record.workload.assigned_node != agent->node()) continue;
+          if (auto sum = model::Add(used, other_record.workload.spec.resources)) used = *std::move(sum);
+        }
+        auto with = model::Add(used, workload.spec.resources);
+        const auto node = nodes_.find(agent->node());
+        return with && node != nodes_.end() && !node->second.cordoned && node->second.facts.total.Covers(*with) &&
+               std::ranges::find(agent->options().types, workload.spec.type) != agent->options().types.end() &&
+               workload.spec.requirements.empty() && workload.spec.spread.empty() && workload.spec.exclude.empty();
+      });
+      Check(fits == agents.end(),
+            [&] { return fmt::format("{} waits although {} has room ({})", id, (*fits)->node(), record.message); });
+      continue;
+    }
+    Check(live == 1, [&] {
+      return fmt::format("{} is to run on {} and does not: {} {}", id, workload.assigned_node,
+                         model::WorkloadPhaseName(workload.phase), record.message);
+    });
+    if (live != 1) continue;
+    const SimAgent::Running& running = where[id][0]->running().at(id);
+    Check(running.revision == record.agent_revision, [&] {
+      return fmt::format("{} runs revision {} and {} is wanted", id, running.revision, record.agent_revision);
+    });
+    Check(workload.phase == WorkloadPhase::kRunning,
+          [&] { return fmt::format("{} runs and is shown as {}", id, model::WorkloadPhaseName(workload.phase)); });
+  }
+}
+
+}  // namespace muster::sim

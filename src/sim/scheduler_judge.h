@@ -1,0 +1,106 @@
+// SchedulerJudge: what a scheduler owes its cluster, checked from outside: against what the store holds, what clients
+// were told, what agents were told and what the nodes run. It knows nothing of how the core works.
+//
+// After every change of the store:
+//   1. the requests of the workloads assigned to a node fit its total;
+//   2. a workload's assignment sequence never goes down and grows when it moves, and a node's epoch never goes down; no
+//      workload moves to a node that is cordoned;
+//   3. attempts stay within their limit, have a pause between them, begin anew with a revision, and are not of waits
+//   for
+//      a node; events of a workload stay within their limit;
+//   4. an acknowledged apply is there: its revision, or a later one of the same client.
+// At every write: the scheduler that wrote was the leader.
+// At every call to an agent: at most as many are open for a node as the configuration says.
+// At rest: desired equals actual on every node, nothing runs twice, nothing that fits waits, nothing is written.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "contract/agent.h"
+#include "contract/store.h"
+#include "core/scheduler/records.h"
+#include "core/scheduler/types.h"
+#include "sim/sim_agent.h"
+
+namespace muster::sim {
+
+class SchedulerJudge {
+ public:
+  explicit SchedulerJudge(scheduler::Config config) : config_(std::move(config)) {}
+
+  // The store holds these rows now.
+  void StoreHolds(const std::vector<contract::KeyValue>& rows, MonoTime now);
+  // A scheduler's transaction was committed at `revision`; `leader` is the key of the election now.
+  void Wrote(const std::string& scheduler, contract::Revision revision, const contract::KeyValue& leader);
+  // A client asks for a revision with this number; later ones have larger numbers. Requests may overtake each other.
+  void Asked(const std::string& workload, int64_t number);
+  // That apply was answered: from here on the store has this revision of the workload, or another that was not answered
+  // yet when this one was asked for.
+  void Acknowledged(const std::string& workload, int64_t number);
+  // A client has asked for the workload to go; it may be absent from now on.
+  void AskedToDelete(const std::string& workload);
+  // Calls of one scheduler process.
+  void CallStarted(size_t process, const scheduler::Call& call, MonoTime now);
+  void CallEnded(size_t process, const scheduler::Call& call);
+  // The process died: its calls are gone.
+  void CallsForgotten(size_t process);
+  void AtRest(const std::vector<const SimAgent*>& agents);
+
+  const std::optional<std::string>& failure() const { return failure_; }
+  uint64_t checks() const { return checks_; }
+  template <class What>
+  void Check(bool holds, What&& what) {
+    ++checks_;
+    if (!holds && !failure_) failure_ = what();
+  }
+
+ private:
+  struct Promise {
+    std::set<int64_t> possible;  // numbers that the store may have
+    std::set<int64_t> answered;
+    std::map<int64_t, std::set<int64_t>> before;  // what was answered when a number was asked for
+    bool must_be_there = false;
+  };
+  struct Row {
+    contract::Revision modified = 0;
+    scheduler::RecordKind kind = scheduler::RecordKind::kWorkload;
+    std::string id;
+    std::string owner;  // of an event of a workload
+  };
+  void Read(const contract::KeyValue& stored, Row& row);
+  void CheckCapacity();
+  void CheckPromises();
+  // What was seen last of a workload.
+  struct Progress {
+    uint64_t sequence = 0;  // largest
+    std::string node;
+    std::string revision;
+    int32_t attempts = 0;
+    MonoTime counted;  // when the number of attempts changed
+  };
+  void CheckTarget(const std::string& id, const std::string& node);
+  void CheckAttempts(const std::string& id, const scheduler::WorkloadRecord& record, bool is_new, Progress& progress);
+  void CheckProgress(const std::string& id, const scheduler::WorkloadRecord& record);
+
+  const scheduler::Config config_;
+  std::map<std::string, Row, std::less<>> rows_;  // of the store, by key
+  std::map<std::string, scheduler::NodeRecord> nodes_;
+  std::map<std::string, scheduler::WorkloadRecord> workloads_;
+  std::map<std::string, Progress> progress_;  // by workload
+  std::map<std::string, uint64_t> epochs_;    // by node
+  std::map<std::string, MonoTime> cordoned_;  // since when, by node
+  MonoTime now_;
+  std::map<std::string, Promise> promises_;
+  std::set<std::string> deletes_;
+  std::map<std::pair<size_t, std::string>, std::map<contract::CallId, MonoTime>>
+      open_;  // deadlines, by process and node
+  std::optional<std::string> failure_;
+  uint64_t checks_ = 0;
+};
+
+}  // namespace muster::sim

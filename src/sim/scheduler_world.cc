@@ -1,0 +1,493 @@
+#include "sim/scheduler_world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/check.h"
+#include "base/codec.h"
+#include "contract/store_view.h"
+#include "core/scheduler/scheduler.h"
+#include "host/journal.h"
+#include "sim/disk.h"
+#include "sim/kernel.h"
+#include "sim/kernel_schedule.h"
+#include "sim/network.h"
+#include "sim/scheduler_judge.h"
+#include "sim/sim_agent.h"
+#include "sim/sim_host.h"
+#include "store/candidate.h"
+#include "store/carry_out.h"
+#include "store/memory_store.h"
+#include "store/mirror.h"
+
+namespace muster::sim {
+namespace {
+
+using Host = SimHost<scheduler::Core>;
+
+constexpr Duration kFaultyTime = 60s;
+// Orders that keep work away are taken back in its first 20 s, back-offs of the longest kind end, and attempts are
+// forgotten.
+constexpr Duration kCalmTime = 2min;
+constexpr Duration kStillTime = 20s;  // at the end of it nothing happens any more
+constexpr std::string_view kLeaderKey = "/leader";
+constexpr size_t kSchedulers = 2;
+constexpr size_t kAgents = 5;
+constexpr uint64_t kNames = 12;  // of workloads
+
+scheduler::Config WorldConfig(size_t i) {
+  return {.id = fmt::format("scheduler-{}", i),
+          .reconcile_interval = 2s,
+          .node_timeout = 6s,
+          .monitor_interval = 2s,
+          .missing_grace = 4s,
+          .retry_base = 500ms,
+          .retry_cap = 8s,
+          .max_attempts = 4,
+          .retry_reset = 30s,
+          .agent_timeout = 2s,
+          .refusal_memory = 10s,
+          .preempt_after = 2s,
+          .commit_timeout = 2s,
+          .events_per_workload = 6};
+}
+
+class SchedulerWorld {
+ public:
+  SchedulerWorld(uint64_t seed, const SchedulerWorldOptions& options)
+      : kernel_(seed),
+        rng_(kernel_.ForkRng(0x7363686564)),
+        network_(kernel_, {}),
+        schedule_(kernel_),
+        store_(schedule_, {}, seed),
+        judge_(WorldConfig(0)) {
+    for (size_t i = 0; i < kSchedulers; ++i) AddScheduler(i);
+    for (size_t i = 0; i < kAgents; ++i) AddAgent(i);
+    if (options.journal_directory.empty()) return;
+    auto journal =
+        host::JournalWriter::Open(options.journal_directory + "/scheduler", std::string(scheduler::Core::kName));
+    judge_.Check(journal.has_value(), [&] { return journal.error().ToString(); });
+    if (!journal) return;
+    journal_ = *std::move(journal);
+    schedulers_[0].host->SetJournal(journal_.get());
+  }
+
+  RunResult Run() {
+    DrawFaults();
+    for (size_t i = 0; i < kSchedulers; ++i) StartScheduler(i);
+    for (auto& agent : agents_) agent->Start();
+    Act();
+    MakeTrouble();
+    const auto broken = [this] { return judge_.failure().has_value(); };
+    const MonoTime start = kernel_.now().mono;
+    kernel_.RunUntil(start + kFaultyTime, broken);
+    if (!broken()) {
+      CalmDown();
+      kernel_.RunUntil(start + kFaultyTime + kCalmTime, broken);
+    }
+    if (!broken()) CheckAtRest();
+    result_.failure = judge_.failure();
+    result_.steps_checked = judge_.checks();
+    result_.log_hash = kernel_.log_hash();
+    result_.events = kernel_.events_run();
+    result_.messages = network_.sent();
+    result_.messages_lost = network_.lost();
+    result_.messages_doubled = network_.doubled();
+    result_.simulated = kernel_.now().mono - start;
+    return result_;
+  }
+
+ private:
+  struct Process {
+    std::unique_ptr<Disk> disk;
+    std::unique_ptr<Host> host;
+    std::unique_ptr<store::Mirror> mirror;
+    std::unique_ptr<store::Candidate> candidate;
+    std::map<contract::RequestId, std::function<void(Result<contract::ClusterReply>)>> waiting;
+    bool paused = false;                           // a zombie to be: nothing reaches it and nothing leaves it
+    std::vector<std::function<void()>> held_back;  // what reaches it when the pause ends
+  };
+
+  // --- schedulers
+
+  void AddScheduler(size_t i) {
+    Process& process = schedulers_[i];
+    process.disk = std::make_unique<Disk>(kernel_, DiskFaults{}, 10 + i);
+    process.host = std::make_unique<Host>(
+        kernel_, *process.disk,
+        Host::World{.make_core = [i](const contract::Recovered&) { return scheduler::Core(WorldConfig(i)); },
+                    .start_call = [this, i](uint64_t life, const auto& call) { StartCall(i, life, call); },
+                    .emit = [this, i](uint64_t life, const auto& effect) { Emit(i, life, effect); },
+                    .broken = [this] { return judge_.failure().has_value(); }});
+  }
+
+  void StartScheduler(size_t i) {
+    Process& process = schedulers_[i];
+    if (process.host->alive()) return;
+    process.host->Start();
+    const uint64_t life = process.host->life();
+    process.host->Post(scheduler::LeadershipChanged{});  // it begins as a follower
+    process.mirror =
+        std::make_unique<store::Mirror>(store_, schedule_, store::MirrorOptions{.range = contract::EveryKey()},
+                                        [this, i, life](store::MirrorEvent event) {
+                                          Into(i, life, [this, i, event = std::move(event)] { OnMirror(i, event); });
+                                        });
+    process.candidate = std::make_unique<store::Candidate>(
+        store_, schedule_, store::CandidateOptions{.key = std::string(kLeaderKey), .value = WorldConfig(i).id},
+        [this, i, life](const store::CandidateEvent& event) {
+          Into(i, life, [this, i, event] { OnCandidate(i, event); });
+        });
+  }
+
+  // Runs where the process is: at once, or when its pause ends, or never if that life is over. The judge sees the store
+  // before a core can.
+  void Into(size_t i, uint64_t life, std::function<void()> action) {
+    ShowStore();
+    if (judge_.failure()) return;
+    Process& process = schedulers_[i];
+    if (!process.host->alive() || process.host->life() != life) return;
+    if (process.paused) {
+      process.held_back.push_back([this, i, life, action = std::move(action)] { Into(i, life, action); });
+    } else {
+      action();
+    }
+  }
+
+  // As role/scheduler tells its core.
+  void OnMirror(size_t i, const store::MirrorEvent& event) {
+    Host& host = *schedulers_[i].host;
+    if (const auto* listed = std::get_if<contract::RowsListed>(&event)) {
+      host.Post(scheduler::StoreListed{.revision = listed->revision, .rows = listed->rows});
+    } else if (const auto* changed = std::get_if<contract::RowsChanged>(&event)) {
+      host.Post(scheduler::StoreChanged{.revision = changed->revision, .changes = changed->changes});
+    } else if (const auto* lost = std::get_if<contract::StoreLost>(&event)) {
+      host.Post(scheduler::StoreLost{.why = lost->status});
+    } else {
+      store::RangeReply all = store_.Rows();
+      host.Post(scheduler::StoreListed{.revision = all.revision, .rows = std::move(all.rows)});
+    }
+  }
+  void OnCandidate(size_t i, const store::CandidateEvent& event) {
+    scheduler::LeadershipChanged changed;
+    if (const auto* leading = std::get_if<contract::Leading>(&event)) {
+      changed = {.leading = true,
+                 .leader = leading->key.value,
+                 .leader_key = leading->key.key,
+                 .leader_revision = leading->key.modified};
+    } else if (const auto& following = std::get<contract::Following>(event); following.leader) {
+      changed.leader = following.leader->value;
+    }
+    schedulers_[i].host->Post(changed);
+  }
+
+  void CrashScheduler(size_t i) {
+    Process& process = schedulers_[i];
+    if (!process.host->alive()) return;
+    process.mirror.reset();
+    process.candidate.reset();
+    process.host->Crash();
+    process.waiting.clear();
+    process.held_back.clear();
+    process.paused = false;
+    judge_.CallsForgotten(i);
+    ++result_.crashes;
+    kernel_.Note("crash");
+    kernel_.After(Duration(rng_.Between(0, Duration(5s).count())), [this, i] { StartScheduler(i); });
+  }
+
+  void PauseScheduler(size_t i) {
+    Process& process = schedulers_[i];
+    if (!process.host->alive() || process.paused) return;
+    process.paused = true;
+    kernel_.After(Duration(rng_.Between(0, Duration(12s).count())), [this, i] { ResumeScheduler(i); });
+  }
+  void ResumeScheduler(size_t i) {
+    Process& process = schedulers_[i];
+    process.paused = false;
+    for (auto& action : std::exchange(process.held_back, {})) action();
+  }
+
+  void StartCall(size_t i, uint64_t life, const scheduler::Call& call) {
+    judge_.CallStarted(i, call, kernel_.now().mono);
+    const std::string node = call.to.substr(0, call.to.find(' '));
+    const auto at = std::ranges::find(agents_, node, [](const auto& agent) { return agent->node(); });
+    const auto open = std::make_shared<bool>(true);
+    const auto finish = [this, i, life, call, open](Status status, std::optional<contract::AgentReply> reply) {
+      if (!std::exchange(*open, false)) return;
+      Into(i, life, [this, i, life, call, status, reply] {
+        judge_.CallEnded(i, call);
+        schedulers_[i].host->Complete(life, {.id = call.id, .status = status, .reply = reply});
+      });
+    };
+    kernel_.After(call.timeout, [finish] { finish({Code::kDeadlineExceeded, "no answer"}, std::nullopt); });
+    if (at == agents_.end()) return;
+    SimAgent* const agent = at->get();
+    const ProcessId from = SchedulerProcess(i);
+    const ProcessId to = AgentProcess(static_cast<size_t>(at - agents_.begin()));
+    network_.Send(from, to, [this, agent, call, from, to, finish] {
+      if (!agent->alive()) {
+        network_.Send(to, from, [finish] { finish({Code::kUnavailable, "connection refused"}, std::nullopt); });
+        return;
+      }
+      agent->Handle(call.request, [this, from, to, finish](Result<contract::AgentReply> reply) {
+        network_.Send(to, from, [finish, reply] {
+          if (reply) finish({}, *reply);
+          if (!reply) finish(reply.error(), std::nullopt);
+        });
+      });
+    });
+  }
+
+  void Emit(size_t i, uint64_t life, const scheduler::Effect& effect) {
+    if (const auto* commit = std::get_if<contract::Commit>(&effect)) {
+      if (still_)
+        judge_.Check(false, [&] { return "the store is written at rest: " + codec::Describe(*commit).substr(0, 300); });
+      store::CarryOut(store_, *commit, [this, i, life](const contract::CommitDone& done) {
+        JudgeWriter(i, done);
+        Into(i, life, [this, i, done] { schedulers_[i].host->Post(done); });
+      });
+    } else if (const auto* answer = std::get_if<scheduler::Answer>(&effect)) {
+      auto waiting = schedulers_[i].waiting.extract(answer->request);
+      MUSTER_CHECK(!waiting.empty(), "an answer to request {}, which nobody made", answer->request);
+      if (answer->status.ok()) {
+        waiting.mapped()(*answer->reply);
+      } else {
+        waiting.mapped()(std::unexpected(answer->status));
+      }
+    }
+  }
+
+  void JudgeWriter(size_t i, const contract::CommitDone& done) {
+    const auto* committed = std::get_if<contract::Committed>(&done.outcome);
+    if (committed == nullptr) return;
+    for (const contract::KeyValue& row : store_.Rows().rows) {
+      if (row.key == kLeaderKey) judge_.Wrote(WorldConfig(i).id, committed->revision, row);
+    }
+  }
+
+  // --- requests
+
+  // Asks one of the schedulers, the leader first as far as the asker knows; `done` may never be called.
+  void Ask(ProcessId from, size_t which, const contract::ClusterRequest& request,
+           const std::function<void(Result<contract::ClusterReply>)>& done) {
+    const ProcessId to = SchedulerProcess(which);
+    // A request may be lost or late; a connection delivers it once.
+    const auto fresh = std::make_shared<bool>(true);
+    network_.Send(from, to, [this, from, to, which, request, done, fresh] {
+      Process& process = schedulers_[which];
+      if (!std::exchange(*fresh, false) || !process.host->alive()) return;
+      const uint64_t life = process.host->life();
+      Into(which, life, [this, from, to, which, request, done] {
+        const contract::RequestId id = ++last_request_;
+        schedulers_[which].waiting.emplace(id,
+                                           [this, from, to, which, done](const Result<contract::ClusterReply>& reply) {
+                                             if (!reply && reply.error().code() == Code::kUnavailable)
+                                               leader_ = 1 - which;
+                                             network_.Send(to, from, [done, reply] { done(reply); });
+                                           });
+        schedulers_[which].host->Post(scheduler::Asked{.request = id, .body = request});
+      });
+    });
+  }
+
+  // --- agents
+
+  void AddAgent(size_t i) {
+    const bool foreign = i == 4;
+    agents_.push_back(std::make_unique<SimAgent>(
+        kernel_, SimAgent::Options{.node = fmt::format("n{}", i), .zone = i % 2 == 0 ? "a" : "b", .native = !foreign},
+        100 + i, SimAgent::World{.ask = [this, i](contract::ClusterRequest request, auto done) {
+          // Agents know all schedulers; one that does not lead sends them to the other.
+          const size_t first = rng_.Chance(1, 8) ? 1 - leader_ : leader_;
+          Ask(AgentProcess(i), first, request, [this, i, first, request, done](Result<contract::ClusterReply> reply) {
+            if (reply || reply.error().code() != Code::kUnavailable) return done(std::move(reply));
+            Ask(AgentProcess(i), 1 - first, request, done);
+          });
+        }}));
+  }
+
+  // --- clients
+
+  void Act() {
+    kernel_.After(Duration(rng_.Between(0, Duration(600ms).count())), [this] { Act(); });
+    if (calm_) return;
+    const std::string name = fmt::format("w{}", rng_.Below(kNames));
+    const uint64_t dice = rng_.Below(100);
+    if (dice < 45) return ApplyWorkload(name);
+    // The first half of the names is never deleted: what is acknowledged of them stays.
+    if (dice < 55)
+      return Delete(contract::ObjectKind::kWorkload, fmt::format("w{}", kNames / 2 + rng_.Below(kNames / 2)));
+    if (dice < 75) return ApplySet(fmt::format("set{}", rng_.Below(2)));
+    if (dice < 78) return Delete(contract::ObjectKind::kSet, fmt::format("set{}", rng_.Below(2)));
+    if (dice < 84) return Order(contract::RetryWorkload{.workload = name});
+    const std::string node = fmt::format("n{}", rng_.Below(kAgents));
+    if (dice < 90) return Order(contract::CordonNode{.node = node, .cordoned = rng_.Chance(1, 3)});
+    if (dice < 93) return Order(contract::DrainNode{.node = node});
+    if (dice < 96) return Order(contract::ScaleSet{.set = "set0", .replicas = static_cast<int32_t>(rng_.Below(6))});
+    Order(contract::ListWorkloads{});
+  }
+
+  model::WorkloadTemplate DrawTemplate() {
+    model::WorkloadTemplate spec;
+    spec.type = rng_.Chance(1, 30) ? model::WorkloadType::kVm : model::WorkloadType::kProcess;
+    spec.command = {"serve"};
+    if (spec.type == model::WorkloadType::kVm) spec.image = "disk";
+    spec.resources = {{"cpu", static_cast<int64_t>(100 * (1 + rng_.Below(15)))}, {"memory", 256'000}};
+    spec.priority = static_cast<int32_t>(rng_.Below(3));
+    spec.grace = 1s;
+    if (rng_.Chance(1, 6)) spec.restart = model::RestartPolicy::kNever;
+    return spec;
+  }
+
+  void ApplyWorkload(const std::string& name) {
+    const int64_t number = ++last_number_;
+    contract::ApplyWorkload apply{.workload = name, .revision = fmt::format("r{}", number), .spec = DrawTemplate()};
+    if (rng_.Chance(1, 6)) apply.desired = model::DesiredState::kStopped;
+    judge_.Asked(name, number);
+    Ask(kClient, leader_, apply, [this, name, number](const Result<contract::ClusterReply>& reply) {
+      if (reply) judge_.Acknowledged(name, number);
+    });
+  }
+
+  void ApplySet(const std::string& name) {
+    contract::ApplySpec apply;
+    apply.spec.kind = model::WorkloadKind::kSet;
+    apply.spec.name = name;
+    apply.spec.replicas = static_cast<int32_t>(rng_.Below(5));
+    apply.spec.max_surge = {.amount = static_cast<int32_t>(rng_.Below(2))};
+    apply.spec.spec = DrawTemplate();
+    apply.spec.spec.restart = model::RestartPolicy::kAlways;
+    if (rng_.Chance(1, 3)) apply.spec.spec.exclude = {{.topology_key = "kubernetes.io/hostname"}};
+    Order(apply);
+  }
+
+  void Delete(contract::ObjectKind kind, const std::string& name) {
+    if (kind == contract::ObjectKind::kWorkload) judge_.AskedToDelete(name);
+    Order(contract::DeleteObject{.kind = kind, .name = name});
+  }
+  void Order(const contract::ClusterRequest& request) {
+    Ask(kClient, leader_, request, [](const Result<contract::ClusterReply>&) {});
+  }
+
+  // --- trouble
+
+  void DrawFaults() {
+    network_.SetFaults({.lost_per_mille = static_cast<uint32_t>(rng_.Below(100)),
+                        .doubled_per_mille = static_cast<uint32_t>(rng_.Below(100)),
+                        .slow_per_mille = static_cast<uint32_t>(rng_.Below(100))});
+    store_.SetFaults({.max_delay = 20ms,
+                      .slow_per_mille = static_cast<uint32_t>(rng_.Below(30)),
+                      .slow = 4s,
+                      .lost_request_per_mille = static_cast<uint32_t>(rng_.Below(30)),
+                      .lost_answer_per_mille = static_cast<uint32_t>(rng_.Below(30)),
+                      .max_watch_lag = Duration(rng_.Between(0, Duration(500ms).count())),
+                      .compact_per_mille = static_cast<uint32_t>(rng_.Below(20))});
+    for (auto& agent : agents_) {
+      agent->SetFaults({.fails_per_mille = static_cast<uint32_t>(rng_.Below(200)),
+                        .refuses_per_mille = static_cast<uint32_t>(rng_.Below(60)),
+                        .hangs_per_mille = static_cast<uint32_t>(rng_.Below(40)),
+                        .vanishes_per_mille = static_cast<uint32_t>(rng_.Below(20)),
+                        .lies_per_mille = static_cast<uint32_t>(rng_.Below(50))});
+    }
+    trouble_every_ = Duration(rng_.Between(Duration(1s).count(), Duration(10s).count()));
+  }
+
+  void MakeTrouble() {
+    kernel_.After(Duration(rng_.Between(0, 2 * trouble_every_.count())), [this] {
+      if (calm_) return;
+      MakeTrouble();
+      const uint64_t dice = rng_.Below(100);
+      if (dice < 20) return CrashScheduler(rng_.Below(kSchedulers));
+      if (dice < 35) return PauseScheduler(rng_.Below(kSchedulers));
+      if (dice < 45) {
+        store_.SetReachable(false);
+        kernel_.After(Duration(rng_.Between(0, Duration(15s).count())), [this] { store_.SetReachable(true); });
+        return;
+      }
+      if (dice < 50) return kernel_.JumpWall(Duration(rng_.Between(-Duration(1h).count(), Duration(1h).count())));
+      if (dice < 65) {
+        const ProcessId node = AgentProcess(rng_.Below(kAgents));
+        const ProcessId scheduler = SchedulerProcess(rng_.Below(kSchedulers));
+        network_.Cut(rng_.Chance(1, 2) ? node : scheduler, rng_.Chance(1, 2) ? scheduler : node);
+        kernel_.After(Duration(rng_.Between(0, Duration(20s).count())), [this] { network_.Heal(); });
+        return;
+      }
+      SimAgent& agent = *agents_[rng_.Below(kAgents)];
+      agent.Crash(rng_.Chance(1, 2));
+      kernel_.After(Duration(rng_.Between(0, Duration(20s).count())), [&agent] { agent.Start(); });
+    });
+  }
+
+  void CalmDown() {
+    calm_ = true;
+    network_.SetFaults({});
+    network_.Heal();
+    store_.SetFaults({.max_delay = 5ms});
+    store_.SetReachable(true);
+    for (size_t i = 0; i < kSchedulers; ++i) {
+      ResumeScheduler(i);
+      StartScheduler(i);
+    }
+    for (auto& agent : agents_) {
+      agent->SetFaults({});
+      agent->Start();
+    }
+    // Orders that would keep work away are taken back, until one of them was heard.
+    for (int turn = 0; turn < 10; ++turn) {
+      kernel_.After(turn * 2s, [this] {
+        for (auto& agent : agents_) Order(contract::CordonNode{.node = agent->node(), .cordoned = false});
+        for (auto& agent : agents_) Order(contract::AcceptNode{.node = agent->node()});
+      });
+    }
+    kernel_.After(kCalmTime - kStillTime, [this] { still_ = true; });
+  }
+
+  // The judge sees the store without its faults.
+  void ShowStore() {
+    if (store_.revision() == seen_) return;
+    seen_ = store_.revision();
+    judge_.StoreHolds(store_.Rows().rows, kernel_.now().mono);
+  }
+
+  void CheckAtRest() {
+    judge_.StoreHolds(store_.Rows().rows, kernel_.now().mono);
+    std::vector<const SimAgent*> agents;
+    for (const auto& agent : agents_) agents.push_back(agent.get());
+    judge_.AtRest(agents);
+  }
+
+  static constexpr ProcessId kClient = ProcessId(0);
+  static ProcessId SchedulerProcess(size_t i) { return ProcessId::Of(1 + i); }
+  static ProcessId AgentProcess(size_t i) { return ProcessId::Of(1 + kSchedulers + i); }
+
+  Kernel kernel_;
+  Rng rng_;
+  Network network_;
+  KernelSchedule schedule_;
+  store::MemoryStore store_;
+  SchedulerJudge judge_;
+  std::unique_ptr<host::JournalWriter> journal_;
+  std::array<Process, kSchedulers> schedulers_;
+  std::vector<std::unique_ptr<SimAgent>> agents_;
+  size_t leader_ = 0;  // whom clients and agents ask first
+  contract::RequestId last_request_ = 0;
+  int64_t last_number_ = 0;
+  contract::Revision seen_ = 0;
+  Duration trouble_every_{};
+  bool calm_ = false;   // no faults
+  bool still_ = false;  // and nothing happens
+  RunResult result_;
+};
+
+}  // namespace
+
+RunResult RunSchedulerWorld(uint64_t seed, const SchedulerWorldOptions& options) {
+  return SchedulerWorld(seed, options).Run();
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,284 @@
+// A scheduler over real gRPC against agents of another make: what persys.agent.v1 looks like in the field drives every
+// retry, failover, refusal and orphan.
+#include <gtest/gtest.h>
+
+#include "host/temp_dir_for_test.h"
+#include "scheduler/cluster_for_test.h"
+#include "scheduler/fake_agent_for_test.h"
+
+namespace muster::scheduler {
+namespace {
+
+using enum model::WorkloadPhase;
+using model::NodeStatus;
+
+// On each store that belongs to one process.
+class SchedulerOnStore : public testing::TestWithParam<std::string> {
+ protected:
+  std::string Store() const { return GetParam() == "memory" ? "memory:" : "sqlite:" + dir_.path(); }
+  host::TempDir dir_;
+};
+
+TEST_P(SchedulerOnStore, AnAppliedWorkloadRunsStopsAndIsDeleted) {
+  Cluster cluster(ShortSettings(Store()));
+  FakeAgent agent("n1");
+  agent.Register(cluster.address());
+  ASSERT_TRUE(cluster.NodeBecomes("n1", NodeStatus::kReady));
+  contract::NodeView node = cluster.Node("n1");
+  EXPECT_EQ(node.status_reason, "registered");
+  EXPECT_EQ(node.status_updated_by, "register");
+
+  ASSERT_EQ(cluster.Apply(Cluster::Container("web")), Status());
+  ASSERT_TRUE(cluster.Becomes("web", kRunning));
+  EXPECT_EQ(cluster.View("web").node, "n1");
+  EXPECT_TRUE(agent.Runs("web"));
+  EXPECT_EQ(cluster.Node("n1").reserved.Get("cpu"), 100);
+
+  contract::ApplyWorkload stop;
+  stop.workload = "web";
+  stop.desired = model::DesiredState::kStopped;
+  ASSERT_EQ(cluster.Apply(stop), Status());
+  ASSERT_TRUE(cluster.Becomes("web", kStopped));
+  EXPECT_EQ(agent.workloads().at("web"), "STOPPED");
+
+  cluster.Get<contract::Done>(contract::DeleteObject{.kind = contract::ObjectKind::kWorkload, .name = "web"});
+  EXPECT_TRUE(Eventually([&] { return !cluster.Has("web") && !agent.workloads().contains("web"); }));
+}
+INSTANTIATE_TEST_SUITE_P(Stores, SchedulerOnStore, testing::Values("memory", "sqlite"),
+                         [](const auto& row) { return row.param; });
+
+TEST(SchedulerRestart, WhatWasAppliedSurvivesARestartOfTheScheduler) {
+  const host::TempDir dir;
+  FakeAgent agent("n1");
+  auto cluster = std::make_unique<Cluster>(ShortSettings("sqlite:" + dir.path()));
+  agent.Register(cluster->address());
+  ASSERT_TRUE(cluster->NodeBecomes("n1", NodeStatus::kReady));
+  ASSERT_EQ(cluster->Apply(Cluster::Container("web")), Status());
+  ASSERT_TRUE(cluster->Becomes("web", kRunning));
+  agent.behave([](Behaviour& b) { b.beat = false; });
+  cluster.reset();
+  cluster = std::make_unique<Cluster>(ShortSettings("sqlite:" + dir.path()));
+  EXPECT_EQ(cluster->View("web").phase, kRunning);
+  EXPECT_EQ(cluster->View("web").node, "n1");
+  EXPECT_EQ(agent.calls("DeleteWorkload"), 0);
+}
+
+class SchedulerAgents : public testing::Test {
+ protected:
+  explicit SchedulerAgents(RoleOptions options = ShortSettings("memory:")) : cluster_(std::move(options)) {}
+
+  std::unique_ptr<FakeAgent> Join(const std::string& node, std::vector<std::string> types = {"container"}) {
+    auto agent = std::make_unique<FakeAgent>(node);
+    agent->Register(cluster_.address(), {{"name", node}}, std::move(types));
+    EXPECT_TRUE(cluster_.NodeBecomes(node, NodeStatus::kReady));
+    return agent;
+  }
+
+  Cluster cluster_;
+};
+
+TEST_F(SchedulerAgents, ANodeThatJoinsEndsEveryWaitForCapacityAtOnce) {
+  ASSERT_EQ(cluster_.Apply(Cluster::Container("web")), Status());
+  const contract::WorkloadView waiting = cluster_.View("web");
+  EXPECT_EQ(waiting.phase, kPending);
+  EXPECT_FALSE(waiting.message.empty());
+  EXPECT_EQ(waiting.attempts, 0);
+  const auto agent = Join("n1");
+  EXPECT_TRUE(cluster_.Becomes("web", kRunning));
+}
+
+TEST_F(SchedulerAgents, ANewSpecReplacesWhatRuns) {
+  const auto agent = Join("n1");
+  contract::ApplyWorkload web = Cluster::Container("web");
+  web.revision = "rev-1";
+  ASSERT_EQ(cluster_.Apply(web), Status());
+  ASSERT_TRUE(cluster_.Becomes("web", kRunning));
+  EXPECT_EQ(agent->RevisionOf("web"), "rev-1");
+  web.spec->image = "j";
+  ASSERT_EQ(cluster_.Apply(web), Status());  // one client always sends the same revision
+  EXPECT_TRUE(Eventually([&] { return agent->RevisionOf("web").starts_with("rev-1-") && agent->Runs("web"); }));
+  EXPECT_EQ(cluster_.View("web").revision, "rev-1");
+}
+
+TEST_F(SchedulerAgents, FailedAttemptsAreCountedAndEndInFailed) {
+  const auto agent = Join("n1");
+  agent->behave([](Behaviour& b) { b.apply_error = "image pull failed"; });
+  ASSERT_EQ(cluster_.Apply(Cluster::Container("web")), Status());
+  ASSERT_TRUE(cluster_.Becomes("web", kFailed));
+  const contract::WorkloadView view = cluster_.View("web");
+  EXPECT_EQ(view.attempts, 5);
+  EXPECT_NE(view.message.find("image pull failed"), std::string::npos) << view.message;
+  const int tried = agent->calls("ApplyWorkload");
+  EXPECT_EQ(tried, 5);
+
+  agent->behave([](Behaviour& b) { b.apply_error.clear(); });
+  cluster_.Get<contract::Done>(contract::RetryWorkload{.workload = "web"});
+  EXPECT_TRUE(cluster_.Becomes("web", kRunning));
+}
+
+TEST_F(SchedulerAgents, AWorkloadThatFailsAfterItWasAcceptedCountsToo) {
+  const auto agent = Join("n1");
+  agent->behave([](Behaviour& b) { b.fail = "exit 1"; });
+  ASSERT_EQ(cluster_.Apply(Cluster::Container("web")), Status());
+  ASSERT_TRUE(cluster_.Becomes("web", kFailed));
+  EXPECT_NE(cluster_.View("web").message.find("exit 1"), std::string::npos);
+}
+
+TEST_F(SchedulerAgents, WhatALostNodeHadRunsElsewhere) {
+  auto first = Join("n1");
+  ASSERT_EQ(cluster_.Apply(Cluster::Container("web")), Status());
+  ASSERT_TRUE(cluster_.Becomes("web", kRunning));
+  const auto second = Join("n2");
+  first->behave([](Behaviour& b) { b.beat = false; });
+  first->StopServing();
+  EXPECT_TRUE(Eventually([&] { return second->Runs("web"); }));
+  EXPECT_TRUE(cluster_.NodeBecomes("n1", NodeStatus::kNotReady));
+  EXPECT_EQ(cluster_.View("web").node, "n2");
+  // It comes back with what it had, which is not its own any more.
+  first->ServeAgain();
+  first->behave([](Behaviour& b) { b.beat = true; });
+  EXPECT_TRUE(Eventually([&] { return !first->workloads().contains("web"); }));
+  EXPECT_TRUE(second->Runs("web"));
+}
+
+TEST_F(SchedulerAgents, ANodeThatBeatsAndCannotBeDialledLosesItsWorkloadsOnce) {
+  const auto first = Join("n1");
+  ASSERT_EQ(cluster_.Apply(Cluster::Container("web")), Status());
+  ASSERT_TRUE(cluster_.Becomes("web", kRunning));
+  const auto second = Join("n2");
+  first->StopServing();
+  first->Lose("web");  // its heartbeats say so, and the call that asks about it fails
+  ASSERT_TRUE(Eventually([&] { return second->Runs("web"); }));
+  EXPECT_TRUE(cluster_.NodeBecomes("n1", NodeStatus::kNotReady));
+  // Heartbeats alone do not make it Ready: nothing is placed there, and nothing moves again.
+  EXPECT_FALSE(Eventually([&] { return cluster_.Node("n1").status == NodeStatus::kReady; }, 1s));
+  EXPECT_EQ(cluster_.View("web").node, "n2");
+  EXPECT_EQ(cluster_.role().View()->counters.failovers, 1);
+  first->ServeAgain();
+  EXPECT_TRUE(cluster_.NodeBecomes("n1", NodeStatus::kReady));
+}
+
+TEST_F(SchedulerAgents, AHungNodeDelaysNothingElsewhere) {
+  const auto hung = Join("n1");
+  for (int i = 0; i < 10; ++i) ASSERT_EQ(cluster_.Apply(Cluster::Container(fmt::format("h{}", i))), Status());
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(cluster_.Becomes(fmt::format("h{}", i), kRunning));
+  const auto other = Join("n2");
+  hung->behave([](Behaviour& b) { b.hang = true; });
+  contract::ApplyWorkload web = Cluster::Container("web");
+  web.require_labels = {{"name", "n2"}};
+  const MonoTime began = host::SystemClock().Read().mono;
+  ASSERT_EQ(cluster_.Apply(web), Status());
+  ASSERT_TRUE(cluster_.Becomes("web", kRunning, 2s));
+  // And is repaired there when it is lost.
+  other->Lose("web");
+  EXPECT_TRUE(Eventually([&] { return other->Runs("web"); }, 2s));
+  EXPECT_LT(host::SystemClock().Read().mono - began, 3s);
+}
+
+TEST_F(SchedulerAgents, ARuntimeThatIsNotAvailableMovesTheWorkloadAndTheTypeIsForgotten) {
+  const auto first = Join("n1");
+  first->behave([](Behaviour& b) { b.apply_error = "container runtime not available"; });
+  ASSERT_EQ(cluster_.Apply(Cluster::Container("web")), Status());
+  EXPECT_TRUE(Eventually([&] { return cluster_.Node("n1").supported_types.empty(); }));
+  EXPECT_EQ(cluster_.View("web").phase, kPending);
+  EXPECT_EQ(cluster_.View("web").attempts, 0);
+  const auto second = Join("n2");
+  EXPECT_TRUE(cluster_.Becomes("web", kRunning));
+  EXPECT_EQ(cluster_.View("web").node, "n2");
+}
+
+TEST_F(SchedulerAgents, ARuntimeThatIsNotAvailableLaterMovesItToo) {
+  const auto first = Join("n1");
+  first->behave([](Behaviour& b) { b.fail = "runtime not available: docker"; });
+  ASSERT_EQ(cluster_.Apply(Cluster::Container("web")), Status());
+  EXPECT_TRUE(Eventually([&] { return cluster_.Node("n1").supported_types.empty(); }));
+  EXPECT_EQ(cluster_.View("web").attempts, 0);
+}
+
+TEST_F(SchedulerAgents, ANodeThatHasNoRoomByItsOwnJudgementIsAvoided) {
+  const auto first = Join("n1");
+  first->behave([](Behaviour& b) { b.apply_error = "INSUFFICIENT_RESOURCES: memory at 91%"; });
+  ASSERT_EQ(cluster_.Apply(Cluster::Container("web")), Status());
+  ASSERT_TRUE(Eventually([&] { return first->calls("ApplyWorkload") > 0 && cluster_.View("web").node.empty(); }));
+  EXPECT_EQ(cluster_.Node("n1").supported_types.size(), 1);
+  const auto second = Join("n2");
+  EXPECT_TRUE(cluster_.Becomes("web", kRunning));
+  EXPECT_EQ(cluster_.View("web").node, "n2");
+}
+
+TEST_F(SchedulerAgents, AWorkloadThatEndsWithZeroIsCompletedIfItsPolicySaysSo) {
+  const auto agent = Join("n1");
+  agent->behave([](Behaviour& b) { b.exit_zero = true; });
+  contract::ApplyWorkload job = Cluster::Container("job");
+  job.spec->restart = model::RestartPolicy::kOnFailure;
+  ASSERT_EQ(cluster_.Apply(job), Status());
+  EXPECT_TRUE(cluster_.Becomes("job", kCompleted));
+  EXPECT_EQ(cluster_.View("job").exit_code, 0);
+}
+
+TEST_F(SchedulerAgents, WorkloadsThatTheStoreDoesNotHaveAreDeletedOnTheNode) {
+  const auto agent = Join("n1");
+  agent->behave([](Behaviour& b) { b.lies = {"ghost"}; });
+  EXPECT_TRUE(Eventually([&] { return agent->calls("DeleteWorkload") == 1; }));
+}
+
+TEST_F(SchedulerAgents, AnEmptyStoreUnderManyWorkloadsDeletesNothing) {
+  const auto agent = std::make_unique<FakeAgent>("n1");
+  std::vector<std::string> running;
+  for (int i = 0; i < 100; ++i) running.push_back(fmt::format("w{:03}", i));
+  agent->behave([&](Behaviour& b) { b.lies = running; });
+  agent->Register(cluster_.address());
+  ASSERT_TRUE(Eventually([&] {
+    const auto node = cluster_.Ask(contract::GetNode{.node = "n1"});
+    return node && std::get<contract::NodeView>(*node).orphans_held == 100;
+  }));
+  EXPECT_EQ(agent->calls("DeleteWorkload"), 0);
+  cluster_.Get<contract::Done>(contract::AcceptNode{.node = "n1"});
+  EXPECT_TRUE(Eventually([&] { return agent->calls("DeleteWorkload") >= 100; }));
+}
+
+TEST_F(SchedulerAgents, DeletingAWorkloadOnADeadNodeCompletes) {
+  const auto agent = Join("n1");
+  ASSERT_EQ(cluster_.Apply(Cluster::Container("web")), Status());
+  ASSERT_TRUE(cluster_.Becomes("web", kRunning));
+  agent->behave([](Behaviour& b) { b.beat = false; });
+  agent->StopServing();
+  cluster_.Get<contract::Done>(contract::DeleteObject{.kind = contract::ObjectKind::kWorkload, .name = "web"});
+  EXPECT_TRUE(Eventually([&] { return !cluster_.Has("web"); }));
+}
+
+// Settings in which a back-off would take minutes.
+class SchedulerBackoff : public SchedulerAgents {
+ protected:
+  SchedulerBackoff() : SchedulerAgents(Slow()) {}
+  static RoleOptions Slow() {
+    RoleOptions options = ShortSettings("memory:");
+    options.config.retry_base = 2min;
+    options.config.retry_cap = 2min;
+    return options;
+  }
+};
+
+TEST_F(SchedulerBackoff, AFixedSpecAStopAndADeleteActAtOnce) {
+  const auto agent = Join("n1");
+  agent->behave([](Behaviour& b) { b.apply_error = "bad image"; });
+  for (const std::string id : {"fixed", "stopped", "deleted"}) {
+    ASSERT_EQ(cluster_.Apply(Cluster::Container(id)), Status());
+    ASSERT_TRUE(cluster_.Becomes(id, kRetryPending));
+  }
+  agent->behave([](Behaviour& b) { b.apply_error.clear(); });
+  contract::ApplyWorkload fixed = Cluster::Container("fixed");
+  fixed.spec->image = "j";
+  ASSERT_EQ(cluster_.Apply(fixed), Status());
+  EXPECT_TRUE(cluster_.Becomes("fixed", kRunning, 1s));
+  contract::ApplyWorkload stop;
+  stop.workload = "stopped";
+  stop.desired = model::DesiredState::kStopped;
+  ASSERT_EQ(cluster_.Apply(stop), Status());
+  EXPECT_TRUE(cluster_.Becomes("stopped", kStopped, 1s));
+  cluster_.Get<contract::Done>(contract::DeleteObject{.kind = contract::ObjectKind::kWorkload, .name = "deleted"});
+  EXPECT_TRUE(Eventually([&] { return !cluster_.Has("deleted"); }, 1s));
+}
+
+}  // namespace
+}  // namespace muster::scheduler

@@ -1,0 +1,319 @@
+// The real program, killed: a scheduler on SQLite and on etcd, at every crash point of its shell and at random moments,
+// while clients apply workloads in bursts. Afterwards every apply that was acknowledged is there and runs on one node
+// alone, and nodes have reserved what their workloads ask for and nothing else. And two schedulers on one etcd, of
+// which the leader is killed, or stopped.
+//
+// MUSTER_KILLS says how many random kills there are on each store, 5 unless given.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+
+#include "base/rng.h"
+#include "host/fault_table_for_test.h"
+#include "host/temp_dir_for_test.h"
+#include "scheduler/cluster_for_test.h"
+#include "scheduler/fake_agent_for_test.h"
+#include "scheduler/life_for_test.h"
+#include "store/etcd_process.h"
+
+namespace muster::scheduler {
+namespace {
+
+constexpr int kNodes = 4;
+constexpr int64_t kCpuMilli = 3;
+constexpr Duration kLong = 60s;
+
+int Kills() {
+  const char* asked = std::getenv("MUSTER_KILLS");
+  return asked != nullptr ? std::stoi(asked) : 5;
+}
+
+// Clients that apply as fast as they are answered, and remember what was acknowledged.
+class Burst {
+ public:
+  // Sends `count` applies to the scheduler, and comes back at once.
+  void Begin(rpc::ClusterClient& client, int count) {
+    for (int i = 0; i < count; ++i) {
+      const std::string id = fmt::format("w{:05}", next_++);
+      {
+        const std::lock_guard lock(mu_);
+        ++open_;
+      }
+      client.Ask(Cluster::Container(id, kCpuMilli), [this, id](const Result<contract::ClusterReply>& reply) {
+        const std::lock_guard lock(mu_);
+        --open_;
+        if (reply) {
+          acknowledged_.insert(id);
+        } else {
+          refusal_ = reply.error().ToString();
+        }
+      });
+    }
+  }
+  size_t acknowledged() const {
+    const std::lock_guard lock(mu_);
+    return acknowledged_.size();
+  }
+  bool answered() const {
+    const std::lock_guard lock(mu_);
+    return open_ == 0;
+  }
+  std::string refusal() const {
+    const std::lock_guard lock(mu_);
+    return fmt::format("{} open, the last refusal: {}", open_, refusal_);
+  }
+  std::set<std::string> ids() const {
+    const std::lock_guard lock(mu_);
+    return acknowledged_;
+  }
+
+ private:
+  int next_ = 0;
+  mutable std::mutex mu_;
+  int open_ = 0;                        // guarded by mu_
+  std::set<std::string> acknowledged_;  // guarded by mu_
+  std::string refusal_;                 // guarded by mu_
+};
+
+// Agents, in this process, of the scheduler at one address.
+class Agents {
+ public:
+  explicit Agents(const std::string& scheduler) {
+    for (int i = 0; i < kNodes; ++i) {
+      agents_.push_back(std::make_unique<FakeAgent>(fmt::format("n{}", i), 200ms));
+      agents_.back()->Register(scheduler);
+    }
+  }
+  // On which nodes each workload is.
+  std::map<std::string, std::vector<std::string>> Places() const {
+    std::map<std::string, std::vector<std::string>> places;
+    for (const auto& agent : agents_) {
+      for (const auto& [id, state] : agent->workloads()) places[id].push_back(agent->node());
+    }
+    return places;
+  }
+
+ private:
+  std::vector<std::unique_ptr<FakeAgent>> agents_;
+};
+
+// Why the cluster is not as its clients were told; nothing if it is.
+std::string Wrong(SchedulerLife& life, const Agents& agents, const std::set<std::string>& acknowledged) {
+  std::map<std::string, int64_t> reserved;
+  std::set<std::string> seen;
+  const auto places = agents.Places();
+  for (const contract::WorkloadView& view : life.Workloads()) {
+    seen.insert(view.workload);
+    if (view.phase != model::WorkloadPhase::kRunning) {
+      return fmt::format("{} is {}: {}", view.workload, model::WorkloadPhaseName(view.phase), view.message);
+    }
+    reserved[view.node] += kCpuMilli;
+    const auto place = places.find(view.workload);
+    if (place == places.end() || place->second != std::vector{view.node}) {
+      return fmt::format("{} is not on {} alone", view.workload, view.node);
+    }
+  }
+  for (const std::string& id : acknowledged) {
+    if (!seen.contains(id)) return fmt::format("{} was acknowledged and is lost", id);
+  }
+  for (const contract::NodeView& node : life.Nodes()) {
+    if (node.reserved.Get("cpu") != reserved[node.node]) {
+      return fmt::format("{} has {} reserved for {}", node.node, node.reserved.Get("cpu"), reserved[node.node]);
+    }
+  }
+  return "";
+}
+
+class SchedulerKilled : public testing::TestWithParam<std::string> {
+ protected:
+  SchedulerKilled() {
+    if (GetParam() == "etcd") etcd_.emplace();
+  }
+
+  std::string Store() const { return etcd_ ? etcd_->url() : "sqlite:" + dir_.path(); }
+  // Whether it listens: with a crash point it may die before.
+  bool Start(const std::string& crash_point = {}) {
+    life_ = std::make_unique<SchedulerLife>(SchedulerCommand(Store(), listen_, crash_point));
+    if (!life_->up()) return false;
+    listen_ = life_->grpc();
+    if (!agents_) agents_.emplace(listen_);
+    return true;
+  }
+  void Kill() {
+    life_->process().Signal(SIGKILL);
+    ASSERT_EQ(life_->process().Wait(), 128 + SIGKILL) << life_->process().err();
+    ASSERT_TRUE(Eventually([&] { return burst_.answered(); }));
+  }
+  bool Ready() {
+    return Eventually([&] { return life_->Leads() && life_->Nodes().size() == kNodes; }, kLong);
+  }
+  void Judge() {
+    std::string wrong;
+    EXPECT_TRUE(Eventually([&] { return (wrong = Wrong(*life_, *agents_, burst_.ids())).empty(); }, kLong)) << wrong;
+  }
+
+  host::TempDir dir_;
+  std::optional<store::Etcd> etcd_;
+  std::string listen_ = ":0";
+  std::optional<Agents> agents_;
+  Burst burst_;
+  std::unique_ptr<SchedulerLife> life_;
+};
+
+TEST_P(SchedulerKilled, AtRandomMoments) {
+  ASSERT_TRUE(Start());
+  ASSERT_TRUE(Ready());
+  Rng rng(11);
+  const int kills = Kills();
+  for (int i = 0; i < kills; ++i) {
+    const size_t before = burst_.acknowledged();
+    burst_.Begin(life_->client(), 400);
+    // A moment drawn in acknowledgements, not in seconds.
+    const size_t until = before + 1 + rng.Below(350);
+    ASSERT_TRUE(Eventually([&] { return !life_->process().Ended() && burst_.acknowledged() >= until; }, kLong))
+        << burst_.refusal();
+    Kill();
+    if (HasFatalFailure()) return;
+    ASSERT_TRUE(Start()) << life_->process().err();
+    ASSERT_TRUE(Ready());
+  }
+  Judge();
+  std::cout << fmt::format("{}: {} kills, {} acknowledged applies\n", GetParam(), kills, burst_.acknowledged());
+}
+
+TEST_P(SchedulerKilled, AtEveryCrashPoint) {
+  std::set<std::string> points = {"host.in_step", "host.after_step"};
+  for (const faults::Row& row : faults::RowsOf("SchedulerKilled.AtEveryCrashPoint", "scheduler_role", "crash")) {
+    points.insert(row.name);
+  }
+  ASSERT_EQ(points.size(), 7);
+  ASSERT_TRUE(Start());
+  ASSERT_TRUE(Ready());
+  burst_.Begin(life_->client(), 10);
+  ASSERT_TRUE(Eventually([&] { return burst_.answered(); }));
+  for (const std::string& point : points) {
+    Kill();
+    if (HasFatalFailure()) return;
+    if (Start(point + ":12")) {
+      burst_.Begin(life_->client(), 10);
+      ASSERT_TRUE(Eventually([&] {
+        if (burst_.answered() && !life_->process().Ended()) burst_.Begin(life_->client(), 10);
+        return life_->process().Ended();
+      })) << point;
+    }
+    EXPECT_EQ(life_->process().Wait(), 128 + SIGKILL) << point << life_->process().err();
+    ASSERT_TRUE(Eventually([&] { return burst_.answered(); }));
+    ASSERT_TRUE(Start()) << life_->process().err();
+    ASSERT_TRUE(Ready());
+  }
+  Judge();
+}
+INSTANTIATE_TEST_SUITE_P(Stores, SchedulerKilled, testing::Values("sqlite", "etcd"),
+                         [](const auto& row) { return row.param; });
+
+// --- several schedulers
+
+class SchedulerPair : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (auto& life : lives_) {
+      life = std::make_unique<SchedulerLife>(SchedulerCommand(etcd_.url()));
+      ASSERT_TRUE(life->up()) << life->process().err();
+    }
+    client_ = *rpc::MakeClusterClient(lives_[0]->grpc() + "," + lives_[1]->grpc());
+    ASSERT_TRUE(Eventually([&] { return Leader() != nullptr; }));
+  }
+  SchedulerLife* Leader() {
+    for (auto& life : lives_) {
+      if (!life->process().Ended() && life->Leads()) return life.get();
+    }
+    return nullptr;
+  }
+  SchedulerLife* Other(const SchedulerLife* one) { return lives_[0].get() == one ? lives_[1].get() : lives_[0].get(); }
+  Result<contract::ClusterReply> Ask(contract::ClusterRequest request) {
+    std::promise<Result<contract::ClusterReply>> answer;
+    client_->Ask(std::move(request), [&](Result<contract::ClusterReply> reply) { answer.set_value(std::move(reply)); });
+    return answer.get_future().get();
+  }
+  bool Runs(const std::string& id) {
+    const auto reply = Ask(contract::GetWorkload{.workload = id});
+    return reply && std::get<contract::WorkloadView>(*reply).phase == model::WorkloadPhase::kRunning;
+  }
+
+  store::Etcd etcd_;
+  std::array<std::unique_ptr<SchedulerLife>, 2> lives_;
+  std::unique_ptr<rpc::ClusterClient> client_;
+};
+
+TEST_F(SchedulerPair, AStandbyAnswersQuestionsAndNamesTheLeaderToThoseWhoChange) {
+  SchedulerLife& leader = *Leader();
+  SchedulerLife& standby = *Other(&leader);
+  ASSERT_TRUE(Ask(Cluster::Container("web")).has_value());
+  EXPECT_TRUE(Eventually([&] { return standby.Workloads().size() == 1; }));
+  const auto refused = standby.Ask(Cluster::Container("other"));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code(), Code::kUnavailable);
+  EXPECT_NE(refused.error().message().find(leader.grpc()), std::string::npos) << refused.error().message();
+}
+
+TEST_F(SchedulerPair, TheOtherTakesOverWhenTheLeaderIsKilledAndNothingRunsTwice) {
+  SchedulerLife& leader = *Leader();
+  SchedulerLife& standby = *Other(&leader);
+  // Agents know one address each: those of the standby are refused until it leads.
+  FakeAgent first("n1");
+  first.Register(leader.grpc());
+  ASSERT_TRUE(Eventually([&] { return !leader.Nodes().empty(); }));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(Ask(Cluster::Container(fmt::format("w{}", i))).has_value());
+  ASSERT_TRUE(Eventually([&] { return Runs("w19") && Runs("w0"); }));
+  const int applied = first.calls("ApplyWorkload");
+  const MonoTime killed = host::SystemClock().Read().mono;
+  leader.process().Signal(SIGKILL);
+  leader.process().Wait();
+  first.Register(standby.grpc());
+  ASSERT_TRUE(Eventually([&] { return Ask(Cluster::Container("after")).has_value(); }));
+  const Duration took = host::SystemClock().Read().mono - killed;
+  EXPECT_LT(took, 6s);
+  EXPECT_TRUE(Eventually([&] { return Runs("after"); }));
+  EXPECT_EQ(first.calls("ApplyWorkload"), applied + 1) << "what ran is not applied again";
+  EXPECT_EQ(first.calls("DeleteWorkload"), 0);
+  std::cout << fmt::format("taken over after {} ms\n",
+                           std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
+}
+
+TEST_F(SchedulerPair, ALeaderThatIsToldToStopGivesItUpAtOnce) {
+  SchedulerLife& leader = *Leader();
+  SchedulerLife& standby = *Other(&leader);
+  leader.process().Signal(SIGTERM);
+  EXPECT_TRUE(Eventually([&] { return standby.Leads(); }, 2s));
+  EXPECT_EQ(leader.process().Wait(), 0);
+}
+
+TEST_F(SchedulerPair, WhileEtcdIsAwayQuestionsAreAnsweredAndNothingMoves) {
+  SchedulerLife& leader = *Leader();
+  FakeAgent first("n1");
+  first.Register(leader.grpc());
+  ASSERT_TRUE(Eventually([&] { return !leader.Nodes().empty(); }));
+  ASSERT_TRUE(Ask(Cluster::Container("web")).has_value());
+  ASSERT_TRUE(Eventually([&] { return Runs("web"); }));
+  etcd_.Pause(0);
+  ASSERT_TRUE(Eventually([&] {
+    const auto reply = leader.Ask(contract::ListWorkloads{});
+    return reply && std::get<contract::WorkloadsListed>(*reply).stale_since.has_value();
+  }));
+  EXPECT_EQ(leader.Ask(Cluster::Container("other")).error().code(), Code::kUnavailable);
+  etcd_.Resume(0);
+  ASSERT_TRUE(Eventually([&] { return Ask(Cluster::Container("other")).has_value(); }, kLong));
+  EXPECT_TRUE(Eventually([&] { return Runs("web") && Runs("other"); }));
+  EXPECT_EQ(first.calls("DeleteWorkload"), 0);
+}
+
+}  // namespace
+}  // namespace muster::scheduler

@@ -1,0 +1,89 @@
+// What a step of the shard costs follows what happens in it, not what waits: parts of a shard with as many machines
+// waiting as a lost zone of a large fleet has. The limits are processor time, so that a busy machine does not matter,
+// and a hundred times what the parts need; a walk over all that waits for each event would go beyond them many times.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "core/shard/engine_view.h"
+#include "core/shard/holds.h"
+#include "core/shard/losses.h"
+#include "core/shard/machines.h"
+#include "core/shard/step_for_test.h"
+
+namespace muster::shard {
+namespace {
+
+constexpr double kLimit = 2;  // seconds
+
+double ProcessorSeconds(const std::function<void()>& work) {
+  const auto used = [] {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+  };
+  const double before = used();
+  work();
+  return used() - before;
+}
+
+std::string Name(int number) { return fmt::format("machine-{:06}", number); }
+
+TEST(ShardScale, ALossIsTakenOutOfItsWindowWithoutAWalk) {
+  constexpr int kMachines = 100'000;
+  LossWindow window({});
+  for (int i = 0; i < kMachines; ++i) window.Add({.at = MonoTime(1s), .machine = Name(i), .cluster = "a"});
+  EXPECT_LT(ProcessorSeconds([&] {
+              for (int i = kMachines; i-- > 0;) EXPECT_TRUE(window.Remove(Name(i)));
+            }),
+            kLimit);
+  EXPECT_EQ(window.total(), 0);
+}
+
+TEST(ShardScale, AnOperationThatEndsLooksAtNoHoldButItsOwn) {
+  constexpr int kMachines = 30'000;
+  const Config config;
+  StepForTest step(config);
+  Holds holds(config, {});
+  for (int i = 0; i < kMachines; ++i) holds.OnOtherFailed(Name(i), step.ctx);
+  EXPECT_LT(ProcessorSeconds([&] {
+              for (int i = 0; i < kMachines; ++i) holds.OnUndecided(Name(i));
+            }),
+            kLimit);
+}
+
+TEST(ShardScale, MissingMachinesThatMustWaitCostACycleNothing) {
+  constexpr int kMachines = 20'000;
+  constexpr int kCycles = 2'000;
+  const Config config;
+  EngineView engine({}, nullptr);
+  Clusters clusters({});
+  Machines machines(engine, clusters, {});
+  Losses losses(config, clusters, machines, {});
+  for (int i = 0; i < kMachines; ++i) {
+    machines.Add({.record = contract::MachineRecord({.id = Name(i),
+                                                     .state = model::MachineState::kConfigured,
+                                                     .instance_type = "m",
+                                                     .zone = "a",
+                                                     .resources = {{"cpu", 1000}},
+                                                     .cluster = i % 2 == 0 ? "a" : "b"})});
+  }
+  StepForTest step(config);
+  for (int i = 0; i < kMachines; ++i) {
+    if (losses.OnVanished(*machines.Find(Name(i))->record, step.ctx)) continue;
+    machines.Put(Name(i), SetAside::kMissing);
+  }
+  EXPECT_FALSE(losses.TakeReplaced(step.ctx).empty());
+  ASSERT_GT(losses.missing(), 10'000u);
+  EXPECT_LT(ProcessorSeconds([&] {
+              for (int i = 0; i < kCycles; ++i) EXPECT_TRUE(losses.TakeReplaced(step.ctx).empty());
+            }),
+            kLimit);
+}
+
+}  // namespace
+}  // namespace muster::shard
