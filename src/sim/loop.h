@@ -39,8 +39,8 @@ struct SettleOptions {
 };
 struct Settled {
   bool settled = false;
-  Duration took{};                      // until the last change
-  std::vector<std::string> in_flight;   // what is still under way, as sentences; empty if all is at rest
+  Duration took{};                     // until the last change
+  std::vector<std::string> in_flight;  // what is still under way, as sentences; empty if all is at rest
 };
 
 class Loop {

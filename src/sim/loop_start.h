@@ -59,6 +59,9 @@ struct LoopSettings {
   Duration stop_time = 100ms;   // the same, if its grace allows
 };
 
+// As `muster up` has them: machines are given back within a minute.
+LoopSettings LivelySettings();
+
 struct LoopStart {
   // Every machine of the provider, those that could be bought too. Speculative, Idle, Configured or Failed: one that is
   // on its way counts as where it comes from. Prices and probabilities are those of the market.
@@ -79,6 +82,7 @@ std::vector<contract::StoreWrite> StoreRows(const LoopClusterStart& cluster);
 struct NodeMemory {
   contract::Recovered rows;
   std::map<std::string, contract::Run> runs;  // by workload
+  std::map<std::string, std::string> types;   // of their templates
 };
 NodeMemory MemoryOf(const contract::NodeView& node, const std::vector<contract::WorkloadView>& workloads, WallTime now);
 

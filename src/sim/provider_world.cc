@@ -17,6 +17,7 @@
 #include "sim/network.h"
 #include "sim/provider_judge.h"
 #include "sim/sim_host.h"
+#include "sim/world_run.h"
 
 namespace muster::sim {
 namespace {
@@ -116,23 +117,10 @@ class ProviderWorld {
       kernel_.After(i == 1 ? kTakeover : Duration::zero(), [this, i] { Act(i); });
     }
     ScheduleCrash();
-    const auto broken = [this] { return judge_.failure().has_value(); };
-    const MonoTime start = kernel_.now().mono;
-    kernel_.RunUntil(start + kFaultyTime, broken);
-    if (!broken()) {
-      CalmDown();
-      kernel_.RunUntil(start + kFaultyTime + kCalmTime, broken);
-    }
-    if (!broken()) CheckAtRest();
-    result_.failure = judge_.failure();
-    result_.steps_checked = judge_.checks();
-    result_.log_hash = kernel_.log_hash();
-    result_.events = kernel_.events_run();
-    result_.messages = network_.sent();
-    result_.messages_lost = network_.lost();
-    result_.messages_doubled = network_.doubled();
-    result_.simulated = kernel_.now().mono - start;
-    return result_;
+    return RunPhases(kernel_, network_, judge_, result_,
+                     {{.begin = {}, .lasts = kFaultyTime},
+                      {.begin = [this] { CalmDown(); }, .lasts = kCalmTime},
+                      {.begin = [this] { CheckAtRest(); }}});
   }
 
  private:

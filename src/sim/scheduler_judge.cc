@@ -10,7 +10,6 @@
 namespace muster::sim {
 namespace {
 
-using contract::ActualState;
 using model::DesiredState;
 using model::WorkloadPhase;
 using scheduler::RecordKind;
@@ -201,13 +200,13 @@ void SchedulerJudge::CallsForgotten(size_t process) {
 
 // --- rest
 
-void SchedulerJudge::AtRest(const std::vector<const SimAgent*>& agents) {
-  std::map<std::string, std::vector<const SimAgent*>> where;
-  for (const SimAgent* agent : agents) {
-    for (const auto& [id, running] : agent->running()) {
-      if (running.actual == ActualState::kRunning) where[id].push_back(agent);
-      Check(workloads_.contains(id) && workloads_.at(id).workload.assigned_node == agent->node(),
-            [&] { return fmt::format("node {} still has {}, which is not its own", agent->node(), id); });
+void SchedulerJudge::AtRest(const std::vector<JudgedNode>& nodes) {
+  std::map<std::string, std::vector<const JudgedNode*>> where;
+  for (const JudgedNode& node : nodes) {
+    for (const auto& [id, revision] : node.running) where[id].push_back(&node);
+    for (const auto& [id, revision] : node.has) {
+      Check(workloads_.contains(id) && workloads_.at(id).workload.assigned_node == node.node,
+            [&] { return fmt::format("node {} still has {}, which is not its own", node.node, id); });
     }
   }
   for (const auto& [id, record] : workloads_) {
@@ -216,27 +215,27 @@ void SchedulerJudge::AtRest(const std::vector<const SimAgent*>& agents) {
     Check(live <= 1, [&] { return fmt::format("{} runs on {} nodes", id, live); });
     Check(workload.desired != DesiredState::kDeleted, [&] { return fmt::format("{} is never deleted", id); });
     if (workload.desired == DesiredState::kStopped) {
-      Check(live == 0, [&] { return fmt::format("{} is to be stopped and runs on {}", id, where[id][0]->node()); });
+      Check(live == 0, [&] { return fmt::format("{} is to be stopped and runs on {}", id, where[id][0]->node); });
       continue;
     }
     if (workload.phase == WorkloadPhase::kFailed || workload.phase == WorkloadPhase::kCompleted) continue;
     if (workload.assigned_node.empty()) {
       Check(!record.message.empty(), [&] { return fmt::format("{} waits and nothing says why", id); });
-      const auto fits = std::ranges::find_if(agents, [&](const SimAgent* agent) {
-        if (!agent->alive()) return false;
+      const auto fits = std::ranges::find_if(nodes, [&](const JudgedNode& candidate) {
+        if (!candidate.alive) return false;
         model::Resources used;
         for (const auto& [other, other_record] : workloads_) {
-          if (other_record.workload.assigned_node != agent->node()) continue;
+          if (other_record.workload.assigned_node != candidate.node) continue;
           if (auto sum = model::Add(used, other_record.workload.spec.resources)) used = *std::move(sum);
         }
         auto with = model::Add(used, workload.spec.resources);
-        const auto node = nodes_.find(agent->node());
+        const auto node = nodes_.find(candidate.node);
         return with && node != nodes_.end() && !node->second.cordoned && node->second.facts.total.Covers(*with) &&
-               std::ranges::find(agent->options().types, workload.spec.type) != agent->options().types.end() &&
+               std::ranges::find(candidate.types, workload.spec.type) != candidate.types.end() &&
                workload.spec.requirements.empty() && workload.spec.spread.empty() && workload.spec.exclude.empty();
       });
-      Check(fits == agents.end(),
-            [&] { return fmt::format("{} waits although {} has room ({})", id, (*fits)->node(), record.message); });
+      Check(fits == nodes.end(),
+            [&] { return fmt::format("{} waits although {} has room ({})", id, fits->node, record.message); });
       continue;
     }
     Check(live == 1, [&] {
@@ -244,10 +243,9 @@ void SchedulerJudge::AtRest(const std::vector<const SimAgent*>& agents) {
                          model::WorkloadPhaseName(workload.phase), record.message);
     });
     if (live != 1) continue;
-    const SimAgent::Running& running = where[id][0]->running().at(id);
-    Check(running.revision == record.agent_revision, [&] {
-      return fmt::format("{} runs revision {} and {} is wanted", id, running.revision, record.agent_revision);
-    });
+    const std::string& revision = where[id][0]->running.at(id);
+    Check(revision == record.agent_revision,
+          [&] { return fmt::format("{} runs revision {} and {} is wanted", id, revision, record.agent_revision); });
     Check(workload.phase == WorkloadPhase::kRunning,
           [&] { return fmt::format("{} runs and is shown as {}", id, model::WorkloadPhaseName(workload.phase)); });
   }

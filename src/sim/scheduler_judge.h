@@ -25,9 +25,18 @@
 #include "contract/store.h"
 #include "core/scheduler/records.h"
 #include "core/scheduler/types.h"
-#include "sim/sim_agent.h"
+#include "model/node.h"
 
 namespace muster::sim {
+
+// A node as it is, whatever its scheduler believes.
+struct JudgedNode {
+  std::string node;
+  bool alive = true;  // its agent
+  std::vector<model::WorkloadType> types{};
+  std::map<std::string, std::string> has{};      // workloads that are there, running or not: their revisions
+  std::map<std::string, std::string> running{};  // of them those that run
+};
 
 class SchedulerJudge {
  public:
@@ -49,7 +58,9 @@ class SchedulerJudge {
   void CallEnded(size_t process, const scheduler::Call& call);
   // The process died: its calls are gone.
   void CallsForgotten(size_t process);
-  void AtRest(const std::vector<const SimAgent*>& agents);
+  void AtRest(const std::vector<JudgedNode>& nodes);
+  const std::map<std::string, scheduler::WorkloadRecord>& workloads() const { return workloads_; }
+  const std::map<std::string, scheduler::NodeRecord>& nodes() const { return nodes_; }
 
   const std::optional<std::string>& failure() const { return failure_; }
   uint64_t checks() const { return checks_; }

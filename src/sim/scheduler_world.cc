@@ -20,6 +20,7 @@
 #include "sim/scheduler_judge.h"
 #include "sim/sim_agent.h"
 #include "sim/sim_host.h"
+#include "sim/world_run.h"
 #include "store/candidate.h"
 #include "store/carry_out.h"
 #include "store/memory_store.h"
@@ -83,23 +84,10 @@ class SchedulerWorld {
     for (auto& agent : agents_) agent->Start();
     Act();
     MakeTrouble();
-    const auto broken = [this] { return judge_.failure().has_value(); };
-    const MonoTime start = kernel_.now().mono;
-    kernel_.RunUntil(start + kFaultyTime, broken);
-    if (!broken()) {
-      CalmDown();
-      kernel_.RunUntil(start + kFaultyTime + kCalmTime, broken);
-    }
-    if (!broken()) CheckAtRest();
-    result_.failure = judge_.failure();
-    result_.steps_checked = judge_.checks();
-    result_.log_hash = kernel_.log_hash();
-    result_.events = kernel_.events_run();
-    result_.messages = network_.sent();
-    result_.messages_lost = network_.lost();
-    result_.messages_doubled = network_.doubled();
-    result_.simulated = kernel_.now().mono - start;
-    return result_;
+    return RunPhases(kernel_, network_, judge_, result_,
+                     {{.begin = {}, .lasts = kFaultyTime},
+                      {.begin = [this] { CalmDown(); }, .lasts = kCalmTime},
+                      {.begin = [this] { CheckAtRest(); }}});
   }
 
  private:
@@ -456,9 +444,16 @@ class SchedulerWorld {
 
   void CheckAtRest() {
     judge_.StoreHolds(store_.Rows().rows, kernel_.now().mono);
-    std::vector<const SimAgent*> agents;
-    for (const auto& agent : agents_) agents.push_back(agent.get());
-    judge_.AtRest(agents);
+    std::vector<JudgedNode> nodes;
+    for (const auto& agent : agents_) {
+      JudgedNode node{.node = agent->node(), .alive = agent->alive(), .types = agent->options().types};
+      for (const auto& [id, running] : agent->running()) {
+        node.has[id] = running.revision;
+        if (running.actual == contract::ActualState::kRunning) node.running[id] = running.revision;
+      }
+      nodes.push_back(std::move(node));
+    }
+    judge_.AtRest(nodes);
   }
 
   static constexpr ProcessId kClient = ProcessId(0);

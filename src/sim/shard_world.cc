@@ -22,6 +22,7 @@
 #include "sim/sim_cluster.h"
 #include "sim/sim_host.h"
 #include "sim/sim_provider.h"
+#include "sim/world_run.h"
 
 namespace muster::sim {
 namespace {
@@ -148,32 +149,11 @@ class ShardWorld {
     for (size_t i = 0; i < clusters_.size(); ++i) kernel_.After(Draw(1s), [this, i] { ClusterTicks(i); });
     ScheduleTrouble();
     if (rng_.Chance(1, 2)) kernel_.After(10s + Draw(20s), [this] { TakeOver(); });
-    const auto broken = [this] { return judge_.failure().has_value(); };
-    const MonoTime start = kernel_.now().mono;
-    kernel_.RunUntil(start + kFaultyTime, broken);
-    if (!broken()) {
-      CalmDown();
-      kernel_.RunUntil(start + kFaultyTime + kCalmTime - kSilentTime, broken);
-    }
-    if (!broken()) {
-      CheckTracked();
-      silent_ = true;
-      // At static demand a restart changes nothing.
-      for (const size_t i : {Serving(0), Serving(2)}) {
-        if (nodes_[i]->host.alive()) Crash(i, 500ms);
-      }
-      kernel_.RunUntil(start + kFaultyTime + kCalmTime, broken);
-    }
-    if (!broken()) CheckAtRest();
-    result_.failure = judge_.failure();
-    result_.steps_checked = judge_.checks();
-    result_.log_hash = kernel_.log_hash();
-    result_.events = kernel_.events_run();
-    result_.messages = network_.sent();
-    result_.messages_lost = network_.lost();
-    result_.messages_doubled = network_.doubled();
-    result_.simulated = kernel_.now().mono - start;
-    return result_;
+    return RunPhases(kernel_, network_, judge_, result_,
+                     {{.begin = {}, .lasts = kFaultyTime},
+                      {.begin = [this] { CalmDown(); }, .lasts = kCalmTime - kSilentTime},
+                      {.begin = [this] { BeSilent(); }, .lasts = kSilentTime},
+                      {.begin = [this] { CheckAtRest(); }}});
   }
 
  private:
@@ -275,6 +255,15 @@ class ShardWorld {
     }
     for (Duration pause = 5s; pause < kCalmTime - 2 * kSilentTime; pause += 5s) {
       kernel_.After(pause, [this] { AcceptAll(); });
+    }
+  }
+
+  void BeSilent() {
+    CheckTracked();
+    silent_ = true;
+    // At static demand a restart changes nothing.
+    for (const size_t i : {Serving(0), Serving(2)}) {
+      if (nodes_[i]->host.alive()) Crash(i, 500ms);
     }
   }
 

@@ -44,6 +44,23 @@ std::string GroupOf(const contract::WorkloadView& view) {
   return {};
 }
 
+// Refusals that a machine more of the same kinds would give as well.
+bool IsHopeless(std::string_view reason) {
+  return reason == "node.type" || reason == "node.taint" || reason == "quota";
+}
+bool IsOfNeighbours(std::string_view reason) {
+  return reason.starts_with("spread.") || reason.starts_with("colocate.") || reason.starts_with("exclude.") ||
+         reason.starts_with("port.");
+}
+
+bool MatchesNode(const model::Profile& profile, const BoundNode& node) {
+  return std::ranges::all_of(profile.requirements(), [&](const model::Requirement& requirement) {
+    const auto label = node.labels.find(requirement.key);
+    return Matches(requirement,
+                   label == node.labels.end() ? std::nullopt : std::optional<std::string_view>(label->second));
+  });
+}
+
 }  // namespace
 
 bool CountsAsDemand(const contract::WorkloadView& view) {
@@ -76,7 +93,9 @@ DemandUnit UnitOf(const contract::WorkloadView& view) {
   unit.alone_on_host = std::ranges::any_of(view.spec.exclude, [](const model::NeighbourRule& rule) {
     return rule.weight == 0 && rule.topology_key == kHostnameKey;
   });
-  unit.waits = view.node.empty() && view.desired == model::DesiredState::kRunning && !view.reason.empty();
+  unit.waits = view.node.empty() && view.desired == model::DesiredState::kRunning && !view.reason.empty() &&
+               !IsHopeless(view.reason);
+  unit.by_neighbours = IsOfNeighbours(view.reason);
   return unit;
 }
 
@@ -128,55 +147,146 @@ model::Resources Demand::Asked(const Sum& sum) const {
   return asked;
 }
 
-model::Resources Demand::Supply(const model::Profile& profile) const {
-  model::Resources supply;
+void Demand::Raise(const Key& key, const Sum& sum, const std::vector<std::string>& stuck,
+                   std::vector<std::string>& changes) {
+  Correction& correction = corrections_[key];
+  const model::Resources asked = Asked(sum);
+  model::Resources room;
+  model::Resources largest;  // node that the profile may use
   for (const BoundNode& node : nodes_ | std::views::values) {
-    const bool matches = std::ranges::all_of(profile.requirements(), [&](const model::Requirement& requirement) {
-      const auto label = node.labels.find(requirement.key);
-      return Matches(requirement,
-                     label == node.labels.end() ? std::nullopt : std::optional<std::string_view>(label->second));
-    });
-    if (matches) supply = Plus(supply, node.total);
+    room = Plus(room, node.total);
+    if (MatchesNode(sum.need.profile, node)) largest = model::Max(largest, node.total);
   }
-  return supply;
+  model::Resources taken = asked;
+  for (const DemandUnit& unit : units_ | std::views::values) {
+    const bool own = unit.profile.fingerprint() == key.fingerprint && unit.group == key.group;
+    if (!own && nodes_.contains(unit.node)) taken = Plus(taken, unit.request);
+  }
+  for (const Correction& other : corrections_ | std::views::values) taken = Plus(taken, other.extra);
+  // While less is bound than that, the shard acquires by itself.
+  if (!room.Covers(taken)) return;
+  const model::Resources free = model::SubtractSaturating(room, taken);
+  model::Resources extra;
+  for (const std::string& id : stuck) extra = Plus(extra, units_.at(id).request);
+  for (const auto& [name, amount] : asked.entries()) {
+    extra.Set(name, extra.Get(name) + std::min(free.Get(name), largest.Get(name)));
+  }
+  correction.extra = Plus(correction.extra, extra);
+  correction.hold = std::min(correction.hold == Duration::zero() ? hold_ : 2 * correction.hold, kLongestHold * hold_);
+  changes.push_back(fmt::format("{} workloads have no node although {} of {} is free: demand of {} raised by {}",
+                                stuck.size(), free.ToString(), room.ToString(), key.fingerprint, extra.ToString()));
+}
+
+std::map<std::string, model::Resources> Demand::Free() const {
+  std::map<std::string, model::Resources> free;
+  for (const auto& [id, node] : nodes_) free[id] = node.total;
+  for (const DemandUnit& unit : units_ | std::views::values) {
+    const auto at = free.find(unit.node);
+    if (at != free.end()) at->second = model::SubtractSaturating(at->second, unit.request);
+  }
+  return free;
+}
+
+std::map<Demand::Key, std::vector<std::string>> Demand::Stuck(MonoTime now) const {
+  std::map<Key, std::vector<std::string>> stuck;
+  std::map<std::string, model::Resources> free;
+  std::map<std::pair<Key, std::string>, bool> known;  // by need and request: there is room in one piece
+  for (const auto& [id, unit] : units_) {
+    if (!unit.waits || now - *unit.waiting_since < stuck_after_) continue;
+    const Key key{unit.profile.fingerprint(), unit.group};
+    const auto [room, fresh] = known.try_emplace({key, unit.request.ToString()}, false);
+    if (fresh && !unit.by_neighbours) {
+      if (free.empty()) free = Free();
+      room->second = std::ranges::any_of(free, [&](const auto& node) {
+        return node.second.Covers(unit.request) && MatchesNode(unit.profile, nodes_.at(node.first));
+      });
+    }
+    // It waits for something else: another machine would not help, and the next one would not either.
+    if (!room->second) stuck[key].push_back(id);
+  }
+  return stuck;
+}
+
+bool Demand::FitElsewhere(const std::string& node) const {
+  std::map<std::string, model::Resources> free = Free();
+  free.erase(node);
+  std::vector<const DemandUnit*> moving;
+  for (const DemandUnit& unit : units_ | std::views::values) {
+    if (unit.node == node) moving.push_back(&unit);
+  }
+  // What excludes others of its kind finds no node among those that have one: each has a node already.
+  return std::ranges::all_of(moving, [&](const DemandUnit* unit) {
+    if (unit->alone_on_host) return false;
+    const auto to = std::ranges::find_if(free, [&](const auto& other) {
+      return MatchesNode(unit->profile, nodes_.at(other.first)) && other.second.Covers(unit->request);
+    });
+    if (to == free.end()) return false;
+    to->second = model::SubtractSaturating(to->second, unit->request);
+    return true;
+  });
+}
+
+bool Demand::Strands(const model::Profile& profile) const {
+  model::Resources room;
+  model::Resources asked;
+  std::map<std::string_view, model::Resources> used;
+  for (const BoundNode& node : nodes_ | std::views::values) room = Plus(room, node.total);
+  for (const DemandUnit& unit : units_ | std::views::values) {
+    asked = Plus(asked, unit.request);
+    used[unit.node] = Plus(used[unit.node], unit.request);
+  }
+  // The emptiest of them, by what is free in the scarcest resource.
+  std::optional<std::pair<int64_t, std::string>> emptiest;
+  for (const auto& [id, node] : nodes_) {
+    if (!MatchesNode(profile, node) || !model::SubtractSaturating(room, node.total).Covers(asked)) continue;
+    int64_t fullest = 0;
+    for (const auto& [name, amount] : used[id].entries()) {
+      fullest = std::max(fullest, amount / std::max<int64_t>(1, node.total.Get(name) / 1000));
+    }
+    if (!emptiest || fullest < emptiest->first) emptiest = {fullest, id};
+  }
+  return emptiest && !FitElsewhere(emptiest->second);
+}
+
+// What an earlier life of the operator had raised shows in what is bound.
+void Demand::FindRaises(MonoTime now) {
+  for (const auto& [key, sum] : Sums()) {
+    if (!Strands(sum.need.profile)) continue;
+    Correction& correction = corrections_[key];
+    for (const auto& [name, amount] : Asked(sum).entries()) {
+      int64_t largest = 0;
+      for (const BoundNode& node : nodes_ | std::views::values) {
+        if (MatchesNode(sum.need.profile, node)) largest = std::max(largest, node.total.Get(name));
+      }
+      correction.extra.Set(name, largest);
+    }
+    correction.hold = hold_;
+    correction.calm_since = now;
+    return;  // one is enough to keep the machine
+  }
 }
 
 std::vector<std::string> Demand::Review(bool more_comes, MonoTime now) {
-  std::map<Key, std::vector<std::string>> stuck;
-  for (const auto& [id, unit] : units_) {
-    if (!unit.waits || now - *unit.waiting_since < stuck_after_) continue;
-    stuck[{unit.profile.fingerprint(), unit.group}].push_back(id);
-  }
+  if (!std::exchange(reviewed_, true)) FindRaises(now);
+  const std::map<Key, std::vector<std::string>> stuck = Stuck(now);
   std::vector<std::string> changes;
   const std::map<Key, Sum> sums = Sums();
   for (const auto& [key, ids] : stuck) {
     Correction& correction = corrections_[key];
     correction.stuck = ids;
     correction.calm_since.reset();
-    if (more_comes) continue;
-    const Sum& sum = sums.at(key);
-    const model::Resources supply = Supply(sum.need.profile);
-    const model::Resources asked = Asked(sum);
-    // While less is bound than asked for, the shard acquires by itself.
-    if (!supply.Covers(Plus(asked, correction.extra))) continue;
-    model::Resources wanted;
-    for (const std::string& id : ids) wanted = Plus(wanted, units_.at(id).request);
-    correction.extra = Plus(model::SubtractSaturating(supply, asked), wanted);
-    for (const auto& [name, amount] : std::vector(correction.extra.entries())) {
-      if (asked.Get(name) == 0) correction.extra.Set(name, 0);
-    }
-    correction.hold = std::min(correction.hold == Duration::zero() ? hold_ : 2 * correction.hold, kLongestHold * hold_);
-    changes.push_back(fmt::format("{} workloads have no node although {} is bound: demand of {} raised by {}",
-                                  ids.size(), supply.ToString(), key.fingerprint, correction.extra.ToString()));
+    if (!more_comes) Raise(key, sums.at(key), ids, changes);
   }
   for (auto at = corrections_.begin(); at != corrections_.end();) {
     auto& [key, correction] = *at;
-    const bool gone = !sums.contains(key);
+    const auto sum = sums.find(key);
     if (!stuck.contains(key)) {
       correction.stuck.clear();
       if (!correction.calm_since) correction.calm_since = now;
       const bool over = now - *correction.calm_since >= correction.hold;
-      if (!correction.extra.empty() && over) {
+      if (over && !correction.extra.empty() && sum != sums.end() && Strands(sum->second.need.profile)) {
+        correction.calm_since = now;
+      } else if (over && !correction.extra.empty()) {
         changes.push_back(
             fmt::format("demand of {} lowered by {}: its workloads run", key.fingerprint, correction.extra.ToString()));
         correction.extra = {};
@@ -184,7 +294,8 @@ std::vector<std::string> Demand::Review(bool more_comes, MonoTime now) {
     }
     // A profile remembers for some holds how often it was corrected.
     const bool forgotten = correction.calm_since && now - *correction.calm_since >= 4 * correction.hold;
-    at = gone || (correction.extra.empty() && forgotten) ? corrections_.erase(at) : std::next(at);
+    const bool ended = sum == sums.end() || (correction.extra.empty() && forgotten);
+    at = ended ? corrections_.erase(at) : std::next(at);
   }
   return changes;
 }

@@ -5,8 +5,10 @@
 //   1. Members that exclude each other on a host need a machine each, however small they are. A node that has such a
 //      member counts whole, once, and a member without a node counts on top.
 //   2. Workloads that stay unplaced although enough capacity is bound (it is in pieces too small, or of the wrong
-//      shape) are stuck: the demand of their profile is raised above the bound capacity by what they ask for. The raise
-//      stays for a while after the last of them runs, longer each time, so that a fleet does not swing.
+//      shape) are stuck: the demand of their profile is raised by the room that is free, at most one node's, and by
+//      what they ask for, so that another machine is bound. The raise stays for a while after the last of them runs,
+//      longer each time, and for as long as the machine that it brought could not be emptied: a fleet does not swing.
+//      An operator that has just started finds by the same rule that a raise was there.
 //   3. A workload with several alternative lists of requirements is counted under the first.
 //
 // Pure. Thread-safety: none.
@@ -35,10 +37,11 @@ struct DemandUnit {
   model::Resources request;
   std::string node;            // empty: none
   bool alone_on_host = false;  // it excludes others of its kind on a host
-  bool waits = false;          // the scheduler has tried, and no node takes it
+  bool waits = false;          // the scheduler has tried, no node takes it, and another machine might
+  bool by_neighbours = false;  // it waits because of others on the nodes, whatever room these have
   std::optional<MonoTime> waiting_since;
 
-  MUSTER_FIELDS(DemandUnit, profile, group, request, node, alone_on_host, waits, waiting_since)
+  MUSTER_FIELDS(DemandUnit, profile, group, request, node, alone_on_host, waits, by_neighbours, waiting_since)
 };
 
 // Whether the workload is to run: from its apply until Stopped, Completed, Deleted or finally Failed.
@@ -95,7 +98,7 @@ class Demand {
   const std::map<Key, Correction>& corrections() const { return corrections_; }
   size_t workloads() const { return units_.size(); }
 
-  MUSTER_FIELDS(Demand, cluster_, stuck_after_, hold_, units_, nodes_, corrections_)
+  MUSTER_FIELDS(Demand, cluster_, stuck_after_, hold_, units_, nodes_, corrections_, reviewed_)
   Demand() = default;  // for the codec
 
  private:
@@ -107,8 +110,16 @@ class Demand {
   std::map<Key, Sum> Sums() const;
   // What the need asks for before its correction.
   model::Resources Asked(const Sum& sum) const;
-  // The sum of bound nodes that match the profile.
-  model::Resources Supply(const model::Profile& profile) const;
+  // Workloads that have waited long enough and that no node has room for in one piece, by their need.
+  std::map<Key, std::vector<std::string>> Stuck(MonoTime now) const;
+  // What is left of each bound node.
+  std::map<std::string, model::Resources> Free() const;
+  void Raise(const Key& key, const Sum& sum, const std::vector<std::string>& stuck, std::vector<std::string>& changes);
+  // Whether a bound node that the profile may use is more than all workloads ask for, and its own would fit nowhere
+  // else: without the raise it would be given back, and they would be stuck.
+  bool Strands(const model::Profile& profile) const;
+  bool FitElsewhere(const std::string& node) const;
+  void FindRaises(MonoTime now);
 
   std::string cluster_;
   Duration stuck_after_{};
@@ -116,6 +127,7 @@ class Demand {
   std::map<std::string, DemandUnit> units_;
   std::map<std::string, BoundNode> nodes_;
   std::map<Key, Correction> corrections_;
+  bool reviewed_ = false;  // at least once
 };
 
 }  // namespace muster::operators

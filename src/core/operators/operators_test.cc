@@ -210,7 +210,13 @@ TEST(Operators, StuckWorkloadsAreCorrectedOnceNoMachineIsOnItsWay) {
   lab.Give(SessionOpened{});
   WorkloadView stuck = Web("c");
   stuck.reason = "fit.cpu";
-  lab.Give(ClusterListed{.nodes = {Node("m1")}, .workloads = {stuck}});
+  stuck.spec.resources = {{"cpu", 2000}};
+  WorkloadView large = Web("a", "m0");
+  large.spec.resources = {{"cpu", 3000}};
+  WorkloadView other = large;
+  other.workload = "b";
+  other.node = "m1";
+  lab.Give(ClusterListed{.nodes = {Node("m0"), Node("m1")}, .workloads = {large, other, stuck}});
   lab.Give(Machine("m2", MachineState::kConfiguring));
   lab.Pass(1min);
   EXPECT_TRUE(lab.core().View()->corrections.empty());
@@ -218,7 +224,7 @@ TEST(Operators, StuckWorkloadsAreCorrectedOnceNoMachineIsOnItsWay) {
   lab.Pass(2s);
   ASSERT_EQ(lab.core().View()->corrections.size(), 1U);
   EXPECT_EQ(lab.core().View()->corrections[0].stuck, (std::vector<std::string>{"c"}));
-  EXPECT_EQ(lab.core().View()->needs[0].aggregate, (model::Resources{{"cpu", 5000}}));
+  EXPECT_EQ(lab.core().View()->needs[0].aggregate, (model::Resources{{"cpu", 10000}}));
 }
 
 TEST(Operators, ALostSchedulerKeepsTheDemand) {
