@@ -14,6 +14,7 @@ void AddBench(CommandLine& app) {
   AddBenchProvider(bench);
   AddBenchShard(bench);
   AddBenchDump(bench);
+  AddBenchE2e(bench);
   AddBenchStore(bench);
 }
 

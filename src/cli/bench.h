@@ -15,6 +15,8 @@ void AddBenchPlan(Verb& bench);
 void AddBenchShard(Verb& bench);
 // Commits and puts a second of a store, and how soon its watches know.
 void AddBenchStore(Verb& bench);
+// From an apply to a process that runs.
+void AddBenchE2e(Verb& bench);
 
 // A generated Kubernetes dump, and how long one takes to read.
 void AddBenchDump(Verb& bench);

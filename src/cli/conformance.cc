@@ -1,11 +1,10 @@
-#include "provider/conformance.h"
+#include "cli/conformance.h"
 
 #include <fmt/format.h>
 
 #include <memory>
 #include <random>
 
-#include "cli/conformance.h"
 #include "cli/tls_flags.h"
 #include "cli/verbs.h"
 #include "contract/provider.h"
@@ -50,6 +49,18 @@ void PrintJson(const provider::CheckResult& result) {
   Print(json.Take() + "\n");
 }
 
+}  // namespace
+
+void PrintCheck(const provider::CheckResult& result, bool json) {
+  if (json) {
+    PrintJson(result);
+  } else {
+    PrintText(result);
+  }
+}
+
+namespace {
+
 Result<int> CheckProvider(const Flags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const rpc::TlsFiles tls, flags.tls.Files());
   if (flags.grace < 0 || flags.grace > 86400) return InvalidArgument("--grace must be from 0 to 86400 seconds");
@@ -66,7 +77,8 @@ Result<int> CheckProvider(const Flags& flags) {
   // Nobody there, or nobody who speaks to us: that breaks no rule.
   if (Status answers = provider::CheckAnswers(*port, clock); !answers.ok()) return std::unexpected(std::move(answers));
   const bool json = flags.output == "json";
-  const auto results = provider::RunConformance(*port, options, clock, json ? PrintJson : PrintText);
+  const auto results =
+      provider::RunConformance(*port, options, clock, [json](const auto& result) { PrintCheck(result, json); });
   std::map<provider::Verdict, int> counts;
   for (const provider::CheckResult& result : results) ++counts[result.verdict];
   if (!json) {
@@ -103,6 +115,7 @@ void AddConformance(CommandLine& app) {
           "muster conformance provider provider.example:9100 --shard-id conformance --tls-cert c --tls-key k --tls-ca "
           "a")
       .Run([flags] { return CheckProvider(*flags); });
+  AddConformanceAgent(conformance);
   AddConformanceStore(conformance);
 }
 

@@ -2,47 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <fstream>
-#include <future>
-#include <mutex>
 
-#include "host/system_clock.h"
-#include "runtime/podman_for_test.h"
+#include "runtime/container_body.h"
+#include "runtime/engine_lab_for_test.h"
 
 namespace muster::runtime {
 namespace {
 
-// Made once: importing the image takes a second.
-class Containers : public testing::Test {
+class Containers : public EngineLab<ContainerRuntime> {
  protected:
-  static void SetUpTestSuite() {
-    auto podman = Podman::Start();
-    ASSERT_TRUE(podman.has_value()) << podman.error().ToString();
-    podman_ = podman->release();
-  }
-  static void TearDownTestSuite() {
-    delete podman_;
-    podman_ = nullptr;
-  }
-  void SetUp() override { OpenRuntime(); }
-
-  void OpenRuntime() {
-    runtime_.reset();
-    auto opened = ContainerRuntime::Open({.socket = podman_->socket(), .name = "test", .poll = 50ms}, clock_,
-                                         [this](contract::Run run) {
-                                           const std::lock_guard lock(mu_);
-                                           ended_.push_back(std::move(run));
-                                           came_.notify_all();
-                                         });
-    ASSERT_TRUE(opened.has_value()) << opened.error().ToString();
-    runtime_ = *std::move(opened);
-  }
-  Result<contract::RuntimeReply> Ask(contract::RuntimeRequest request) {
-    std::promise<Result<contract::RuntimeReply>> answer;
-    runtime_->Ask(std::move(request), [&](auto reply) { answer.set_value(std::move(reply)); });
-    return answer.get_future().get();
-  }
   contract::Run Start(const std::string& workload, uint64_t launch, std::vector<std::string> command,
                       model::WorkloadTemplate spec = {}, bool expect_never = false) {
     spec.type = model::WorkloadType::kContainer;
@@ -53,49 +22,10 @@ class Containers : public testing::Test {
     if (!reply) return {};
     const contract::Run run = reply->runs.at(0);
     EXPECT_TRUE(run.running || run.exit_code.has_value() || expect_never) << run.message;
-    if (!run.running) {  // it ended before the answer: that is how its end is told
-      const std::lock_guard lock(mu_);
-      ended_.push_back(run);
-    }
+    if (!run.running) NoteEnd(run);  // it ended before the answer: that is how its end is told
     return run;
   }
-  contract::Run WaitForEnd(const std::string& workload) {
-    std::unique_lock lock(mu_);
-    contract::Run found;
-    const bool came = came_.wait_for(lock, 60s, [&] {
-      for (const contract::Run& run : ended_) {
-        if (run.workload == workload) found = run;
-      }
-      return !found.workload.empty();
-    });
-    EXPECT_TRUE(came) << workload << " did not end";
-    return found;
-  }
-  std::string Logs(const std::string& workload) {
-    struct Sink final : contract::LogsSink {
-      bool Write(contract::LogChunk chunk) override {
-        text += chunk.data;
-        return true;
-      }
-      bool Gone() const override { return false; }
-      void End(Status how) override { status = how; }
-      std::string text;
-      Status status;
-    } sink;
-    runtime_->ReadLogs({.workload = workload}, sink);
-    EXPECT_EQ(sink.status, Status());
-    return sink.text;
-  }
-  void Remove(const std::string& workload) { EXPECT_TRUE(Ask(contract::RemoveRun{.workload = workload}).has_value()); }
-
-  static Podman* podman_;
-  const host::SystemClock clock_;
-  std::mutex mu_;
-  std::condition_variable came_;
-  std::vector<contract::Run> ended_;  // guarded by mu_
-  std::unique_ptr<ContainerRuntime> runtime_;
 };
-Podman* Containers::podman_ = nullptr;
 
 TEST_F(Containers, AJobRunsAndItsExitCodeAndOutputAreKnown) {
   model::WorkloadTemplate spec;
@@ -107,7 +37,7 @@ TEST_F(Containers, AJobRunsAndItsExitCodeAndOutputAreKnown) {
   EXPECT_EQ(end.launch, 1U);
   EXPECT_TRUE(end.output.contains("good day from job")) << end.output;
   EXPECT_TRUE(end.output.contains("bad")) << end.output;
-  EXPECT_TRUE(Logs("job").contains("good day from job\n"));
+  EXPECT_TRUE(Logs({.workload = "job"}).contains("good day from job\n"));
   Remove("job");
 }
 

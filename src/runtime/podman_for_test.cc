@@ -33,7 +33,8 @@ std::string Podman::Command() const {
   return fmt::format(
       "CONTAINERS_CONF={0}/containers.conf CONTAINERS_STORAGE_CONF={0}/storage.conf podman --root {0}/root --runroot "
       "{0}/run "
-      "--storage-driver vfs --cgroup-manager cgroupfs --runtime /usr/sbin/runc --events-backend file",
+      "--network-config-dir {0}/networks --storage-driver vfs --cgroup-manager cgroupfs --runtime /usr/sbin/runc "
+      "--events-backend file",
       dir_.path());
 }
 
@@ -55,7 +56,8 @@ Status Podman::Prepare() {
   fs::create_directories(image / "bin");
   fs::create_directories(image / "tmp");
   fs::copy_file("/usr/bin/busybox", image / "bin" / "busybox");
-  for (const char* name : {"sh", "sleep", "echo", "cat", "env", "ls", "wget", "nc", "dd", "touch", "id"}) {
+  for (const char* name :
+       {"sh", "sleep", "echo", "cat", "env", "ls", "wget", "nc", "dd", "touch", "id", "true", "false"}) {
     fs::create_symlink("busybox", image / "bin" / name);
   }
   const std::string tar = fmt::format("tar -C {} -cf {} .", image.string(), dir_.File("image.tar"));
@@ -96,6 +98,7 @@ void Podman::StopService() {
 
 Podman::~Podman() {
   static_cast<void>(Run("rm --all --force --time 0"));
+  static_cast<void>(Run("network prune --force"));
   StopService();
   // Storage of containers has files that only its own command may remove.
   static_cast<void>(Run("system reset --force"));

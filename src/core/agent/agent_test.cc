@@ -97,6 +97,21 @@ TEST(Agent, AJobThatEndsWellIsStoppedAndStaysSo) {
   }
 }
 
+TEST(Agent, AComposeFileIsReadBeforeItIsAccepted) {
+  Lab lab;
+  auto apply = ProcessApply("pair");
+  apply.spec.type = model::WorkloadType::kCompose;
+  apply.spec.command.clear();
+  apply.spec.compose = "services: {web: {image: i, privileged: true}}";
+  const auto refused = lab.Apply(apply);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code(), Code::kInvalidArgument);
+  EXPECT_TRUE(refused.error().message().starts_with("spec.compose:1:")) << refused.error().message();
+  EXPECT_TRUE(refused.error().message().contains("services.web.privileged: not supported"));
+  apply.spec.compose = "services: {web: {image: i}}";
+  EXPECT_EQ(lab.Apply(apply).error().message(), "runtime not available: compose") << "the file is well";
+}
+
 TEST(Agent, RestartsWithGrowingPausesAndGivesUp) {
   Lab lab;
   ASSERT_TRUE(lab.Apply(ProcessApply("w")));

@@ -5,6 +5,7 @@
 
 #include "base/probe.h"
 #include "core/agent/agent.h"
+#include "model/compose.h"
 #include "model/names.h"
 #include "model/quantity.h"
 #include "model/workload.h"
@@ -20,6 +21,11 @@ Status CheckForm(const contract::ApplyOnAgent& apply) {
   }
   if (std::string problem = model::TemplateProblem(apply.spec); !problem.empty()) {
     return {Code::kInvalidArgument, fmt::format("spec.{}", problem)};
+  }
+  if (apply.spec.type == model::WorkloadType::kCompose) {
+    if (const auto file = model::ReadCompose(apply.spec.compose, apply.spec.env); !file) {
+      return {Code::kInvalidArgument, fmt::format("spec.{}", file.error().message())};
+    }
   }
   return {};
 }

@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "runtime/compose_runtime.h"
 #include "runtime/container_runtime.h"
 #include "runtime/process_runtime.h"
 
@@ -66,10 +67,16 @@ LocalOptions AgentRole::MakeLocalOptions() const {
   local.config.total = options_.total;
   for (const model::WorkloadType type : options_.runtimes) {
     const std::string name(model::WorkloadTypeName(type));
+    const runtime::ContainerOptions engine{.socket = options_.docker_socket.string(), .name = unique};
     if (type == model::WorkloadType::kContainer) {
-      local.runtimes[name] = [this](auto ended) -> Result<std::unique_ptr<runtime::Runtime>> {
-        return runtime::ContainerRuntime::Open({.socket = options_.docker_socket.string(), .name = options_.node},
-                                               clock_, std::move(ended));
+      local.runtimes[name] = [this, engine](auto ended) -> Result<std::unique_ptr<runtime::Runtime>> {
+        return runtime::ContainerRuntime::Open(engine, clock_, std::move(ended));
+      };
+      continue;
+    }
+    if (type == model::WorkloadType::kCompose) {
+      local.runtimes[name] = [this, engine](auto ended) -> Result<std::unique_ptr<runtime::Runtime>> {
+        return runtime::ComposeRuntime::Open(engine, clock_, std::move(ended));
       };
       continue;
     }
