@@ -42,6 +42,7 @@ std::unique_ptr<Role> StartRole(void (*declare)(host::Settings&, Options&), Flag
   flags.emplace_back("--metrics-addr", "127.0.0.1:0");
   for (const auto& [flag, value] : flags) EXPECT_EQ(settings.Give(flag, value), Status()) << flag;
   EXPECT_EQ(settings.Land(), Status());
+  options.server.build.version = "test";
   auto role = std::make_unique<Role>(std::move(options));
   EXPECT_EQ(role->Start({}), Status());
   return role;

@@ -91,8 +91,15 @@ void JoinLink::Left(const std::string& scheduler, Status why) {
   status_ = why.ok() ? Status(Code::kUnavailable, "the scheduler ended the stream") : std::move(why);
 }
 
+// A heartbeat has every workload: the more there are, the longer its successor waits for company.
+Duration JoinLink::PauseAfter(size_t workloads) const {
+  constexpr Duration kForEach = 200us;
+  return std::min<Duration>(options_.least_pause + static_cast<int64_t>(workloads) * kForEach, options_.most_pause);
+}
+
 void JoinLink::SendHeartbeats() {
   std::unique_lock lock(mu_);
+  Duration pause = options_.least_pause;
   while (!stopping_) {
     wakes_.wait_for(lock, interval_, [this] { return stopping_ || due_; });
     if (stopping_) return;
@@ -103,11 +110,12 @@ void JoinLink::SendHeartbeats() {
     if (joined) {
       contract::Heartbeat heartbeat = ports_.heartbeat();
       heartbeat.epoch = epoch;
+      pause = PauseAfter(heartbeat.statuses.size());
       client_->Beat(std::move(heartbeat));
     }
     lock.lock();
     // States that change together go together.
-    wakes_.wait_for(lock, options_.least_pause, [this] { return stopping_; });
+    wakes_.wait_for(lock, pause, [this] { return stopping_; });
   }
 }
 

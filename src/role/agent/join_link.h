@@ -22,8 +22,10 @@ namespace muster::agent {
 struct JoinOptions {
   std::string schedulers;  // HOST:PORT, or several with commas
   rpc::TlsFiles tls;
-  Duration heartbeat = 10s;      // until the scheduler says otherwise
-  Duration least_pause = 100ms;  // between two heartbeats
+  Duration heartbeat = 10s;  // until the scheduler says otherwise
+  // Between two heartbeats, however much changes: this much, and more the more workloads there are, up to `most_pause`.
+  Duration least_pause = 10ms;
+  Duration most_pause = 100ms;
 };
 
 // What the link asks of the agent. Called from threads of the link; none of them blocks.
@@ -53,6 +55,7 @@ class JoinLink final : private rpc::JoinHandler {
   void Acked(contract::HeartbeatAck ack) override;
   void Left(const std::string& scheduler, Status why) override;
   void SendHeartbeats();
+  Duration PauseAfter(size_t workloads) const;
 
   const JoinOptions options_;
   const JoinPorts ports_;
