@@ -2,14 +2,15 @@
 // two minutes.
 //
 // A change is a step by which the shard takes a machine away that its cluster has: a Reclaim, from the decision on,
-// because the cluster is told at once; and the repair of a machine that served and is shown as Failed. Both count
-// together. No changes are
+// because the cluster is told at once; the repair of a machine that served and is shown as Failed; and that the shard
+// gives up a machine which vanished, and buys another in its place. All count together. No changes are
 //   - Preempt, and surplus that goes instead of a victim: that is priority
-//   - what an order does: a repair by hand
+//   - what an order does: a repair by hand; repairs and machines given up after an operator accepted the losses, which
+//   a
+//     world does not tell
 //   - what a cluster gains, and machines that it never had: Creates, Configures, and what they leave behind when they
 //     fail
-//   - what the provider takes: machines that fail or vanish. That the shard gives up on those that vanished has a limit
-//     of its own, as large: a world judges it with a judge of its own, from which orders to accept losses are left out
+//   - what the provider takes: machines that fail or vanish
 // A demand that falls is no exemption: a cluster that asks for less gives machines up at the same rate.
 //
 // The share is that of the cluster as it was: the most machines that it had within the window, and those that it gave

@@ -73,7 +73,7 @@ class LossesWorld {
                .emit = [this](uint64_t, const auto& effect) { OnEffect(effect); }}),
         clusters_(kernel_, host_),
         changes_(config_.reclaim_budget, config_.reclaim_window - kSeenWithin, findings_),
-        lists_(config_.losses.replaced, config_.losses.replace_window - kSeenWithin, findings_),
+        fleet_(config_.losses.replaced, config_.losses.replace_window - kSeenWithin, findings_),
         starvation_(kStarvesAfter, findings_) {
     for (const char* name : {"a", "b"}) clusters_.Add(name, {.wanted = kBound});
     for (int i = 0; i < 2 * kBound + kSpeculative; ++i) {
@@ -150,7 +150,14 @@ class LossesWorld {
     mistake_ = static_cast<Mistake>(rng_.Below(3));
     // Between two roll-ups that are meant.
     kernel_.After(3min + rng_.Between(0, 50) * Duration(10s) + 1s, [this] { MakeMistake(); });
+    if (rng_.Chance(1, 2)) kernel_.After(kFaultAt + Draw(4min), [this] { WantLess(); });
     kernel_.After(kOperatorAt, [this] { OperatorLooks(); });
+  }
+
+  // A cluster that gives up machines of its own, while the provider loses others of it.
+  void WantLess() {
+    PROBE("sim.demand_falls");
+    clusters_.Of(rng_.Chance(1, 2) ? "a" : "b").wanted = rng_.Between(kBound / 2, kBound - 1);
   }
 
   void MakeMistake() {
@@ -334,10 +341,9 @@ class LossesWorld {
       fleet += costs && machine.state != MachineState::kConfigured ? 1 : 0;
       if (machine.state == MachineState::kSpeculative && now() - born_ > 20s) free = id;
     }
-    lists_.Has(kFleet, fleet, now());
+    fleet_.Has(kFleet, fleet, now());
     for (const auto& [name, cluster] : clusters_.all()) {
       changes_.Has(name, has[name], now());
-      lists_.Has(name, has[name], now());
       starvation_.See(name, {.has = has[name], .wants = cluster.wanted, .free = free}, now());
       JudgeDemand(name, cluster.wanted);
     }
@@ -362,8 +368,8 @@ class LossesWorld {
     const auto& tracked = host_.core().machines().tracked();
     for (const auto& [id, machine] : lost_) {
       if (tracked.contains(id) || !given_up_.insert(id).second) continue;
-      if (!machine.cluster.empty()) lists_.GivenUp(machine.cluster, now());
-      lists_.GivenUp(kFleet, now());
+      if (!machine.cluster.empty()) changes_.GivenUp(machine.cluster, now());
+      fleet_.GivenUp(kFleet, now());
     }
   }
 
@@ -408,7 +414,7 @@ class LossesWorld {
   PlainClusters clusters_;
   Findings findings_;
   ChangeJudge changes_;
-  ChangeJudge lists_;  // what is given up
+  ChangeJudge fleet_;  // what is given up of the whole fleet
   StarvationJudge starvation_;
   Mistake mistake_ = Mistake::kNone;
   Fault fault_ = Fault::kNone;

@@ -2,8 +2,8 @@
 // one thing wrong. It shows machines as Failed that are not, in masses or a few, forgets machines and may remember some
 // of them, loses a zone, or only answers late; it makes lists late and answers a capped page with its newest revision,
 // and may refuse to delete what is Failed. A cluster may say that it wants nothing, several times in a row, or less and
-// less, and not mean it. The shard may crash in the middle. Then an operator looks, the provider is well again, and
-// every cluster has what it wants.
+// less, and not mean it; one may want less and mean it. The shard may crash in the middle. Then an operator looks, the
+// provider is well again, and every cluster has what it wants.
 //
 // Judged from outside: what the shard gives up, repairs, drains and buys meanwhile, that nothing takes more than a
 // tenth of a cluster at a time (change_judge.h), that nobody stays short beside machines that could be bought

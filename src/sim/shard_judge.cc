@@ -7,12 +7,23 @@
 
 #include "core/shard/demand.h"
 #include "core/shard/executor.h"
+#include "core/shard/holds.h"
 #include "core/shard/lifecycle.h"
 #include "core/shard/machines.h"
 #include "model/machine.h"
 
 namespace muster::sim {
 namespace {
+
+// "spot in a": a stock class.
+std::string NameOf(const std::string& type, const std::string& zone) { return fmt::format("{} in {}", type, zone); }
+
+// Whether a Create that failed says so: by the code of its call, or where the transition ended in Failed, by the code
+// that the provider puts into last_error. A refusal with another code may name the last error of its machine.
+bool IsStockOut(const contract::ActionView& action) {
+  constexpr std::string_view kCode = "RESOURCE_EXHAUSTED";
+  return action.outcome == "failed" ? action.error.contains(kCode) : action.error.starts_with(kCode);
+}
 
 struct Transition {
   std::string machine;
@@ -38,6 +49,14 @@ void ShardJudge::Begins(const Who& who, const shard::Config& config, const contr
   const auto check = [this](bool holds, const std::function<std::string()>& what) { Check(holds, what); };
   lives_.erase(who.node);
   seen_.erase(who.node);
+  std::erase_if(inherited_, [&](const auto& known) { return known.first.first == who.node; });
+  for (const auto& [key, bytes] : rows) {
+    const auto hold = shard::kHoldRows.KeyOf(key);
+    if (!hold || hold->machine != "") continue;
+    inherited_[{who.node, hold->kind == shard::HoldKind::kCluster
+                              ? hold->cluster
+                              : NameOf(hold->stock.instance_type, hold->stock.zone)}] = now;
+  }
   lives_.emplace(who.node, std::pair(who.life, ShardLife(config, rows, confirmed_[who.node], now, check)));
 }
 
@@ -89,7 +108,7 @@ void ShardJudge::ClockSet() {
 std::string ShardJudge::ClassOf(const shard::Core& core, const std::string& machine) {
   const auto tracked = core.machines().tracked().find(machine);
   if (tracked == core.machines().tracked().end()) return "";
-  return fmt::format("{} in {}", tracked->second.record->instance_type, tracked->second.record->zone);
+  return NameOf(tracked->second.record->instance_type, tracked->second.record->zone);
 }
 
 void ShardJudge::CountFailure(const Who& who, const shard::Core& core, const contract::ActionView& action,
@@ -104,11 +123,14 @@ void ShardJudge::CountFailure(const Who& who, const shard::Core& core, const con
   std::deque<Failure>& failures = failures_[{who.node, key}];
   // What is held already is not held anew. After so long a hold has passed and is forgotten.
   if (!failures.empty() && now - failures.back().when > 5 * config_.hold_longest) failures.clear();
-  const bool unsure = !failures.empty() && failures.front().unsure;
-  failures.push_back({.machine = action.machine_id,
+  // One that comes while a hold of an earlier life is in force, or its probe is under way, begins none.
+  const auto inherited = inherited_.find({who.node, key});
+  const bool may_be_held = inherited != inherited_.end() && now - inherited->second <= 2 * config_.hold_longest;
+  const bool unsure = failures.empty() ? may_be_held : failures.front().unsure;
+  failures.push_back({.action = action,
                       .when = now,
                       .life = who.life,
-                      .out_of_stock = creates && action.error.find("RESOURCE_EXHAUSTED") != std::string::npos,
+                      .out_of_stock = creates && IsStockOut(action),
                       .unsure = unsure});
 }
 
@@ -165,8 +187,7 @@ void ShardJudge::Audited(const Who& who, const contract::ActionView& action) {
   for (auto& [key, failures] : failures_) {
     if (key.first != who.node || action.outcome == "pending" || action.outcome == "success") continue;
     for (Failure& failure : failures) {
-      const bool it = failure.life == who.life && failure.machine == action.machine_id;
-      failure.durable = failure.durable || it;
+      failure.durable = failure.durable || (failure.life == who.life && failure.action == action);
     }
   }
   if (action.kind != "Reclaim" || action.outcome != "pending") return;

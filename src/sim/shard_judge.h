@@ -71,7 +71,7 @@ class ShardJudge {
   };
   // A Create or a Configure that failed.
   struct Failure {
-    std::string machine;
+    contract::ActionView action;  // as it was told
     MonoTime when;
     uint64_t life = 0;
     bool durable = false;
@@ -97,6 +97,9 @@ class ShardJudge {
   std::map<std::pair<size_t, std::string>, std::deque<Reclaimed>> reclaims_;  // by node and cluster
   std::map<size_t, ShardLife::Modes> confirmed_;                              // by node
   Failures failures_;
+  // By node and class or cluster: since when a life knows a hold that the judge may not know the failures of. One of a
+  // life that wrote the hold down, and died before it could tell the failure; of a directory that was copied.
+  std::map<std::pair<size_t, std::string>, MonoTime> inherited_;
   std::map<size_t, std::map<std::string, model::MachineState>> seen_;  // by node: machines as its life knows them
   std::optional<std::string> failure_;
   uint64_t checks_ = 0;

@@ -12,6 +12,7 @@
 #include "base/source_dir_for_test.h"
 #include "core/shard/lifecycle.h"
 #include "core/shard/losses.h"
+#include "core/shard/machines.h"
 #include "core/shard/rails.h"
 #include "core/shard/repairs.h"
 #include "core/shard/saved_state.h"
@@ -19,6 +20,7 @@
 #include "host/journal.h"
 #include "host/persist.h"
 #include "host/temp_dir_for_test.h"
+#include "model/machine.h"
 
 namespace muster::shard {
 namespace {
@@ -66,36 +68,47 @@ TEST(EarlierLayout, TheDataDirectoryIsRecovered) {
   EXPECT_EQ(loaded->Save(), core->Save());
 }
 
-// The state as layout 2 had it: without whose the Failed machines are.
-std::string InLayout2(const SavedState& s) {
+// The state as layouts 2 and 3 had it: without machines that were fenced and dropped, and without repairs that were
+// allowed; layout 2 also without whose the Failed machines are.
+std::string InLayout(uint64_t layout, const SavedState& s) {
   std::string bytes;
   codec::Writer writer(bytes);
   writer.Varint(0);
-  writer.Varint(2);
+  writer.Varint(layout);
   const auto put = [&](const auto&... fields) { (codec::Encode(writer, fields), ...); };
-  put(s.memory, s.config, s.cycle, s.clusters, s.calls, s.log, s.owned, s.machines, s.lifecycle, s.gets, s.sessions,
-      s.rails, s.repairs.repairs, s.repairs.under_way, s.repairs.refusals, s.repairs.given_up, s.executor, s.ledger,
-      s.demand, s.trial, s.reconcile, s.hints, s.reports, s.inspection, s.orders, s.losses);
+  put(s.memory, s.config, s.cycle, s.clusters, s.calls, s.log, s.owned, s.machines.tracked, s.machines.moment,
+      s.machines.set_aside, s.lifecycle, s.gets, s.sessions, s.rails, s.repairs.repairs, s.repairs.under_way,
+      s.repairs.refusals, s.repairs.given_up);
+  if (layout == 3) put(s.repairs.served);
+  put(s.executor, s.ledger, s.demand, s.trial, s.reconcile, s.hints, s.reports, s.inspection, s.orders, s.losses);
   return bytes;
 }
 
-TEST(EarlierLayout, LayoutTwoIsRead) {
+TEST(EarlierLayout, LayoutsTwoAndThreeAreRead) {
   SavedState state{.config = {.id = "shard-7"}};
-  state.repairs.repairs["m"] = {.attempts = 2};
-  state.repairs.given_up.insert("m");
+  const model::Machine machine{.id = "m", .state = model::MachineState::kIdle};
+  state.machines.tracked["m"] = {.record = contract::MachineRecord(machine)};
+  state.machines.set_aside["m"] = SetAside::kFenced;
+  state.repairs.repairs["f"] = {.attempts = 2};
+  state.repairs.given_up.insert("f");
+  state.repairs.served["f"] = "a";
   state.losses.failing.insert("a");
-  const std::optional<Core> loaded = Core::Load(InLayout2(state));
-  ASSERT_TRUE(loaded.has_value());
-  EXPECT_TRUE(loaded->repairs().IsGivenUp("m"));
-  EXPECT_EQ(loaded->losses().failing(), (Losses::Names{"a"}));
-  EXPECT_FALSE(Core::Load(InLayout2(state) + "x").has_value());
+  for (const uint64_t layout : {2, 3}) {
+    const std::optional<Core> loaded = Core::Load(InLayout(layout, state));
+    ASSERT_TRUE(loaded.has_value()) << layout;
+    EXPECT_TRUE(loaded->repairs().IsGivenUp("f"));
+    EXPECT_EQ(loaded->repairs().state().served.contains("f"), layout == 3);
+    EXPECT_EQ(loaded->losses().failing(), (Losses::Names{"a"}));
+    EXPECT_EQ(loaded->machines().fenced(), 1u);
+    EXPECT_FALSE(Core::Load(InLayout(layout, state) + "x").has_value());
+  }
 }
 
 TEST(EarlierLayout, OneOfANewerBuildIsRefused) {
   std::string bytes = Core::Recover({}, {})->Save();
-  ASSERT_EQ(bytes.substr(0, 2), std::string("\0\3", 2));
+  ASSERT_EQ(bytes.substr(0, 2), std::string("\0\4", 2));
   EXPECT_TRUE(Core::Load(bytes).has_value());
-  bytes[1] = 4;
+  bytes[1] = 5;
   EXPECT_FALSE(Core::Load(bytes).has_value());
 }
 

@@ -277,6 +277,31 @@ TEST(ShardFenced, OneMachineIsSetAsideAndTheSecondHaltsTheShard) {
   EXPECT_TRUE(lab.core().machines().tracked().contains("x-001")) << "and it goes on watching";
 }
 
+TEST(ShardFenced, AMachineThatWasFencedAndVanishedIsStillSetAside) {
+  Lab lab;
+  lab.Add("m", 3, kIdle);
+  lab.Start();
+  lab.refusal = Status(Code::kFailedPrecondition, "fenced: epoch 9");
+  lab.ConnectWith("a", 1);
+  lab.Run(100ms);
+  ASSERT_EQ(lab.Outcomes("fenced"), 1);
+  lab.refusal = {};
+  const std::string fenced = std::get<contract::ConfigureRequest>(lab.transitions[0]).machine_id;
+  const model::Machine machine = lab.machines.at(fenced);
+  lab.Lose(fenced);
+  lab.Run(65s);
+  ASSERT_FALSE(lab.core().machines().tracked().contains(fenced));
+  lab.Put(machine);
+  lab.Run(5s);
+  EXPECT_EQ(lab.core().machines().AsideOf(fenced), SetAside::kFenced);
+  lab.Rollup("a", 3);
+  lab.Run(1min);
+  EXPECT_EQ(lab.InState(kConfiguring, "a"), 2) << "it is not touched";
+  lab.Ask(contract::SetActuation{.mode = contract::ActuationMode::kActive});
+  lab.Run(5s);
+  EXPECT_EQ(lab.InState(kConfiguring, "a"), 3);
+}
+
 TEST(ShardFenced, TheShardTakesUpAgainByOrderOrARestart) {
   for (const bool by_order : {true, false}) {
     Lab lab;

@@ -31,9 +31,10 @@ bool SaysOutOfStock(const std::string& last_error) {
   return last_error.find(CodeName(Code::kResourceExhausted)) != std::string::npos;
 }
 
-// The action of a transition that an earlier life began.
+// The action of a transition that an earlier life began, or whose acknowledgement was lost.
 contract::ActionView UnknownAction(const model::Machine& before, StepContext& ctx) {
   const std::string_view kind = before.state == MachineState::kCreating      ? "Provision"
+                                : before.state == MachineState::kSpeculative ? "Provision"
                                 : before.state == MachineState::kConfiguring ? "Bootstrap"
                                 : before.state == MachineState::kDraining    ? "Reclaim"
                                                                              : "Delete";
@@ -366,14 +367,13 @@ std::optional<contract::MachineRecord> Executor::OnTransitionDone(const CallDone
   --state_.calling;
   const std::string& id = call.machine;
   const auto found = state_.operations.find(id);
-  if (found == state_.operations.end() || found->second.call != done.id) {
-    PROBE("shard.late_transition");  // its machine was dropped meanwhile
-    return std::nullopt;
-  }
+  const bool late = found == state_.operations.end() || found->second.call != done.id;
+  if (late) PROBE("shard.late_transition");  // its machine was dropped meanwhile
   if (done.status.code() == Code::kFailedPrecondition && !MUTANT("shard.fenced_goes_on")) {
     OnFenced(id, done.status, ctx);
     return std::nullopt;
   }
+  if (late) return std::nullopt;
   Tracked& tracked = *deps_.machines.Find(id);
   tracked.not_before = deps_.machines.NextMoment();
   if (IsOutage(done.status)) {
@@ -401,27 +401,21 @@ std::optional<contract::MachineRecord> Executor::OnTransitionDone(const CallDone
 
 void Executor::OnFenced(const std::string& id, const Status& status, StepContext& ctx) {
   PROBE("shard.fenced");
-  EndOperation(id, Outcome::kFenced, status.message(), ctx);
-  deps_.machines.Put(id, SetAside::kFenced);
+  // One that is in the provider's hands already, begun since the fenced call was given up on, ends by its own answer.
+  const auto operation = state_.operations.find(id);
+  const bool ends = operation != state_.operations.end() &&
+                    (operation->second.stage != Stage::kCalling || !deps_.calls.IsOpen(operation->second.call));
+  if (ends) EndOperation(id, Outcome::kFenced, status.message(), ctx);
+  deps_.machines.Fence(id);
   const std::string advice = fmt::format(
       "{}; another shard {} is at work, or was with a higher epoch: stop it, or start this one with --epoch-at-least "
       "above it",
       status.message(), deps_.config.id);
   ctx.Note(model::Reason::kFenced, id, advice);
-  const auto fenced = std::ranges::count_if(deps_.machines.set_aside(),
-                                            [](const auto& row) { return row.second == SetAside::kFenced; });
-  if (fenced < 2 || deps_.rails.modes().halted()) return;
+  if (deps_.machines.fenced() < 2 || deps_.rails.modes().halted()) return;
   PROBE("shard.halted");
   deps_.rails.Halt();
   ctx.Note(model::Reason::kHalted, deps_.config.id, advice);
-}
-
-void Executor::OnResumed() {
-  std::vector<std::string> fenced;
-  for (const auto& [id, why] : deps_.machines.set_aside()) {
-    if (why == SetAside::kFenced) fenced.push_back(id);
-  }
-  for (const std::string& id : fenced) deps_.machines.Put(id, SetAside::kNo);
 }
 
 void Executor::OnTransitionFailed(const std::string& id, const Operation& operation, const Status& status,
@@ -476,9 +470,11 @@ void Executor::OnTransitionEnded(const model::Machine& before, const model::Mach
                        (before.state == kDeleting && machine.state == kIdle);
   if (!bounced) holds.OnMoved(machine.id, ctx);
   const auto known = state_.acknowledged.find(machine.id);
-  const bool moved = (!model::IsStable(before.state) && before.state != kFailed) || known != state_.acknowledged.end();
   const bool failed = machine.state == kFailed;
   const bool acknowledged = known != state_.acknowledged.end();
+  // A machine that could be bought fails only by a Create, though nobody heard that it began.
+  const bool unheard = before.state == kSpeculative && failed && !MUTANT("shard.unheard_create_not_held");
+  const bool moved = (!model::IsStable(before.state) && before.state != kFailed) || acknowledged || unheard;
   // A record need not name the cluster of a machine that is being configured, or has failed.
   const std::string cluster = acknowledged ? known->second.action.cluster_id : before.cluster;
   const bool bootstraps = acknowledged && known->second.action.kind == "Bootstrap";

@@ -137,8 +137,6 @@ class Executor {
   void VoidInstructions(const std::string& id);
   // The machine is about to be removed, or is missing.
   void OnMachineDropped(const std::string& id, const std::string& detail, StepContext& ctx);
-  // An operator resumes the shard: fenced machines are taken up again.
-  void OnResumed();
 
   const Operations& operations() const { return state_.operations; }
   // How full the queue is, as Rails::Admit reads it.

@@ -239,6 +239,31 @@ TEST(ShardHolds, ACreateThatEndsInFailedCountsAndIsToldAsAFailure) {
   EXPECT_EQ(lab.Outcomes("failed"), 1);
 }
 
+// The answer to a Create is lost, and the Create ends in Failed for want of stock. Whether the class is held.
+bool HoldsTheClassOfALostCreate() {
+  Lab lab;
+  Offer(lab, "s", 3, "a", 1);
+  lab.refusal = Status(Code::kUnavailable, "lost");
+  lab.Start();
+  lab.ConnectWith("a", 1);
+  lab.Run(100ms);
+  const std::string id = std::get<contract::CreateRequest>(lab.transitions.at(0)).machine_id;
+  model::Machine failed = lab.machines.at(id);
+  failed.state = kFailed;
+  failed.last_error = "Create failed: RESOURCE_EXHAUSTED: none left";
+  lab.Put(failed);
+  lab.refusal = {};
+  lab.Run(1s);
+  const bool told = lab.Outcomes("failed") == 1;
+  return told && lab.core().View()->holds.contains("class");
+}
+
+TEST(ShardHolds, ACreateWhoseAnswerIsLostCountsWhenItEndsInFailed) {
+  EXPECT_TRUE(HoldsTheClassOfALostCreate());
+  const faults::ScopedMutant on("shard.unheard_create_not_held");
+  EXPECT_FALSE(HoldsTheClassOfALostCreate());
+}
+
 TEST(ShardHolds, AFailedConfigureHoldsTheMachineForThatClusterOnly) {
   Lab lab;
   lab.Add("m", 2, kIdle);

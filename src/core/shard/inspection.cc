@@ -209,7 +209,7 @@ contract::ClustersListed Inspection::ListClusters(Now now) const {
                                .configured = Narrow(deps_.machines.BoundTo(name).configured),
                                .held_rollups = deps_.rails.quarantine().held(name),
                                .last_refusal = demand.last_refusal,
-                               .reclaims_in_window = Narrow(deps_.rails.reclaims().SpentBy(name)),
+                               .reclaims_in_window = Narrow(deps_.rails.budget().SpentBy(name)),
                                .hold_until = held ? std::optional(now.wall + (*held - now.mono)) : std::nullopt,
                                .last_order = deps_.orders.LastOf(name),
                                .missing = missing[name],

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/probe.h"
+#include "core/shard/rails.h"
 
 namespace muster::shard {
 namespace {
@@ -71,20 +72,21 @@ void Losses::OnFailed(const std::string& machine, const std::string& cluster, St
   Keep(cluster, ctx);
 }
 
-bool Losses::OnVanished(const model::Machine& machine, StepContext& ctx) {
+bool Losses::OnVanished(const model::Machine& machine, ChangeBudget& budget, StepContext& ctx) {
   using enum model::MachineState;
   if (machine.state == kSpeculative || machine.state == kDeleting) return true;
   if (machines_.AsideOf(machine.id) == SetAside::kMissing) return false;
   Expire(ctx);
   vanished_.Add({.at = ctx.now.mono, .machine = machine.id, .cluster = machine.cluster});
   const bool too_many = AreTooMany(vanished_, machine.cluster, vanishing_, "vanished from the lists", ctx);
-  if (too_many && !MUTANT("shard.lists_believed")) {
+  const bool waits = too_many || !MayMakeGood(machine.cluster, budget, ctx);
+  if (waits && !MUTANT("shard.lists_believed")) {
     PROBE("shard.machine_missing");
     missing_[machine.cluster].insert(machine.id);
     Keep(machine.cluster, ctx);
     return false;
   }
-  CountReplaced(machine.id, machine.cluster, ctx);
+  CountReplaced(machine.id, machine.cluster, budget, ctx);
   return true;
 }
 
@@ -97,21 +99,25 @@ void Losses::OnReturned(const std::string& machine, StepContext& ctx) {
   Keep(cluster, ctx);
 }
 
-std::vector<std::string> Losses::TakeReplaced(StepContext& ctx) {
+std::vector<std::string> Losses::TakeReplaced(ChangeBudget& budget, StepContext& ctx) {
   Expire(ctx);
   std::vector<std::string> taken;
   if (MUTANT("shard.missing_for_ever")) return taken;
-  for (auto it = missing_.upper_bound(""); it != missing_.end(); ++it) TakeReplaced(it->first, it->second, taken, ctx);
-  if (const auto of_none = missing_.find(""); of_none != missing_.end()) TakeReplaced("", of_none->second, taken, ctx);
+  for (auto it = missing_.upper_bound(""); it != missing_.end(); ++it) {
+    TakeReplaced(it->first, it->second, taken, budget, ctx);
+  }
+  if (const auto of_none = missing_.find(""); of_none != missing_.end()) {
+    TakeReplaced("", of_none->second, taken, budget, ctx);
+  }
   if (!taken.empty()) std::erase_if(missing_, [](const auto& row) { return row.second.empty(); });
   return taken;
 }
 
 void Losses::TakeReplaced(const std::string& cluster, Names& machines, std::vector<std::string>& taken,
-                          StepContext& ctx) {
-  while (!machines.empty() && (MayReplace(cluster) || MUTANT("shard.missing_all_replaced"))) {
+                          ChangeBudget& budget, StepContext& ctx) {
+  while (!machines.empty() && (MayReplace(cluster, budget, ctx) || MUTANT("shard.missing_all_replaced"))) {
     PROBE("shard.missing_replaced");
-    CountReplaced(*machines.begin(), cluster, ctx);
+    CountReplaced(*machines.begin(), cluster, budget, ctx);
     taken.push_back(*machines.begin());
     machines.erase(machines.begin());
   }
@@ -179,15 +185,24 @@ bool Losses::AreTooMany(const LossWindow& window, const std::string& cluster, Na
   return (!cluster.empty() && check(cluster, window.Of(cluster))) || fleet;
 }
 
-bool Losses::MayReplace(const std::string& cluster) const {
-  const auto has_room = [&](const std::string& name, int64_t given_up) {
-    return given_up < std::max<int64_t>(1, ShareOf(config_.losses.replaced, SizeOf(name)));
-  };
-  return has_room("", replaced_.total()) && (cluster.empty() || has_room(cluster, replaced_.Of(cluster)));
+bool Losses::MayReplace(const std::string& cluster, ChangeBudget& budget, StepContext& ctx) const {
+  if (replaced_.total() >= std::max<int64_t>(1, ShareOf(config_.losses.replaced, SizeOf("")))) return false;
+  return cluster.empty() || HasRoom(cluster, 1, budget, ctx);
 }
 
-void Losses::CountReplaced(const std::string& machine, const std::string& cluster, StepContext& ctx) {
+bool Losses::MayMakeGood(const std::string& cluster, ChangeBudget& budget, StepContext& ctx) const {
+  return cluster.empty() || HasRoom(cluster, config_.losses.fewest - 1, budget, ctx);
+}
+
+bool Losses::HasRoom(const std::string& cluster, int64_t least, ChangeBudget& budget, StepContext& ctx) const {
+  const int64_t most = std::max(least, ShareOf(config_.losses.replaced, SizeOf(cluster)));
+  return replaced_.Of(cluster) < most && (budget.InWindow(cluster, ctx) < most || MUTANT("shard.give_ups_apart"));
+}
+
+void Losses::CountReplaced(const std::string& machine, const std::string& cluster, ChangeBudget& budget,
+                           StepContext& ctx) {
   replaced_.Add({.at = ctx.now.mono, .machine = machine, .cluster = cluster});
+  if (!cluster.empty() && !MUTANT("shard.give_ups_apart")) budget.Spend(cluster, ctx);
   Keep(cluster, ctx);
 }
 

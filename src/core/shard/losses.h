@@ -1,12 +1,13 @@
 // Losses: machines that turn Failed or vanish from the provider's lists. A few at a time are repaired and replaced as
 // they go. When more than a share of a cluster or of the fleet goes within a window, the provider is the likelier
 // culprit: an alert latches until an operator accepts the losses, repairs of those machines stop, and what vanished is
-// missing: it stays tracked and set aside, and is given up a share at a time.
+// missing: it stays tracked and set aside, and is given up a share at a time. So is, without an alert, what vanishes
+// when the cluster's budget of changes (rails.h) is spent.
 //
 // Invariants:
 //   1. `missing` holds the tracked machines that are set aside as missing, and no others.
-//   2. Within LossLimits::replace_window, no more missing machines of a cluster, and of the fleet, are given up than
-//      their share, unless an operator accepts the losses.
+//   2. Within LossLimits::replace_window, no more missing machines are given up than their share of the fleet, and of a
+//      cluster no more than its budget of changes (rails.h) leaves, unless an operator accepts the losses.
 // Durable: the counts within the windows, by cluster, and the alerts. After a restart, losses of an earlier life count
 // as if they had happened then.
 #pragma once
@@ -44,6 +45,8 @@ struct LossRow {
 
 inline constexpr contract::Table<std::string, LossRow> kLossRows{"loss/"};  // cluster; empty: machines of none
 
+class ChangeBudget;
+
 class Losses {
  public:
   using Names = std::set<std::string, std::less<>>;  // of clusters, if not said otherwise; the empty name is the fleet
@@ -67,14 +70,14 @@ class Losses {
   // The machine, of that cluster, has turned Failed.
   void OnFailed(const std::string& machine, const std::string& cluster, StepContext& ctx);
   // The provider does not know the machine any more. Whether it is to be dropped; else it is missing from now on.
-  bool OnVanished(const model::Machine& machine, StepContext& ctx);
+  bool OnVanished(const model::Machine& machine, ChangeBudget& budget, StepContext& ctx);
   // A tracked machine that an earlier life set aside as missing.
   void RestoreMissing(const std::string& machine) { missing_[ClusterOf(machine)].insert(machine); }
   // The machine is shown again, or no longer tracked for another reason.
   void OnReturned(const std::string& machine, StepContext& ctx);
   // Missing machines that are given up now: those that serve a cluster first. Costs what it gives up, and a step for
   // each cluster that misses machines.
-  std::vector<std::string> TakeReplaced(StepContext& ctx);
+  std::vector<std::string> TakeReplaced(ChangeBudget& budget, StepContext& ctx);
 
   // Ends the alerts, and begins the windows anew: of the cluster, or all of them if the name is empty. The missing
   // machines that are given up by that.
@@ -82,6 +85,9 @@ class Losses {
 
   // Whether machines of the cluster may be repaired without an order.
   bool MayRepair(const std::string& cluster) const;
+  // Whether the cluster's budget of changes leaves room for a machine that failed or vanished by itself. A few do so in
+  // small clusters too.
+  bool MayMakeGood(const std::string& cluster, ChangeBudget& budget, StepContext& ctx) const;
   const Names& failing() const { return failing_; }
   const Names& vanishing() const { return vanishing_; }
   size_t missing() const;
@@ -97,13 +103,16 @@ class Losses {
   int64_t SizeOf(const std::string& cluster) const;
   // Ends alerts of the fleet that its losses no longer give reason for.
   void EndFleetAlerts();
-  bool MayReplace(const std::string& cluster) const;
-  void CountReplaced(const std::string& machine, const std::string& cluster, StepContext& ctx);
+  bool MayReplace(const std::string& cluster, ChangeBudget& budget, StepContext& ctx) const;
+  // Whether one more machine of the cluster may be given up: its share, or `least` if that is more.
+  bool HasRoom(const std::string& cluster, int64_t least, ChangeBudget& budget, StepContext& ctx) const;
+  void CountReplaced(const std::string& machine, const std::string& cluster, ChangeBudget& budget, StepContext& ctx);
   void Expire(StepContext& ctx);
   void Keep(const std::string& cluster, StepContext& ctx) const;
   std::string ClusterOf(const std::string& machine) const;
   // Takes from `machines`, which are missing of the cluster, as many as may be given up now.
-  void TakeReplaced(const std::string& cluster, Names& machines, std::vector<std::string>& taken, StepContext& ctx);
+  void TakeReplaced(const std::string& cluster, Names& machines, std::vector<std::string>& taken, ChangeBudget& budget,
+                    StepContext& ctx);
 
   const Config& config_;
   Clusters& clusters_;

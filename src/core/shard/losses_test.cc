@@ -228,6 +228,90 @@ TEST(ShardMissing, MachinesThatCostNothingAreDropped) {
   EXPECT_TRUE(lab.core().View()->losses_vanished.empty());
 }
 
+// --- one budget
+
+// Of a cluster of a hundred machines that wants only sixty from now on: the most that are drained, given up or repaired
+// within two minutes of the next twelve.
+int MostThatChange(Lab& lab) {
+  lab.Rollup("a", 60);
+  std::vector<int> changed;
+  int most = 0;
+  for (int i = 0; i < 12 * 12; ++i) {
+    lab.Run(5s);
+    if (i % 2 == 0) lab.Finish();
+    int so_far = lab.Count<contract::DrainRequest>();
+    for (int machine = 0; machine < 100; ++machine) {
+      so_far += lab.core().machines().tracked().contains(Name(machine)) ? 0 : 1;
+    }
+    for (const auto& audit : lab.audits) {
+      so_far += audit.action.kind == "Repair" && audit.action.outcome == "pending" ? 1 : 0;
+    }
+    changed.push_back(so_far);
+    most = std::max(most, so_far - (i < 23 ? 0 : changed[static_cast<size_t>(i - 23)]));
+  }
+  return most;
+}
+
+TEST(ShardBudget, WhatIsGivenUpAndWhatIsReclaimedShareATenth) {
+  {
+    const faults::ScopedMutant on("shard.give_ups_apart");
+    Lab lab;
+    Serve(lab, 100);
+    Lose(lab, 0, 30);
+    EXPECT_GT(MostThatChange(lab), 15);
+  }
+  Lab lab;
+  Serve(lab, 100);
+  Lose(lab, 0, 30);
+  EXPECT_LE(MostThatChange(lab), 10);
+  EXPECT_EQ(lab.core().View()->missing, 0u) << "what is lost goes before what is not needed";
+  EXPECT_EQ(lab.InState(kConfigured, "a"), 60);
+}
+
+TEST(ShardBudget, AFewThatVanishWhenItIsSpentAreMissingForAWhile) {
+  Lab lab;
+  Serve(lab, 100);
+  lab.Rollup("a", 60);
+  lab.Run(5s);
+  ASSERT_EQ(lab.Count<contract::DrainRequest>(), 10);
+  Lose(lab, 90, 94);
+  lab.Run(70s);
+  EXPECT_EQ(lab.core().View()->missing, 4u);
+  EXPECT_TRUE(lab.core().View()->losses_vanished.empty()) << "nothing says that they are not lost indeed";
+  lab.Run(1min);
+  EXPECT_EQ(lab.core().View()->missing, 0u);
+}
+
+TEST(ShardBudget, RepairsAndReclaimsShareATenth) {
+  {
+    const faults::ScopedMutant on("shard.repairs_beside_the_budget");
+    Lab lab;
+    Serve(lab, 100);
+    Fail(lab, 0, 4);
+    EXPECT_GT(MostThatChange(lab), 10);
+  }
+  Lab lab;
+  Serve(lab, 100);
+  Fail(lab, 0, 4);
+  EXPECT_LE(MostThatChange(lab), 10);
+  EXPECT_EQ(lab.InState(kFailed), 0);
+}
+
+TEST(ShardBudget, WhatAnOperatorAcceptedIsRepairedWhateverIsLeftOfIt) {
+  Lab lab;
+  Serve(lab, 100);
+  Fail(lab, 0, 30);
+  lab.Rollup("a", 60);
+  lab.Run(5s);
+  ASSERT_GE(lab.core().rails().budget().SpentBy("a"), 7);
+  EXPECT_EQ(lab.AskFor<contract::LossesAccepted>(contract::AcceptLosses{}).failed, 30);
+  for (int i = 0; i < 20; ++i) {
+    lab.Run(4s);
+    lab.Finish();
+  }
+  EXPECT_EQ(lab.InState(kFailed), 0);
+}
+
 // --- repairs
 
 TEST(ShardRepairs, OnePercentOfTheFleetAtATime) {

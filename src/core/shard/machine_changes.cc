@@ -11,7 +11,8 @@ void MachineChanges::OnAdopted(const model::Machine& machine, StepContext& ctx) 
 void MachineChanges::OnMoved(const model::Machine& before, const model::Machine& machine, StepContext& ctx) {
   deps_.executor.OnMachineMoved(before, machine, ctx);
   // Transitions that end in Failed are what holds are for.
-  const bool served = model::IsStable(before.state) || before.state == MachineState::kDraining;
+  const bool served = (model::IsStable(before.state) && before.state != MachineState::kSpeculative) ||
+                      before.state == MachineState::kDraining;
   if (machine.state == MachineState::kFailed && before.state != MachineState::kFailed && served) {
     deps_.losses.OnFailed(machine.id, machine.cluster.empty() ? before.cluster : machine.cluster, ctx);
   }

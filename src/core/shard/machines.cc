@@ -1,5 +1,7 @@
 #include "core/shard/machines.h"
 
+#include <utility>
+
 #include "base/check.h"
 #include "core/shard/engine_view.h"
 #include "engine/bind_stamp.h"
@@ -53,6 +55,7 @@ const Tracked* Machines::Find(const std::string& id) const {
 void Machines::Add(Tracked tracked) {
   const std::string id = tracked.record->id;
   const auto added = state_.tracked.emplace(id, std::move(tracked)).first;
+  if (state_.fenced.contains(id)) state_.set_aside.emplace(id, SetAside::kFenced);
   Count(id, added->second, 1);
   PublishToEngine(id, added->second);
 }
@@ -73,6 +76,7 @@ void Machines::Remove(const std::string& id) {
 
 void Machines::Put(const std::string& id, SetAside why) {
   const Tracked& tracked = state_.tracked.find(id)->second;
+  if (why == SetAside::kNo && state_.fenced.contains(id)) why = SetAside::kFenced;
   Count(id, tracked, -1);
   if (why == SetAside::kNo) {
     state_.set_aside.erase(id);
@@ -81,6 +85,17 @@ void Machines::Put(const std::string& id, SetAside why) {
   }
   Count(id, tracked, 1);
   PublishToEngine(id, tracked);
+}
+
+void Machines::Fence(const std::string& id) {
+  state_.fenced.insert(id);
+  if (state_.tracked.contains(id) && AsideOf(id) == SetAside::kNo) Put(id, SetAside::kFenced);
+}
+
+void Machines::Unfence() {
+  for (const std::string& id : std::exchange(state_.fenced, {})) {
+    if (AsideOf(id) == SetAside::kFenced) Put(id, SetAside::kNo);
+  }
 }
 
 SetAside Machines::AsideOf(const std::string& id) const {
@@ -193,6 +208,10 @@ void Machines::CheckInvariants() const {
                  configured[name], known.configured);
   }
   for (const auto& [id, why] : state_.set_aside) MUSTER_CHECK(state_.tracked.contains(id), "{} is not tracked", id);
+  for (const std::string& id : state_.fenced) {
+    MUSTER_CHECK(!state_.tracked.contains(id) || AsideOf(id) != SetAside::kNo, "{} was fenced, and is not set aside",
+                 id);
+  }
   for (const auto& [id, in_progress] : in_progress_) {
     MUSTER_CHECK(state_.tracked.contains(id), "an operation on {}, which is not tracked", id);
   }

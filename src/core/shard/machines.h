@@ -7,6 +7,7 @@
 // Invariants:
 //   1. A machine is in `bound` of its record's cluster and of no other.
 //   2. Counts by kind, type and zone, and the Configured machines of each cluster, are those of the tracked machines.
+//   3. A tracked machine that was fenced is set aside, also if it was missing or dropped meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -65,8 +66,9 @@ class Machines {
     Table tracked;
     Moment moment = 0;
     std::map<std::string, SetAside, std::less<>> set_aside;  // tracked machines
+    std::set<std::string, std::less<>> fenced;               // machines, also such as are not tracked any more
 
-    MUSTER_FIELDS(State, tracked, moment, set_aside)
+    MUSTER_FIELDS(State, tracked, moment, set_aside, fenced)
   };
   // Of one cluster.
   struct Bound {
@@ -89,8 +91,12 @@ class Machines {
   void SetRecord(const std::string& id, Tracked& tracked, contract::MachineRecord record);
   void Remove(const std::string& id);
 
-  // kNo: the machine is as its record says again.
+  // kMissing, or kNo: the machine is as its record says again, unless it was fenced.
   void Put(const std::string& id, SetAside why);
+  // A call for the machine was fenced, tracked or not: until Unfence it is set aside whenever it is tracked.
+  void Fence(const std::string& id);
+  void Unfence();
+  size_t fenced() const { return state_.fenced.size(); }
   SetAside AsideOf(const std::string& id) const;
   const std::map<std::string, SetAside, std::less<>>& set_aside() const { return state_.set_aside; }
 

@@ -119,7 +119,7 @@ Result<contract::ShardReply> Core::Apply(const contract::SetActuation& order, St
   }
   const ActuationMode before = p.rails.modes().Get(order.cluster_id);
   p.rails.SetMode(order.cluster_id, order.mode, ctx);
-  if (order.cluster_id.empty() && order.mode == ActuationMode::kActive) p.executor.OnResumed();
+  if (order.cluster_id.empty() && order.mode == ActuationMode::kActive) p.machines.Unfence();
   if (!order.cluster_id.empty() && order.mode == ActuationMode::kActive) p.clusters.Reinstate(order.cluster_id, ctx);
   p.trial.Request();
   ctx.Note(model::Reason::kModeSet, order.cluster_id.empty() ? p.config.id : order.cluster_id,

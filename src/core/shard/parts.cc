@@ -64,6 +64,7 @@ Parts::Parts(SavedState state, Parallel* workers)
                  .machines = machines,
                  .gets = gets,
                  .losses = losses,
+                 .rails = rails,
                  .changes = changes},
                 std::move(state.reconcile)),
       hints({.config = config, .engine = engine, .clusters = clusters, .sessions = sessions}, std::move(state.hints)),

@@ -1,6 +1,7 @@
 // Parts: the shard's components, wired to each other. A part holds references only to parts above it in this list; what
-// a part must tell one below it, Core carries over (shard.cc). Two parts are lent one below them for the length of a
-// call: repairs the executor that starts them, the ledger the demand that says which clusters have spoken.
+// a part must tell one below it, Core carries over (shard.cc). Three parts are lent one below them for the length of a
+// call: repairs the executor that starts them, the ledger the demand that says which clusters have spoken, losses the
+// budget of changes.
 #pragma once
 
 #include "base/parallel.h"

@@ -83,41 +83,44 @@ ActuationMode ActuationModes::For(const std::string& cluster, const std::optiona
   return mode;
 }
 
-// --- the reclaim budget
+// --- the budget of changes
 
-void ReclaimBudget::Restore(const std::string& cluster, uint64_t spent) {
+void ChangeBudget::Restore(const std::string& cluster, uint64_t spent) {
   state_[cluster] = {.times = std::deque<MonoTime>(spent), .stored = true};
 }
 
-void ReclaimBudget::Start(MonoTime now) {
+void ChangeBudget::Start(MonoTime now) {
   for (auto& [cluster, spent] : state_) std::ranges::fill(spent.times, now);
+}
+
+int64_t ChangeBudget::InWindow(const std::string& cluster, StepContext& ctx) {
+  const auto known = state_.find(cluster);
+  if (known == state_.end()) return 0;
+  std::deque<MonoTime>& times = known->second.times;
+  while (!times.empty() && ctx.now.mono - times.front() >= config_.reclaim_window) times.pop_front();
+  if (times.empty() && std::exchange(known->second.stored, false)) ctx.Write(kChangeRows.Erase(cluster));
+  return static_cast<int64_t>(times.size());
 }
 
 // Machines that the cluster gave up within the window count as still its own, so that the share is that of the cluster
 // as it was.
-int64_t ReclaimBudget::Allowed(const std::string& cluster, int64_t configured, StepContext& ctx) {
-  int64_t spent = 0;
-  if (const auto known = state_.find(cluster); known != state_.end()) {
-    std::deque<MonoTime>& times = known->second.times;
-    while (!times.empty() && ctx.now.mono - times.front() >= config_.reclaim_window) times.pop_front();
-    if (times.empty() && std::exchange(known->second.stored, false)) ctx.Write(kReclaimRows.Erase(cluster));
-    spent = static_cast<int64_t>(times.size());
-  }
+int64_t ChangeBudget::Allowed(const std::string& cluster, int64_t configured, StepContext& ctx) {
+  const int64_t spent = InWindow(cluster, ctx);
   const int64_t cap = ShareOf(config_.reclaim_cap, configured);
   const int64_t budget = ShareOf(config_.reclaim_budget, configured + spent) - spent;
   if (MUTANT("shard.no_reclaim_budget")) return cap;
   return std::clamp<int64_t>(budget, 0, cap);
 }
 
-void ReclaimBudget::Spend(const std::string& cluster, StepContext& ctx) {
+void ChangeBudget::Spend(const std::string& cluster, StepContext& ctx) {
   Spent& spent = state_[cluster];
   spent.times.push_back(ctx.now.mono);
   spent.stored = true;
   if (MUTANT("shard.budget_forgotten")) return;
-  ctx.Write(kReclaimRows.Put(cluster, spent.times.size()));
+  ctx.Write(kChangeRows.Put(cluster, spent.times.size()));
 }
 
-int64_t ReclaimBudget::SpentBy(const std::string& cluster) const {
+int64_t ChangeBudget::SpentBy(const std::string& cluster) const {
   const auto known = state_.find(cluster);
   return known == state_.end() ? 0 : static_cast<int64_t>(known->second.times.size());
 }
@@ -201,7 +204,7 @@ Rails::Rails(const Config& config, Clusters& clusters, ActionLog& log, State sta
       clusters_(clusters),
       log_(log),
       modes_(std::move(state.modes)),
-      reclaims_(config, std::move(state.reclaims)),
+      budget_(config, std::move(state.budget)),
       quarantine_(config, std::move(state.quarantine)),
       holds_(config, std::move(state.holds)),
       suppressed_(std::move(state.suppressed)),
@@ -209,7 +212,7 @@ Rails::Rails(const Config& config, Clusters& clusters, ActionLog& log, State sta
 
 Rails::State Rails::state() const {
   return {.modes = modes_.state(),
-          .reclaims = reclaims_.state(),
+          .budget = budget_.state(),
           .quarantine = quarantine_.state(),
           .suppressed = suppressed_,
           .tried = tried_,
@@ -221,9 +224,9 @@ void Rails::RegisterRows(contract::RowReader& reader) {
     if (!cluster.empty()) clusters_.Add(cluster);
     modes_.Restore(cluster, mode);
   });
-  reader.On(kReclaimRows, [this](const std::string& cluster, uint64_t spent) {
+  reader.On(kChangeRows, [this](const std::string& cluster, uint64_t spent) {
     clusters_.Add(cluster);
-    reclaims_.Restore(cluster, spent);
+    budget_.Restore(cluster, spent);
   });
   reader.On(kBaselineRows, [this](const std::string& cluster, Baseline baseline) {
     clusters_.Add(cluster);
@@ -233,7 +236,7 @@ void Rails::RegisterRows(contract::RowReader& reader) {
 }
 
 void Rails::Start(StepContext& ctx) {
-  reclaims_.Start(ctx.now.mono);
+  budget_.Start(ctx.now.mono);
   holds_.Start(ctx);
   if (config_.mode != ActuationMode::kUnspecified) SetMode("", config_.mode, ctx);
 }
@@ -247,7 +250,7 @@ void Rails::SetMode(const std::string& cluster, ActuationMode mode, StepContext&
 engine::ClusterState Rails::ClusterInput(const std::string& cluster, bool session, bool gate_open, int64_t configured,
                                          StepContext& ctx) {
   const bool carried_out = modes_.shard() == ActuationMode::kActive;
-  const int64_t allowed = reclaims_.Allowed(cluster, configured, ctx);
+  const int64_t allowed = budget_.Allowed(cluster, configured, ctx);
   const bool limited = carried_out || MUTANT("shard.budget_binds_trials");
   return {.session = session || clusters_.IsDecommissioned(cluster) || MUTANT("shard.session_not_needed"),
           .gate_open = gate_open || clusters_.IsDecommissioned(cluster) || MUTANT("shard.gate_always_open"),
@@ -289,7 +292,7 @@ bool Rails::Admit(const engine::Action& action, bool can_start, const QueueLoad&
   started_ += limited ? 1 : 0;
   // What goes instead of a machine that serves somebody is beyond the budget, and outside it.
   const bool counts = action.reason != model::Reason::kReclaimInstead;
-  if (action.kind == engine::ActionKind::kReclaim && counts) reclaims_.Spend(action.cluster, ctx);
+  if (action.kind == engine::ActionKind::kReclaim && counts) budget_.Spend(action.cluster, ctx);
   return true;
 }
 

@@ -2,10 +2,10 @@
 // decision is carried out, or whether it is carried out at all; it never changes what the engine wants.
 //
 //   pause, dry run       of the shard: decisions are made and logged, not carried out. Of a cluster: it takes no part
-//   in
-//                        decisions, and what it would have done is decided apart (trial.h) and logged. Durable
-//   reclaim cap, budget  how many machines a cluster may lose to Reclaim in a cycle and within a window; durable. They
-//                        do not bind what is only logged: a trial shows all that going live would do
+//                        in decisions, and what it would have done is decided apart (trial.h) and logged. Durable
+//   reclaim cap, budget  how many machines a cluster may lose to Reclaim in a cycle, and within a window; missing
+//                        machines that are given up and repairs share the budget. Durable. They do not bind what is
+//                        only logged: a trial shows all that going live would do
 //   holds                what failed is left alone for a while (holds.h); durable
 //   session, gate        a cluster without a session gains and loses nothing; one whose demand is not known loses
 //                        nothing to surplus
@@ -53,7 +53,7 @@ struct Baseline {
 };
 
 inline constexpr contract::Table<std::string, contract::ActuationMode> kModeRows{"mode/"};  // cluster; empty: the shard
-inline constexpr contract::Table<std::string, uint64_t> kReclaimRows{"reclaims/"};   // cluster: within the window
+inline constexpr contract::Table<std::string, uint64_t> kChangeRows{"reclaims/"};    // cluster: within the window
 inline constexpr contract::Table<std::string, Baseline> kBaselineRows{"baseline/"};  // cluster
 
 // Pause and dry run.
@@ -93,8 +93,9 @@ class ActuationModes {
   State state_;
 };
 
-// How many machines a cluster gave up to Reclaim within the window.
-class ReclaimBudget {
+// How many machines the shard took from a cluster within the window, neither by priority nor by an order: Reclaims,
+// missing machines that were given up, repairs of machines that served.
+class ChangeBudget {
  public:
   struct Spent {
     std::deque<MonoTime> times;
@@ -104,14 +105,16 @@ class ReclaimBudget {
   };
   using State = std::map<std::string, Spent, std::less<>>;
 
-  explicit ReclaimBudget(const Config& config, State state) : config_(config), state_(std::move(state)) {}
+  explicit ChangeBudget(const Config& config, State state) : config_(config), state_(std::move(state)) {}
 
   void Restore(const std::string& cluster, uint64_t spent);
-  // How long ago the reclaims of an earlier life were is not known for certain: they count from now, so that no restart
+  // How long ago the changes of an earlier life were is not known for certain: they count from now, so that no restart
   // widens the budget.
   void Start(MonoTime now);
-  // How many more the cluster may lose in this cycle: its cap, or what the window leaves.
+  // How many more the cluster may lose to Reclaim in this cycle: its cap, or what the window leaves.
   int64_t Allowed(const std::string& cluster, int64_t configured, StepContext& ctx);
+  // How many it has lost within the window.
+  int64_t InWindow(const std::string& cluster, StepContext& ctx);
   void Spend(const std::string& cluster, StepContext& ctx);
   int64_t SpentBy(const std::string& cluster) const;
 
@@ -178,13 +181,13 @@ class Rails {
   using Suppressed = std::set<std::pair<std::string, engine::ActionKind>>;
   struct State {
     ActuationModes::State modes;
-    ReclaimBudget::State reclaims;
+    ChangeBudget::State budget;
     RollupQuarantine::State quarantine;
     Suppressed suppressed;  // in the last cycle
     Suppressed tried;       // in the last trial
     Holds::State holds;
 
-    MUSTER_FIELDS(State, modes, reclaims, quarantine, suppressed, tried, holds)
+    MUSTER_FIELDS(State, modes, budget, quarantine, suppressed, tried, holds)
   };
 
   // What is referred to outlives this.
@@ -195,8 +198,8 @@ class Rails {
 
   void SetMode(const std::string& cluster, contract::ActuationMode mode, StepContext& ctx);
   const ActuationModes& modes() const { return modes_; }
-  ReclaimBudget& reclaims() { return reclaims_; }
-  const ReclaimBudget& reclaims() const { return reclaims_; }
+  ChangeBudget& budget() { return budget_; }
+  const ChangeBudget& budget() const { return budget_; }
   RollupQuarantine& quarantine() { return quarantine_; }
   const RollupQuarantine& quarantine() const { return quarantine_; }
   Holds& holds() { return holds_; }
@@ -237,7 +240,7 @@ class Rails {
   Clusters& clusters_;
   ActionLog& log_;
   ActuationModes modes_;
-  ReclaimBudget reclaims_;
+  ChangeBudget budget_;
   RollupQuarantine quarantine_;
   Holds holds_;
   Suppressed suppressed_;         // in this cycle

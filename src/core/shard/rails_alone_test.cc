@@ -26,9 +26,9 @@ TEST(ActuationModes, TheStrictestOfAllThatAnActionTouchesCounts) {
   EXPECT_EQ(step.Writes(), (Texts{"put mode/a", "put mode/", "erase mode/"}));
 }
 
-TEST(ReclaimBudget, LeavesWhatTheWindowHasNotSpent) {
+TEST(ChangeBudget, LeavesWhatTheWindowHasNotSpent) {
   const Config config{.reclaim_cap = {500'000}, .reclaim_budget = {100'000}, .reclaim_window = 10min};
-  ReclaimBudget budget(config, {});
+  ChangeBudget budget(config, {});
   StepForTest first(config);
   EXPECT_EQ(budget.Allowed("a", 30, first.ctx), 3);
   EXPECT_EQ(budget.Allowed("a", 0, first.ctx), 1) << "never below one";
@@ -44,16 +44,16 @@ TEST(ReclaimBudget, LeavesWhatTheWindowHasNotSpent) {
   EXPECT_EQ(later.Writes(), Texts{"erase reclaims/a"}) << "once";
 }
 
-TEST(ReclaimBudget, IsCappedInEveryCycle) {
+TEST(ChangeBudget, IsCappedInEveryCycle) {
   const Config config{.reclaim_cap = {100'000}, .reclaim_budget = {1'000'000}};
-  ReclaimBudget budget(config, {});
+  ChangeBudget budget(config, {});
   StepForTest step(config);
   EXPECT_EQ(budget.Allowed("a", 50, step.ctx), 5);
 }
 
-TEST(ReclaimBudget, WhatAnEarlierLifeSpentCountsFromTheStart) {
+TEST(ChangeBudget, WhatAnEarlierLifeSpentCountsFromTheStart) {
   const Config config{.reclaim_cap = {1'000'000}, .reclaim_budget = {100'000}, .reclaim_window = 10min};
-  ReclaimBudget budget(config, {});
+  ChangeBudget budget(config, {});
   budget.Restore("a", 2);
   StepForTest start(config);
   budget.Start(start.ctx.now.mono);
@@ -126,7 +126,7 @@ TEST_F(RailsTest, VolumeLimitsEverythingButPreempt) {
   EXPECT_EQ(step_.counters.deduped, 1u);
   EXPECT_EQ(step_.counters.deferred, 1u);
   EXPECT_TRUE(step_.cycle.state().due) << "for what was deferred";
-  EXPECT_EQ(rails_.reclaims().SpentBy("a"), 1);
+  EXPECT_EQ(rails_.budget().SpentBy("a"), 1);
   rails_.BeginCycle();
   EXPECT_TRUE(rails_.Admit(Act(ActionKind::kProvision), true, {}, step_.ctx));
 }
@@ -156,7 +156,7 @@ TEST_F(RailsTest, WhatAModeKeepsBackIsLoggedOnceForAsLongAsItLasts) {
   ASSERT_EQ(step_.Emitted<Audit>().size(), 1u);
   EXPECT_EQ(step_.Emitted<Audit>()[0].action.outcome, "suppressed");
   EXPECT_EQ(step_.counters.suppressed.at("Reclaim"), 3u);
-  EXPECT_EQ(rails_.reclaims().SpentBy("a"), 0) << "no budget is spent on it";
+  EXPECT_EQ(rails_.budget().SpentBy("a"), 0) << "no budget is spent on it";
   rails_.BeginCycle();
   rails_.BeginCycle();
   EXPECT_FALSE(rails_.Admit(action, true, {}, step_.ctx));

@@ -340,7 +340,7 @@ void Reconcile::AskInstead(const std::string& id) {
 
 void Reconcile::Vanish(const std::string& id, StepContext& ctx) {
   const Tracked& tracked = *deps_.machines.Find(id);
-  if (deps_.losses.OnVanished(*tracked.record, ctx)) {
+  if (deps_.losses.OnVanished(*tracked.record, deps_.rails.budget(), ctx)) {
     return Drop(id, Reason::kVanished, "the provider no longer has it", ctx);
   }
   if (deps_.machines.AsideOf(id) == SetAside::kMissing) return;
@@ -361,7 +361,7 @@ void Reconcile::EndMissing(const std::string& id, StepContext& ctx) {
 }
 
 void Reconcile::GiveUpMissing(StepContext& ctx) {
-  for (const std::string& id : deps_.losses.TakeReplaced(ctx)) {
+  for (const std::string& id : deps_.losses.TakeReplaced(deps_.rails.budget(), ctx)) {
     Drop(id, Reason::kVanished, "it was missing, and is given up", ctx);
   }
 }

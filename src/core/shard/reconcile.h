@@ -39,6 +39,7 @@
 #include "core/shard/machine_changes.h"
 #include "core/shard/machines.h"
 #include "core/shard/owned_set.h"
+#include "core/shard/rails.h"
 #include "core/shard/step_context.h"
 #include "model/reason.h"
 
@@ -99,6 +100,7 @@ class Reconcile {
     Machines& machines;
     Gets& gets;
     Losses& losses;
+    Rails& rails;
     MachineChanges& changes;
   };
 

@@ -67,6 +67,7 @@ void Repairs::OnState(const model::Machine& machine, const std::string& cluster_
   }
   ForgetServed(id, ctx);
   state_.refusals.erase(id);
+  state_.allowed.erase(id);
   if (state_.given_up.erase(id) > 0) ctx.Write(kRefusedRows.Erase(id));
   if (known == state_.repairs.end()) return;
   const bool goes_on = machine.state == MachineState::kSpeculative && known->second.recreate;
@@ -106,6 +107,7 @@ void Repairs::Forget(const std::string& id, StepContext& ctx) {
   SetUnderWay(id, false);
   ForgetServed(id, ctx);
   state_.refusals.erase(id);
+  state_.allowed.erase(id);
   if (state_.given_up.erase(id) > 0) ctx.Write(kRefusedRows.Erase(id));
   const auto found = state_.repairs.find(id);
   if (found == state_.repairs.end()) return;
@@ -135,7 +137,12 @@ bool Repairs::RunFirst(const Queue& queue, const Losses& losses, Rails& rails, E
   const std::string id = queue.begin()->second;
   Repair& repair = state_.repairs.find(id)->second;
   const model::Machine* machine = executor.FreeMachine(id);
-  const bool may = machine != nullptr && losses.MayRepair(ClusterOf(*machine)) && rails.MayRepair(ClusterOf(*machine));
+  const std::string cluster = machine == nullptr ? "" : ClusterOf(*machine);
+  // What an operator has accepted is no change of the shard's making, nor is what is made again.
+  const bool changes = machine != nullptr && machine->state == MachineState::kFailed && !cluster.empty() &&
+                       !state_.allowed.contains(id) && !MUTANT("shard.repairs_beside_the_budget");
+  const bool may = machine != nullptr && losses.MayRepair(cluster) && rails.MayRepair(cluster) &&
+                   (!changes || losses.MayMakeGood(cluster, rails.budget(), ctx));
   if (!may) {
     SetDue(id, repair, ctx.now.mono + std::max(config_.repair_first, kLeast));
   } else if (const MonoTime rest = executor.RestsUntil(id); rest > ctx.now.mono) {
@@ -143,6 +150,7 @@ bool Repairs::RunFirst(const Queue& queue, const Losses& losses, Rails& rails, E
   } else if (!rails.AdmitRepair(executor.operations().size())) {
     return false;
   } else {
+    if (changes) rails.budget().Spend(cluster, ctx);
     Begin(*machine, Reason::kRepair, executor, ctx);
   }
   return true;
@@ -176,6 +184,7 @@ size_t Repairs::AllowNow(const std::string& cluster, const Machines& machines, S
     if (!repair.due || tracked == nullptr || tracked->record->state != MachineState::kFailed) continue;
     if (!cluster.empty() && ClusterOf(*tracked->record) != cluster) continue;
     SetDue(id, repair, ctx.now.mono);
+    state_.allowed.insert(id);
     ++allowed;
   }
   return allowed;

@@ -67,8 +67,9 @@ class Repairs {
     std::map<std::string, int32_t, std::less<>> refusals;    // by the provider, in a row
     std::set<std::string, std::less<>> given_up;             // refused too often
     std::map<std::string, std::string, std::less<>> served;  // Failed: the cluster, where the record does not name it
+    std::set<std::string, std::less<>> allowed;              // Failed, and an operator has accepted that; not durable
 
-    MUSTER_FIELDS(State, repairs, under_way, refusals, given_up, served)
+    MUSTER_FIELDS(State, repairs, under_way, refusals, given_up, served, allowed)
   };
 
   explicit Repairs(const Config& config, State state);
@@ -89,7 +90,7 @@ class Repairs {
   // Starts the repair of the machine, or does nothing if its state has nothing to repair.
   void Begin(const model::Machine& machine, model::Reason reason, Executor& executor, StepContext& ctx);
   // An operator accepted the losses of the cluster, or all of them if the name is empty: what waits to be repaired is
-  // due now. How many.
+  // due now, and takes nothing from the cluster's budget. How many.
   size_t AllowNow(const std::string& cluster, const Machines& machines, StepContext& ctx);
   // The provider refuses to delete the machine: it is not tried again.
   bool IsGivenUp(const std::string& id) const { return state_.given_up.contains(id); }

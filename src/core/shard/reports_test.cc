@@ -169,6 +169,24 @@ TEST(ShardReport, AMachineGivenAwayDuringItsTransitionIsForgotten) {
   EXPECT_EQ(lab.core().View()->calls, 0u);
 }
 
+TEST(ShardReport, CallsThatAreFencedForMachinesGivenAwayCountToo) {
+  Lab lab({.coordinator = "c"});
+  lab.Add("m", 2, kIdle);
+  lab.Start();
+  lab.ConnectWith("a", 0);
+  lab.silent = true;
+  lab.Run(15s);
+  lab.Rollup("a", 2);
+  lab.Run(1s);
+  ASSERT_EQ(lab.core().View()->calls, 2u);
+  lab.report_ack = Assigns(1, "b");
+  lab.refusal = Status(Code::kFailedPrecondition, "fenced: epoch 9");
+  lab.silent = false;
+  lab.Run(1s);
+  ASSERT_TRUE(lab.core().machines().tracked().empty());
+  EXPECT_TRUE(lab.core().View()->halted);
+}
+
 TEST(ShardInspect, NeedsMachinesAndReasons) {
   Lab lab;
   lab.Add("m", 3, kIdle);

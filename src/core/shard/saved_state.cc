@@ -15,7 +15,7 @@ struct FlatCluster {
   ClusterDemand demand;
   contract::ActuationMode mode = contract::ActuationMode::kActive;
   RollupQuarantine::Watched watched;
-  ReclaimBudget::Spent reclaims;
+  ChangeBudget::Spent reclaims;
   Hints::ByKey hints;
 
   friend bool Decode(codec::Reader& reader, FlatCluster& cluster);
@@ -78,7 +78,7 @@ struct EarlierWatched {
 
 bool DecodeEarlier(codec::Reader& reader, Rails::State& r) {
   std::map<std::string, EarlierWatched, std::less<>> quarantine;
-  if (!DecodeAll(reader, r.modes.shard, r.modes.clusters, r.reclaims, quarantine, r.suppressed)) return false;
+  if (!DecodeAll(reader, r.modes.shard, r.modes.clusters, r.budget, quarantine, r.suppressed)) return false;
   for (auto& [name, watched] : quarantine) {
     r.quarantine.emplace(name, RollupQuarantine::Watched{.baseline = watched.baseline, .held = watched.held});
   }
@@ -136,16 +136,22 @@ std::optional<SavedState> LoadSecond(codec::Reader& reader) {
   return s;
 }
 
-// --- layout 2
+// --- layouts 2 and 3
 
-std::optional<SavedState> LoadThird(codec::Reader& reader) {
+std::optional<SavedState> LoadThird(codec::Reader& reader, uint64_t layout) {
   SavedState s;
+  Machines::State& machines = s.machines;
   Repairs::State& repairs = s.repairs;
-  const bool ok = DecodeAll(reader, s.memory, s.config, s.cycle, s.clusters, s.calls, s.log, s.owned, s.machines,
-                            s.lifecycle, s.gets, s.sessions, s.rails, repairs.repairs, repairs.under_way,
-                            repairs.refusals, repairs.given_up, s.executor, s.ledger, s.demand, s.trial, s.reconcile,
-                            s.hints, s.reports, s.inspection, s.orders, s.losses);
+  const bool ok = DecodeAll(reader, s.memory, s.config, s.cycle, s.clusters, s.calls, s.log, s.owned, machines.tracked,
+                            machines.moment, machines.set_aside, s.lifecycle, s.gets, s.sessions, s.rails,
+                            repairs.repairs, repairs.under_way, repairs.refusals, repairs.given_up) &&
+                  (layout == 2 || DecodeAll(reader, repairs.served)) &&
+                  DecodeAll(reader, s.executor, s.ledger, s.demand, s.trial, s.reconcile, s.hints, s.reports,
+                            s.inspection, s.orders, s.losses);
   if (!ok || !reader.done()) return std::nullopt;
+  for (const auto& [id, why] : machines.set_aside) {
+    if (why == SetAside::kFenced) machines.fenced.insert(id);
+  }
   return s;
 }
 
@@ -162,7 +168,7 @@ void AddCluster(SavedState& state, const std::string& name, FlatCluster cluster)
   if (cluster.session != 0) state.sessions.by_cluster.emplace(name, cluster.session);
   if (cluster.mode != contract::ActuationMode::kActive) state.rails.modes.clusters.emplace(name, cluster.mode);
   state.rails.quarantine.emplace(name, std::move(cluster.watched));
-  state.rails.reclaims.emplace(name, std::move(cluster.reclaims));
+  state.rails.budget.emplace(name, std::move(cluster.reclaims));
   state.demand.clusters.emplace(name, std::move(cluster.demand));
   if (!cluster.hints.empty()) state.hints.sent.emplace(name, std::move(cluster.hints));
 }
@@ -206,7 +212,7 @@ std::optional<SavedState> LoadState(std::string_view bytes) {
   uint64_t layout = 0;
   if (!reader.Varint(layout) || layout == 0 || layout > kLayout) return std::nullopt;
   if (layout == 1) return LoadSecond(reader);
-  if (layout == 2) return LoadThird(reader);
+  if (layout == 2 || layout == 3) return LoadThird(reader, layout);
   SavedState state;
   if (!codec::Decode(reader, state) || !reader.done()) return std::nullopt;
   return state;

@@ -5,7 +5,8 @@
 // The bytes begin with a zero and the number of the layout; then the states of the parts follow, and the engine's
 // memory. Layout 0 had neither zero nor number and held all fields in one list: it begins with the length of the
 // shard's id, which is never empty. Layout 1 had a back-off for each machine and one queue instead of holds and lanes,
-// and knew no losses and no machines that are set aside. Layout 2 did not know whose a Failed machine was. All are
+// and knew no losses and no machines that are set aside. Layout 2 did not know whose a Failed machine was.
+// Layout 3 forgot that a machine was fenced when it was dropped, and which repairs an operator had allowed. All are
 // read.
 #pragma once
 
@@ -42,7 +43,7 @@
 
 namespace muster::shard {
 
-inline constexpr uint64_t kLayout = 3;
+inline constexpr uint64_t kLayout = 4;
 
 struct SavedState {
   engine::Memory memory;  // the engine's
