@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "model/compose.h"
 #include "runtime/container_body.h"
+#include "runtime/host_paths.h"
 
 namespace muster::runtime {
 namespace {
@@ -141,7 +142,12 @@ ComposeRuntime::Reply ComposeRuntime::List() {
 // --- start
 
 ComposeRuntime::Reply ComposeRuntime::Start(const contract::StartRun& start) {
-  MUSTER_ASSIGN_OR_RETURN(const model::ComposeFile file, model::ReadCompose(start.spec.compose, start.spec.env));
+  MUSTER_ASSIGN_OR_RETURN(model::ComposeFile file, model::ReadCompose(start.spec.compose, start.spec.env));
+  for (model::ComposeService& service : file.services) {
+    if (Status allowed = AllowVolumes(service.volumes, options_.host_paths); !allowed.ok()) {
+      return Error(allowed.code(), "services." + service.name + "." + allowed.message());
+    }
+  }
   MUSTER_ASSIGN_OR_RETURN(std::vector<ServiceState> services, Services(start.workload));
   const auto mine = [&](const ServiceState& service) { return service.launch == start.launch; };
   const bool begun = std::ranges::any_of(services, mine) && ViewOf(Newest(services), false, clock_.Read().wall).begun;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/container_body.h"
+#include "runtime/host_paths.h"
 
 namespace muster::runtime {
 namespace {
@@ -87,7 +88,11 @@ Result<std::optional<Run>> ContainerRuntime::Look(const std::string& container) 
   return run;
 }
 
-ContainerRuntime::Reply ContainerRuntime::Start(const contract::StartRun& start) {
+ContainerRuntime::Reply ContainerRuntime::Start(const contract::StartRun& asked) {
+  contract::StartRun start = asked;
+  if (Status allowed = AllowVolumes(start.spec.volumes, options_.host_paths); !allowed.ok()) {
+    return std::unexpected(std::move(allowed));
+  }
   const std::string name = NameOf(start.workload);
   MUSTER_ASSIGN_OR_RETURN(const std::string body, CreateBody(start, options_.name));
   MUSTER_ASSIGN_OR_RETURN(const std::optional<ContainerState> known, engine_.Inspect(name));

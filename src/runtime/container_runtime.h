@@ -52,7 +52,7 @@ class ContainerRuntime final : public Runtime {
   std::string NameOf(const std::string& workload) const;
 
   Reply Carry(const contract::RuntimeRequest& request);
-  Reply Start(const contract::StartRun& start);
+  Reply Start(const contract::StartRun& asked);
   Reply Stop(const contract::StopRun& stop);
   Reply Remove(const contract::RemoveRun& remove);
   Reply List();

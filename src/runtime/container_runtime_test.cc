@@ -92,6 +92,11 @@ TEST_F(Containers, VolumesAreMounted) {
   file >> text;
   EXPECT_EQ(text, "kept");
   Remove("files");
+  spec.type = model::WorkloadType::kContainer;
+  spec.image = Podman::kImage;
+  spec.volumes = {{.source = "/etc", .target = "/data"}};
+  const auto refused = Ask(contract::StartRun{.workload = "files", .launch = 2, .spec = spec});
+  EXPECT_EQ(refused.error().code(), Code::kInvalidArgument) << "the node does not allow it";
 }
 
 TEST_F(Containers, AnImageThatDoesNotExistIsARunThatNeverBegan) {

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -32,6 +33,7 @@ struct ContainerOptions {
   Duration poll = 500ms;       // how often the engine is asked for containers that have ended
   Duration timeout = 20s;      // of a request
   Duration pull_timeout = 10min;
+  std::vector<std::filesystem::path> host_paths;  // of the node that containers may mount, with what is below
 };
 
 // A container as the engine has it.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <filesystem>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -34,8 +35,11 @@ class EngineLab : public testing::Test {
 
   void OpenRuntime() {
     runtime_.reset();
-    auto opened = RuntimeType::Open({.socket = podman_->socket(), .name = "test", .poll = 50ms}, clock_,
-                                    [this](contract::Run run) { NoteEnd(std::move(run)); });
+    auto opened = RuntimeType::Open({.socket = podman_->socket(),
+                                     .name = "test",
+                                     .poll = 50ms,
+                                     .host_paths = {std::filesystem::temp_directory_path()}},
+                                    clock_, [this](contract::Run run) { NoteEnd(std::move(run)); });
     ASSERT_TRUE(opened.has_value()) << opened.error().ToString();
     runtime_ = *std::move(opened);
   }

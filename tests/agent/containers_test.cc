@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -59,9 +60,13 @@ class ContainersInACluster : public testing::Test {
         agent_(cluster_.Agent("n1", dir_.path(), Engine())) {}
 
   static Flags Engine() {
-    return {{"--runtimes", "process"},   {"--runtimes", "container"},
-            {"--runtimes", "compose"},   {"--docker-socket", podman_->socket()},
-            {"--restart-pause", "50ms"}, {"--max-restarts", "1"}};
+    return {{"--runtimes", "process"},
+            {"--runtimes", "container"},
+            {"--runtimes", "compose"},
+            {"--docker-socket", podman_->socket()},
+            {"--host-paths", std::filesystem::temp_directory_path()},
+            {"--restart-pause", "50ms"},
+            {"--max-restarts", "1"}};
   }
   static model::WorkloadTemplate Container(const std::string& script) {
     model::WorkloadTemplate spec;

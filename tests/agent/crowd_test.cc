@@ -32,10 +32,9 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using model::WorkloadPhase;
 
-constexpr std::chrono::seconds kNodeTimeout{2};
-// A node that does not answer is given up when the scheduler cannot reach it, at the latest after its timeout; then its
-// workloads are placed and started elsewhere, which this machine needs time for.
-constexpr std::chrono::seconds kStartingElsewhere{15};
+// After the grace a node that does not answer is given up; then its workloads are placed and started elsewhere, which
+// this machine needs time for.
+constexpr std::chrono::seconds kStartingElsewhere{20};
 
 int Number(const char* variable, int otherwise) {
   const char* const text = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing writes the environment
@@ -67,10 +66,10 @@ class Crowd : public testing::Test {
  protected:
   void SetUp() override {
     const std::string program = smoke::ProgramUnderTest();
-    scheduler_ = std::make_unique<smoke::Server>(
-        std::vector<std::string>{program, "scheduler", "--listen", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0",
-                                 "--store", "memory:", "--node-timeout", fmt::format("{}s", kNodeTimeout.count()),
-                                 "--monitor-interval", "200ms", "--reconcile-interval", "500ms"});
+    scheduler_ = std::make_unique<smoke::Server>(std::vector<std::string>{
+        program, "scheduler", "--listen", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--store",
+        "memory:", "--node-timeout", fmt::format("{}s", grace_), "--unreachable-grace", fmt::format("{}s", grace_),
+        "--monitor-interval", "200ms", "--reconcile-interval", "500ms"});
     ASSERT_NE(scheduler_->grpc(), "") << scheduler_->process().err();
     client_ = *rpc::MakeClusterClient(scheduler_->grpc());
     for (int i = 0; i < agents_count_; ++i) {
@@ -155,6 +154,7 @@ class Crowd : public testing::Test {
 
   const int count_ = Number("MUSTER_CROWD", 100);
   const int agents_count_ = Number("MUSTER_CROWD_AGENTS", 5);
+  const int grace_ = Number("MUSTER_CROWD_GRACE", 8);  // seconds
   const host::TempDir dir_;
   std::unique_ptr<smoke::Server> scheduler_;
   std::unique_ptr<rpc::ClusterClient> client_;
@@ -190,9 +190,14 @@ TEST_F(Crowd, LivesThroughTheDeathOfItsAgents) {
     if (name_end == std::string::npos) continue;
     shims_kb += ProportionalKb(std::to_string(std::atoi(stat.c_str() + name_end + 4)));  // of the shim, its parent
   }
-  for (int i = 0; i < agents_count_; ++i) Kill(i);
-  for (const auto& [workload, agent] : jobs) std::ofstream(Files(agent, workload) / "work" / "go") << "now";
-  for (int i = 0; i < agents_count_; ++i) Begin(i);
+  for (int i = 0; i < agents_count_; ++i) {
+    Kill(i);
+    for (const auto& [workload, agent] : jobs) {
+      if (agent == i) std::ofstream(Files(agent, workload) / "work" / "go") << "now";
+    }
+    Begin(i);
+    ASSERT_NE(agents_[i]->WaitForErrorLine("\"msg\":\"listening\""), "") << agents_[i]->err();
+  }
   std::map<std::string, std::string> ended;
   EXPECT_TRUE(WaitUntil([&] {
     ended.clear();
@@ -221,7 +226,7 @@ TEST_F(Crowd, LivesThroughTheDeathOfItsAgents) {
         return second.size() == static_cast<size_t>(count_) &&
                std::ranges::none_of(second, [](const auto& row) { return row.second == 0; });
       },
-      kNodeTimeout + kStartingElsewhere))
+      std::chrono::seconds(grace_) + kStartingElsewhere))
       << second.size() << " run";
   const double moved = std::chrono::duration<double>(Clock::now() - killed).count();
   std::vector<std::string> left;  // they still run on the first agent's node

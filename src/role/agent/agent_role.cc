@@ -67,7 +67,8 @@ LocalOptions AgentRole::MakeLocalOptions() const {
   local.config.total = options_.total;
   for (const model::WorkloadType type : options_.runtimes) {
     const std::string name(model::WorkloadTypeName(type));
-    const runtime::ContainerOptions engine{.socket = options_.docker_socket.string(), .name = unique};
+    const runtime::ContainerOptions engine{
+        .socket = options_.docker_socket.string(), .name = unique, .host_paths = options_.host_paths};
     if (type == model::WorkloadType::kContainer) {
       local.runtimes[name] = [this, engine](auto ended) -> Result<std::unique_ptr<runtime::Runtime>> {
         return runtime::ContainerRuntime::Open(engine, clock_, std::move(ended));

@@ -83,6 +83,14 @@ host::Parser<std::filesystem::path> SocketPath() {
           }};
 }
 
+host::Parser<std::filesystem::path> HostPath() {
+  return {.rule = "an absolute path",
+          .read = [](std::string_view text) -> std::expected<std::filesystem::path, std::string> {
+            if (!text.starts_with('/')) return host::AgainstRule();
+            return std::filesystem::path(text);
+          }};
+}
+
 // A quantity, or nothing for what the host has.
 host::Parser<int64_t> Amount() {
   return {.rule = "a quantity such as 4 or 8Gi; empty: what the host has",
@@ -148,6 +156,8 @@ void DeclareSettings(host::Settings& settings, RoleOptions& options) {
            "root")
       .Add("--docker-socket", options.docker_socket, "/var/run/docker.sock", SocketPath(),
            "Socket of the container engine, dockerd or podman's service")
+      .List("--host-paths", options.host_paths, HostPath(),
+            "Paths of the node that containers may mount, with what is below; none if left out")
       .Switch("--retire", options.retire, "Stop every workload of the data directory, and end")
       .Add("--log-bytes", options.log_bytes, "4MiB", host::ByteSize(4096),
            "Size at which a log file of a process is rotated; two are kept")

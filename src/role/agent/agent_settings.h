@@ -27,8 +27,9 @@ struct RoleOptions {
   std::vector<model::WorkloadType> runtimes = {};
   runtime::ProcessUser process_user = {};
   std::filesystem::path docker_socket = {};
-  bool retire = false;     // stop every workload of the data directory, and end
-  uint64_t log_bytes = 0;  // of one log file of a process; there are two
+  std::vector<std::filesystem::path> host_paths = {};  // that containers may mount
+  bool retire = false;                                 // stop every workload of the data directory, and end
+  uint64_t log_bytes = 0;                              // of one log file of a process; there are two
   Duration heartbeat = {};
   Duration usage_interval = {};
   Config config = {};  // restarts
