@@ -13,6 +13,7 @@
 #include "core/shard/holds.h"
 #include "core/shard/losses.h"
 #include "core/shard/machines.h"
+#include "core/shard/rails.h"
 #include "core/shard/step_for_test.h"
 
 namespace muster::shard {
@@ -64,6 +65,7 @@ TEST(ShardScale, MissingMachinesThatMustWaitCostACycleNothing) {
   Clusters clusters({});
   Machines machines(engine, clusters, {});
   Losses losses(config, clusters, machines, {});
+  ChangeBudget budget(config, {});
   for (int i = 0; i < kMachines; ++i) {
     machines.Add({.record = contract::MachineRecord({.id = Name(i),
                                                      .state = model::MachineState::kConfigured,
@@ -74,13 +76,13 @@ TEST(ShardScale, MissingMachinesThatMustWaitCostACycleNothing) {
   }
   StepForTest step(config);
   for (int i = 0; i < kMachines; ++i) {
-    if (losses.OnVanished(*machines.Find(Name(i))->record, step.ctx)) continue;
+    if (losses.OnVanished(*machines.Find(Name(i))->record, budget, step.ctx)) continue;
     machines.Put(Name(i), SetAside::kMissing);
   }
-  EXPECT_FALSE(losses.TakeReplaced(step.ctx).empty());
+  EXPECT_FALSE(losses.TakeReplaced(budget, step.ctx).empty());
   ASSERT_GT(losses.missing(), 10'000u);
   EXPECT_LT(ProcessorSeconds([&] {
-              for (int i = 0; i < kCycles; ++i) EXPECT_TRUE(losses.TakeReplaced(step.ctx).empty());
+              for (int i = 0; i < kCycles; ++i) EXPECT_TRUE(losses.TakeReplaced(budget, step.ctx).empty());
             }),
             kLimit);
 }
