@@ -1,13 +1,25 @@
 #include "cli/ask.h"
 
+#include <cstdlib>
 #include <memory>
 
 #include "rpc/shard_client.h"
 
 namespace muster::cli {
 
+std::string DefaultShard() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing writes the environment
+  const char* given = std::getenv("MUSTER_SHARD");
+  return given != nullptr && *given != '\0' ? given : "127.0.0.1:7780";
+}
+
+void AddShardAddress(Verb& verb, ShardFlags& flags) {
+  flags.shard = DefaultShard();
+  verb.Option("--shard", flags.shard, "HOST:PORT of the shard (MUSTER_SHARD)");
+}
+
 void AddOrderFlags(Verb& verb, ShardFlags& flags) {
-  verb.Option("--shard", flags.shard, "HOST:PORT of the shard");
+  AddShardAddress(verb, flags);
   AddTlsFlags(verb, flags.tls);
 }
 

@@ -40,6 +40,9 @@ struct ShardFlags {
   TlsFlags tls;
 };
 void AddShardFlags(Verb& verb, ShardFlags& flags);
+std::string DefaultShard();
+// --shard alone: MUSTER_SHARD if it is not given, and then 127.0.0.1:7780.
+void AddShardAddress(Verb& verb, ShardFlags& flags);
 // The same without --output, for orders.
 void AddOrderFlags(Verb& verb, ShardFlags& flags);
 

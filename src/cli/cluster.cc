@@ -9,29 +9,12 @@
 #include "model/text_scalars.h"
 
 namespace muster::cli {
-namespace {
 
 std::string DefaultScheduler() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing writes the environment
   const char* given = std::getenv("MUSTER_SCHEDULER");
   return given != nullptr && *given != '\0' ? given : "127.0.0.1:8085";
 }
-
-// Asks for page after page and appends to the first.
-template <class Listed, class Request, class Items>
-Result<Listed> AllPages(ClusterSession& session, Request what, Items items) {
-  MUSTER_ASSIGN_OR_RETURN(Listed all, session.Ask<Listed>(what));
-  while (!all.next.empty()) {
-    what.page.token = all.next;
-    MUSTER_ASSIGN_OR_RETURN(Listed page, session.Ask<Listed>(what));
-    if (page.next == all.next) return Error(Code::kInternal, "the scheduler gives the same page again and again");
-    for (auto& item : page.*items) (all.*items).push_back(std::move(item));
-    all.next = page.next;
-  }
-  return all;
-}
-
-}  // namespace
 
 void AddSchedulerFlags(Verb& verb, ClusterFlags& flags) {
   flags.scheduler = DefaultScheduler();
@@ -65,13 +48,17 @@ Result<contract::ClusterReply> ClusterSession::AskAny(contract::ClusterRequest r
 }
 
 Result<contract::WorkloadsListed> ListAll(ClusterSession& session, contract::ListWorkloads what) {
-  return AllPages<contract::WorkloadsListed>(session, std::move(what), &contract::WorkloadsListed::workloads);
+  return AllPages<contract::WorkloadsListed>(
+      [&](auto page) { return session.Ask<contract::WorkloadsListed>(std::move(page)); }, std::move(what),
+      &contract::WorkloadsListed::workloads);
 }
 Result<contract::NodesListed> ListAll(ClusterSession& session, contract::ListNodes what) {
-  return AllPages<contract::NodesListed>(session, std::move(what), &contract::NodesListed::nodes);
+  return AllPages<contract::NodesListed>([&](auto page) { return session.Ask<contract::NodesListed>(std::move(page)); },
+                                         std::move(what), &contract::NodesListed::nodes);
 }
 Result<contract::SetsListed> ListAll(ClusterSession& session, contract::ListSets what) {
-  return AllPages<contract::SetsListed>(session, std::move(what), &contract::SetsListed::sets);
+  return AllPages<contract::SetsListed>([&](auto page) { return session.Ask<contract::SetsListed>(std::move(page)); },
+                                        std::move(what), &contract::SetsListed::sets);
 }
 
 Result<contract::SetView> FindSet(ClusterSession& session, const std::string& name) {

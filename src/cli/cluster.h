@@ -30,6 +30,7 @@ struct ClusterFlags {
   std::string scheduler;  // HOST:PORT, or several with commas
   TlsFlags tls;
 };
+std::string DefaultScheduler();
 // --scheduler is MUSTER_SCHEDULER if it is not given, and then 127.0.0.1:8085.
 void AddSchedulerFlags(Verb& verb, ClusterFlags& flags);
 
@@ -38,6 +39,8 @@ struct ClusterAccess {
   std::function<Result<std::unique_ptr<rpc::ClusterClient>>(const ClusterFlags&)> connect;
   std::shared_ptr<const Clock> clock;
   std::function<void(Duration)> pause;
+  // The fleet's shard, for the verbs that ask both halves. Empty: there is none.
+  std::function<Result<std::unique_ptr<contract::ShardPort>>(const ShardFlags&)> shard = {};
 };
 // A scheduler over the network, and the machine's time.
 ClusterAccess RealCluster();
@@ -72,6 +75,19 @@ class ClusterSession {
   std::string target_;
 };
 
+// Asks for page after page and appends to the first.
+template <class Listed, class Request, class Items, class Ask>
+Result<Listed> AllPages(Ask ask, Request what, Items items) {
+  MUSTER_ASSIGN_OR_RETURN(Listed all, ask(what));
+  while (!all.next.empty()) {
+    what.page.token = all.next;
+    MUSTER_ASSIGN_OR_RETURN(Listed page, ask(what));
+    if (page.next == all.next) return Error(Code::kInternal, "the scheduler gives the same page again and again");
+    for (auto& item : page.*items) (all.*items).push_back(std::move(item));
+    all.next = page.next;
+  }
+  return all;
+}
 // Every object of a list, page by page. `revision` and `stale_since` are those of the first page.
 Result<contract::WorkloadsListed> ListAll(ClusterSession& session, contract::ListWorkloads what);
 Result<contract::NodesListed> ListAll(ClusterSession& session, contract::ListNodes what);
@@ -104,6 +120,7 @@ Status NamedNotFound(Status status, std::string_view kind, std::string_view name
 
 void AddApply(CommandLine& app, const ClusterAccess& access);
 void AddDelete(CommandLine& app, const ClusterAccess& access);
+void AddDiff(CommandLine& app, const ClusterAccess& access);
 void AddGet(CommandLine& app, const ClusterAccess& access);
 void AddDescribe(CommandLine& app, const ClusterAccess& access);
 void AddEvents(CommandLine& app, const ClusterAccess& access);
@@ -112,11 +129,12 @@ void AddScale(CommandLine& app, const ClusterAccess& access);
 void AddRollout(CommandLine& app, const ClusterAccess& access);  // status, restart
 void AddQuota(CommandLine& app, const ClusterAccess& access);
 void AddClusterOrders(CommandLine& app, const ClusterAccess& access);  // retry, cordon, uncordon, drain, accept
-void AddExplainWorkload(Verb& explain, const ClusterAccess& access);
+void AddExplainSubjects(Verb& explain, const ClusterAccess& access);
 
 // All of them but the last, which stands below `muster explain`.
 inline void AddClusterVerbs(CommandLine& app, const ClusterAccess& access) {
   AddApply(app, access);
+  AddDiff(app, access);
   AddDelete(app, access);
   AddGet(app, access);
   AddDescribe(app, access);

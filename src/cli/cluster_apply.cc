@@ -3,51 +3,22 @@
 
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "cli/cluster.h"
+#include "cli/cluster_files.h"
 #include "cli/cluster_names.h"
-#include "cli/plan_files.h"
+#include "cli/halves.h"
 #include "cli/table.h"
-#include "host/text_file.h"
-#include "model/workload_decode.h"
 
 namespace muster::cli {
 namespace {
 
-// All files, read and valid, before anything is changed.
-Result<model::WorkloadFile> ReadFiles(const std::vector<std::string>& paths) {
-  model::WorkloadFile all;
-  for (const std::string& given : paths) {
-    MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> files, ExpandPath(given));
-    for (const std::string& path : files) {
-      MUSTER_ASSIGN_OR_RETURN(const std::string text, host::ReadTextFile(path));
-      MUSTER_ASSIGN_OR_RETURN(model::WorkloadFile file, model::ReadWorkloadFile(text, host::SourceName(path)));
-      std::ranges::move(file.workloads, std::back_inserter(all.workloads));
-      std::ranges::move(file.quotas, std::back_inserter(all.quotas));
-    }
-  }
-  if (all.workloads.empty() && all.quotas.empty()) return InvalidArgument("the files declare nothing");
-  return all;
-}
-
-// "set/web": a job is shown as one.
-std::string NameOf(const model::WorkloadSpec& spec) {
-  const std::string_view kind = spec.kind == model::WorkloadKind::kWorkload ? "workload"
-                                : spec.kind == model::WorkloadKind::kSet    ? "set"
-                                                                            : "job";
-  return fmt::format("{}/{}", kind, spec.name);
-}
-
-// The error with the object it is about, if it does not say so itself.
-Status About(const Status& status, const std::string& object) {
-  return {status.code(), fmt::format("{}: {}", object, status.message())};
-}
-
 // --- apply
 
 struct ApplyFlags {
-  ClusterFlags cluster;
+  HalvesFlags halves;
   std::vector<std::string> files;
   bool dry_run = false;
 };
@@ -59,36 +30,35 @@ void PrintApplied(const std::string& object, const contract::Applied& applied, b
   Print(Printable(line) + "\n");
 }
 
-Status ApplyOne(ClusterSession& session, const model::WorkloadSpec& spec, bool dry_run) {
+Status ApplyOne(Halves& halves, const model::WorkloadSpec& spec, bool dry_run) {
   const auto applied =
-      session.Ask<contract::Applied>(contract::ApplySpec{.spec = spec, .expect = {}, .dry_run = dry_run});
-  if (!applied) return About(applied.error(), NameOf(spec));
-  PrintApplied(NameOf(spec), *applied, dry_run);
+      halves.OfCluster<contract::Applied>(contract::ApplySpec{.spec = spec, .expect = {}, .dry_run = dry_run});
+  if (!applied) return About(applied.error(), ObjectName(spec));
+  PrintApplied(ObjectName(spec), *applied, dry_run);
   return {};
 }
 
-Status ApplyOne(ClusterSession& session, const model::Quota& quota, bool dry_run) {
+Status ApplyOne(Halves& halves, const model::Quota& quota, bool dry_run) {
   const std::string object = fmt::format("quota/{}", quota.tenant);
   if (dry_run) {
     Print(Printable(object) + " valid (dry run)\n");
     return {};
   }
-  const auto applied = session.Ask<contract::Applied>(contract::ApplyQuota{.quota = quota});
+  const auto applied = halves.OfCluster<contract::Applied>(contract::ApplyQuota{.quota = quota});
   if (!applied) return About(applied.error(), object);
   PrintApplied(object, *applied, false);
   return {};
 }
 
 Result<int> Apply(const ClusterAccess& access, const ApplyFlags& flags) {
-  if (flags.files.empty()) return InvalidArgument("-f is missing; name a workload file, or - for standard input");
-  MUSTER_ASSIGN_OR_RETURN(const model::WorkloadFile file, ReadFiles(flags.files));
-  MUSTER_ASSIGN_OR_RETURN(ClusterSession session, ClusterSession::Open(access, flags.cluster));
+  MUSTER_ASSIGN_OR_RETURN(const model::WorkloadFile file, ReadWorkloadFiles(flags.files));
+  RunningHalves halves(access, flags.halves);
   // Quotas first: they hold for what comes with them.
   using Object = std::variant<model::Quota, model::WorkloadSpec>;
   std::vector<Object> objects(file.quotas.begin(), file.quotas.end());
   objects.insert(objects.end(), file.workloads.begin(), file.workloads.end());
   return ForEachObject(objects, [&](const Object& object) {
-    return std::visit([&](const auto& one) { return ApplyOne(session, one, flags.dry_run); }, object);
+    return std::visit([&](const auto& one) { return ApplyOne(halves, one, flags.dry_run); }, object);
   });
 }
 
@@ -111,7 +81,7 @@ Result<std::vector<Deletion>> DeletionsOf(const DeleteFlags& flags) {
   std::vector<Deletion> deletions;
   if (!flags.files.empty()) {
     if (!flags.words.empty()) return InvalidArgument("name objects, or files with -f, but not both");
-    MUSTER_ASSIGN_OR_RETURN(const model::WorkloadFile file, ReadFiles(flags.files));
+    MUSTER_ASSIGN_OR_RETURN(const model::WorkloadFile file, ReadWorkloadFiles(flags.files));
     for (const model::WorkloadSpec& spec : file.workloads) {
       const bool plain = spec.kind == model::WorkloadKind::kWorkload;
       deletions.push_back({plain ? contract::ObjectKind::kWorkload : contract::ObjectKind::kSet, spec.name});
@@ -157,7 +127,7 @@ void AddApply(CommandLine& app, const ClusterAccess& access) {
   verb.Option("-f,--filename", flags->files,
               "Workload file, a directory of them, or - for standard input; may be repeated")
       .Flag("--dry-run", flags->dry_run, "Validate and admit, and change nothing");
-  AddSchedulerFlags(verb, flags->cluster);
+  AddSchedulerFlags(verb, flags->halves.cluster);
   verb.Example("muster apply -f examples/workloads/shop.yaml")
       .Example("sed s/1.4/1.5/ web.yaml | muster apply -f - --dry-run")
       .Run([access, flags] { return Apply(access, *flags); });
@@ -167,6 +137,7 @@ void AddDelete(CommandLine& app, const ClusterAccess& access) {
   const auto flags = std::make_shared<DeleteFlags>();
   Verb verb = app.AddVerb("delete", "Delete workloads, sets, quotas or nodes; a set takes its members along");
   verb.Arguments("TYPE/NAME", flags->words, "What to delete: TYPE/NAME ..., or TYPE NAME ...")
+      .NamesOf("targets")
       .Option("-f,--filename", flags->files, "Delete what this workload file declares; may be repeated")
       .Flag("--force", flags->force, "Delete a node that still has workloads; they move to others")
       .Flag("--ignore-not-found", flags->ignore_missing, "What does not exist is no error");

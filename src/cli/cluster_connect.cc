@@ -2,6 +2,7 @@
 
 #include "cli/cluster.h"
 #include "host/system_clock.h"
+#include "rpc/shard_client.h"
 
 namespace muster::cli {
 
@@ -11,7 +12,11 @@ ClusterAccess RealCluster() {
             return rpc::MakeClusterClient(flags.scheduler, tls);
           },
           .clock = std::make_shared<host::SystemClock>(),
-          .pause = [](Duration how_long) { std::this_thread::sleep_for(how_long); }};
+          .pause = [](Duration how_long) { std::this_thread::sleep_for(how_long); },
+          .shard = [](const ShardFlags& flags) -> Result<std::unique_ptr<contract::ShardPort>> {
+            MUSTER_ASSIGN_OR_RETURN(const rpc::TlsFiles tls, flags.tls.Files());
+            return rpc::MakeShardClient(flags.shard, tls);
+          }};
 }
 
 }  // namespace muster::cli

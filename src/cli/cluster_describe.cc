@@ -289,7 +289,7 @@ void AddDescribe(CommandLine& app, const ClusterAccess& access) {
   const auto flags = std::make_shared<Flags>();
   Verb verb =
       app.AddVerb("describe", "Show everything about a workload, node, set or quota: its story, events, last lines");
-  verb.Arguments("TYPE/NAME", flags->words, "TYPE/NAME ..., or TYPE NAME ...");
+  verb.Arguments("TYPE/NAME", flags->words, "TYPE/NAME ..., or TYPE NAME ...").NamesOf("targets");
   AddSchedulerFlags(verb, flags->cluster);
   verb.Example("muster describe workload/web-0").Example("muster describe node n1").Run([access, flags] {
     return Describe(access, *flags);

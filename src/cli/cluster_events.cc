@@ -143,6 +143,7 @@ void AddEvents(CommandLine& app, const ClusterAccess& access) {
   Verb verb = app.AddVerb("events", "Show what happened to workloads and nodes, the latest last");
   verb.Arguments("TYPE/NAME", flags->words,
                  "Only of this workload or node: workload/NAME, node/NAME, or a workload's name")
+      .NamesOf("targets")
       .Option("--limit", flags->limit, "The latest so many; 0 shows all that is kept")
       .Flag("-w,--watch", flags->watch, "Go on with the scheduler's decisions as it makes them")
       .Choice("-o,--output", flags->output, {"table", "wide", "json"}, "Form; json is one line for each event");
@@ -156,6 +157,7 @@ void AddLogs(CommandLine& app, const ClusterAccess& access) {
   const auto flags = std::make_shared<LogFlags>();
   Verb verb = app.AddVerb("logs", "Print what a workload wrote to its standard output and error");
   verb.Arguments("NAME", flags->words, "The workload")
+      .NamesOf("workload")
       .Flag("-f,--follow", flags->follow, "Go on with what it writes")
       .Option("--tail", flags->tail, "The last so many lines; -1 shows all that is kept")
       .Option("--since", flags->since, "Nothing older than this, such as 10m");

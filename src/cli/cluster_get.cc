@@ -227,6 +227,7 @@ void AddGet(CommandLine& app, const ClusterAccess& access) {
   Verb verb = app.AddVerb("get", "List workloads, nodes, sets, quotas or events of a cluster");
   verb.Arguments("TYPE[/NAME]", flags->words,
                  "TYPE[,TYPE...] [NAME...] or TYPE/NAME ...; types: workloads, nodes, sets, jobs, quotas, events")
+      .NamesOf("targets")
       .Choice("-o,--output", flags->output, {"table", "wide", "json", "yaml", "name"},
               "Form; json is one line for each object")
       .Flag("-w,--watch", flags->watch, "Go on with what changes; of events, the scheduler's decisions")

@@ -111,6 +111,7 @@ void AddDrain(CommandLine& app, const ClusterAccess& access) {
   const auto flags = std::make_shared<Flags>();
   Verb verb = app.AddVerb("drain", "Cordon nodes and move their workloads away, within min-available");
   verb.Arguments("NODE", flags->words, "The nodes")
+      .NamesOf("node")
       .Option("--grace", flags->grace, "The longest that a workload may take to stop, such as 30s; its own if left out")
       .Option("--reason", flags->reason, "Why, for those who look at the node")
       .Option("--timeout", flags->timeout, "Stop waiting after this long, with exit code 1; 0s waits for ever")
@@ -127,7 +128,7 @@ void AddCordon(CommandLine& app, const ClusterAccess& access, bool cordoned) {
   const auto flags = std::make_shared<Flags>();
   Verb verb = app.AddVerb(cordoned ? "cordon" : "uncordon",
                           cordoned ? "Place nothing new on nodes" : "Let nodes take workloads again, and end a drain");
-  verb.Arguments("NODE", flags->words, "The nodes");
+  verb.Arguments("NODE", flags->words, "The nodes").NamesOf("node");
   if (cordoned) verb.Option("--reason", flags->reason, "Why, for those who look at the node");
   AddSchedulerFlags(verb, flags->cluster);
   verb.Example(cordoned ? "muster cordon n7 --reason 'flaky disk'" : "muster uncordon n7")
@@ -142,7 +143,7 @@ void AddCordon(CommandLine& app, const ClusterAccess& access, bool cordoned) {
 void AddRetry(CommandLine& app, const ClusterAccess& access) {
   const auto flags = std::make_shared<Flags>();
   Verb verb = app.AddVerb("retry", "Try workloads again now: their attempts begin anew, and a back-off ends");
-  verb.Arguments("NAME", flags->words, "The workloads");
+  verb.Arguments("NAME", flags->words, "The workloads").NamesOf("workload");
   AddSchedulerFlags(verb, flags->cluster);
   verb.Example("muster retry web-3").Run([access, flags] {
     return Order(access, *flags, ClusterKind::kWorkload, "is tried again",
@@ -155,7 +156,7 @@ void AddAccept(CommandLine& app, const ClusterAccess& access) {
   accept.Example("muster accept node n7");
   const auto flags = std::make_shared<Flags>();
   Verb verb = accept.AddVerb("node", "Delete the workloads of a node that the store does not hold, however many");
-  verb.Arguments("NODE", flags->words, "The nodes");
+  verb.Arguments("NODE", flags->words, "The nodes").NamesOf("node");
   AddSchedulerFlags(verb, flags->cluster);
   verb.Example("muster accept node n7").Run([access, flags] {
     return Order(access, *flags, ClusterKind::kNode, "accepted",

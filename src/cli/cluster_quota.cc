@@ -121,6 +121,7 @@ void AddQuota(CommandLine& app, const ClusterAccess& access) {
   const auto flags = std::make_shared<Flags>();
   Verb verb = app.AddVerb("quota", "Show what tenants have of their quotas, or change one");
   verb.Arguments("TENANT", flags->words, "The tenant; all if left out")
+      .NamesOf("quota")
       .Option("--limit", flags->limits, "NAME=AMOUNT of cpu, memory, disk, gpu or workloads; =none takes it away")
       .Option("--rate", flags->rate, "Applies a second; 0 takes it away")
       .Option("--burst", flags->burst, "Applies at once, above the rate")

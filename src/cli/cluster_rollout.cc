@@ -107,6 +107,7 @@ void AddScale(CommandLine& app, const ClusterAccess& access) {
   const auto flags = std::make_shared<ScaleFlags>();
   Verb verb = app.AddVerb("scale", "Set how many members a set has");
   verb.Arguments("set/NAME", flags->words, "The set")
+      .NamesOf("set")
       .Option("--replicas", flags->replicas, "How many members it is to have");
   AddSchedulerFlags(verb, flags->cluster);
   verb.Example("muster scale set/web --replicas 10").Run([access, flags] { return Scale(access, *flags); });
@@ -119,6 +120,7 @@ void AddRollout(CommandLine& app, const ClusterAccess& access) {
   const auto status = std::make_shared<RolloutFlags>();
   Verb of_status = rollout.AddVerb("status", "Wait until a set has its template on every member, or a job is done");
   of_status.Arguments("set/NAME", status->words, "The set or job")
+      .NamesOf("set")
       .Option("--timeout", status->timeout, "Give up after this long, with exit code 1; 0s waits for ever")
       .Flag("--once", status->once, "Do not wait: exit code 1 if it is not done");
   AddSchedulerFlags(of_status, status->cluster);
@@ -128,7 +130,7 @@ void AddRollout(CommandLine& app, const ClusterAccess& access) {
 
   const auto restart = std::make_shared<RolloutFlags>();
   Verb of_restart = rollout.AddVerb("restart", "Replace every member of a set, within the limits of an update");
-  of_restart.Arguments("set/NAME", restart->words, "The set");
+  of_restart.Arguments("set/NAME", restart->words, "The set").NamesOf("set");
   AddSchedulerFlags(of_restart, restart->cluster);
   of_restart.Example("muster rollout restart set/web").Run([access, restart] { return Restart(access, *restart); });
 }

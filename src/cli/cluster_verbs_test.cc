@@ -336,12 +336,14 @@ TEST_F(ClusterVerbs, ExplainSummarisesRefusalsByClass) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.out,
             "workload web-7 is Pending and has no node: 3 nodes: memory short by 2Gi\n"
-            "applied 10m ago\n"
-            "no node fits since then\n"
-            "\n"
-            "NODES  REASON      DETAIL               WHICH\n"
-            "4      fit.memory  memory short by 2Gi  n1, n3, n4 and 1 more\n"
-            "1      label       zone=b is asked for  n2\n");
+            "  a member of set web, asks for cpu=500m, priority 0\n"
+            "  applied 10m ago\n"
+            "  no node fits since then\n"
+            "placement: 0 of 5 nodes would take it now\n"
+            "  NODES  REASON      DETAIL               WHICH\n"
+            "  4      fit.memory  memory short by 2Gi  n1, n3, n4 and 1 more\n"
+            "  1      label       zone=b is asked for  n2\n"
+            "shard: no answer, so that the chain ends here: no shard is known\n");
   EXPECT_NE(RunMuster(cluster_, {"explain", "workload", "web-7", "-o", "wide"})
                 .out.find("n3    fit.memory  memory short by 1Gi\n"),
             std::string::npos);

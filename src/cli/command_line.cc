@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -29,6 +30,9 @@ class VerbApp final : public CLI::App {
   bool configurable = false;
   std::string config_file;
   int usage_code = kUsage;
+  std::string names_of;
+  std::vector<std::string> examples;
+  std::map<const CLI::Option*, std::vector<std::string>> choices;
 };
 
 std::shared_ptr<VerbApp> MakeApp(std::string summary, const std::string& name) {
@@ -173,6 +177,36 @@ Result<std::vector<std::string>> WithConfiguration(CLI::App& root, std::vector<s
   return words;
 }
 
+CommandTree TreeOf(const CLI::App& app) {
+  const auto& verb = static_cast<const VerbApp&>(app);
+  CommandTree tree{.name = app.get_name(),
+                   .summary = app.get_description(),
+                   .options = {},
+                   .arguments = {},
+                   .names_of = verb.names_of,
+                   .examples = verb.examples,
+                   .runs = static_cast<bool>(verb.action),
+                   .verbs = {}};
+  for (const CLI::Option* option : app.get_options()) {
+    CommandOption one{.names = {},
+                      .help = option->get_description(),
+                      .takes_value = option->get_items_expected_max() > 0,
+                      .choices = {}};
+    for (const std::string& name : option->get_snames()) one.names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) one.names.push_back("--" + name);
+    if (one.names.empty()) {
+      tree.arguments.push_back(option->get_name());
+      continue;
+    }
+    if (const auto known = verb.choices.find(option); known != verb.choices.end()) one.choices = known->second;
+    tree.options.push_back(std::move(one));
+  }
+  for (const CLI::App* child : app.get_subcommands([](const CLI::App*) { return true; })) {
+    tree.verbs.push_back(TreeOf(*child));
+  }
+  return tree;
+}
+
 int RunChosen(const CLI::App& root) {
   const auto& verb = static_cast<const VerbApp&>(Chosen(root));
   if (!verb.action) {
@@ -227,9 +261,9 @@ Verb& Verb::Path(std::string name, std::string& into, std::string help) {
   return *this;
 }
 Verb& Verb::Choice(std::string name, std::string& into, std::vector<std::string> allowed, std::string help) {
-  app_->add_option(std::move(name), into, std::move(help))
-      ->capture_default_str()
-      ->check(CLI::IsMember(std::move(allowed)));
+  CLI::Option* const option =
+      app_->add_option(std::move(name), into, std::move(help))->capture_default_str()->check(CLI::IsMember(allowed));
+  static_cast<VerbApp*>(app_)->choices[option] = std::move(allowed);
   return *this;
 }
 Verb& Verb::Argument(std::string name, std::string& into, std::string help) {
@@ -244,7 +278,12 @@ Verb& Verb::Arguments(std::string name, std::vector<std::string>& into, std::str
   app_->add_option(std::move(name), into, std::move(help));
   return *this;
 }
+Verb& Verb::NamesOf(std::string what) {
+  static_cast<VerbApp*>(app_)->names_of = std::move(what);
+  return *this;
+}
 Verb& Verb::Example(const std::string& line) {
+  static_cast<VerbApp*>(app_)->examples.push_back(line);
   const std::string before = app_->get_footer();
   app_->footer((before.empty() ? "Examples:" : before) + "\n  " + line);
   return *this;
@@ -286,9 +325,20 @@ Verb CommandLine::AddVerb(const std::string& name, std::string summary) {
   return Verb(*app_).AddVerb(name, std::move(summary));
 }
 
+CommandTree CommandLine::Tree() const { return TreeOf(*app_); }
+
+void CommandLine::OnComplete(std::function<void(const CommandTree&, const std::vector<std::string>& words)> complete) {
+  complete_ = std::move(complete);
+}
+
 int CommandLine::Main(int argc, const char* const* argv) {
   int code = kOk;
   try {
+    if (complete_ && argc > 1 && argv[1] == std::string_view("__complete")) {
+      complete_(Tree(), {argv + 2, argv + argc});
+      std::fflush(stdout);
+      return kOk;
+    }
     const auto words = WithConfiguration(*app_, {argv + std::min(argc, 1), argv + argc});
     if (!words) return Fail(kUsage, words.error().message());
     std::vector<const char*> parsed = {argc > 0 ? argv[0] : "muster"};

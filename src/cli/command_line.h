@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cli/command_tree.h"
 #include "host/build_info.h"
 
 namespace CLI {
@@ -49,6 +50,9 @@ class Verb {
   Verb& OptionalArgument(std::string name, std::string& into, std::string help);
   // Any number of words without a dash, none among them. After every Argument.
   Verb& Arguments(std::string name, std::vector<std::string>& into, std::string help);
+  // What the arguments name, for completion: "targets" (TYPE/NAME), or the names of all of a kind: "workload", "node",
+  // "set", "quota", "machine".
+  Verb& NamesOf(std::string what);
   // A flag that makes the verb do this, and nothing else of what it does.
   Verb& Instead(std::string name, std::string help, std::function<int()> action);
   // Adds --config FILE: YAML whose keys are the verb's options without their dashes. An option that is not on the
@@ -79,12 +83,16 @@ class CommandLine {
 
   Verb AddVerb(const std::string& name, std::string summary);
   const host::BuildInfo& build() const { return build_; }
+  CommandTree Tree() const;
+  // Answers `muster __complete WORDS`, which is no verb: a word of it may be anything.
+  void OnComplete(std::function<void(const CommandTree&, const std::vector<std::string>& words)> complete);
   // Parses, runs one verb and returns the exit code of the process. Lets no exception out.
   int Main(int argc, const char* const* argv);
 
  private:
   const host::BuildInfo build_;
   const std::shared_ptr<CLI::App> app_;
+  std::function<void(const CommandTree&, const std::vector<std::string>& words)> complete_;
 };
 
 // To standard output. A failure to write is found by Main and becomes exit code 1.

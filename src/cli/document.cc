@@ -43,6 +43,20 @@ Document& Document::Add(std::string_view key, Document value) {
 }
 Document& Document::Add(Document value) { return Add("", std::move(value)); }
 
+std::vector<std::pair<std::string, std::string>> Document::Leaves() const {
+  std::vector<std::pair<std::string, std::string>> leaves;
+  AddLeaves("", leaves);
+  return leaves;
+}
+
+void Document::AddLeaves(const std::string& path, std::vector<std::pair<std::string, std::string>>& leaves) const {
+  if (kind_ != Kind::kMap) {
+    leaves.emplace_back(path, ToJson());
+    return;
+  }
+  for (const auto& [key, value] : fields_) value.AddLeaves(path.empty() ? key : path + "." + key, leaves);
+}
+
 std::string Document::ToJson() const {
   if (kind_ == Kind::kScalar) return scalar_;
   std::string text(1, kind_ == Kind::kList ? '[' : '{');

@@ -32,6 +32,10 @@ class Document {
   Document& Add(std::string_view key, Document value);  // of a map
   Document& Add(Document value);                        // of a list
 
+  // Everything below a map that is no map itself, by the path of its keys ("template.env.PORT"), as JSON writes it. A
+  // list is one value.
+  std::vector<std::pair<std::string, std::string>> Leaves() const;
+
   std::string ToJson() const;  // one line, without a newline at its end
   std::string ToYaml() const;  // ends with a newline
 
@@ -39,6 +43,7 @@ class Document {
   enum class Kind : uint8_t { kScalar, kList, kMap };
   explicit Document(Kind kind) : kind_(kind) {}
   void WriteYaml(std::string& out, size_t indent) const;
+  void AddLeaves(const std::string& path, std::vector<std::pair<std::string, std::string>>& leaves) const;
   bool is_block() const { return kind_ != Kind::kScalar && !fields_.empty(); }
 
   Kind kind_ = Kind::kScalar;

@@ -1,79 +1,174 @@
-// `muster explain`: why a workload is where it is, why a running shard does with a machine or a need what it does, and
-// why a plan is as it is.
+// `muster explain`: the reason chain of a workload, node, need or machine across both halves, now or at a moment in the
+// journals; and why a plan is as it is.
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
-#include "cli/ask.h"
-#include "cli/cluster.h"
+#include "cli/cluster_documents.h"
+#include "cli/cluster_names.h"
+#include "cli/explain_chain.h"
 #include "cli/explain_plan.h"
+#include "cli/halves.h"
+#include "cli/journal_halves.h"
+#include "cli/table.h"
 #include "cli/verbs.h"
-#include "contract/shard.h"
-#include "host/json_object.h"
+#include "model/text_scalars.h"
 
 namespace muster::cli {
 namespace {
 
 struct Flags {
-  ShardFlags shard;
-  std::string machine;
-  contract::NeedRef need;
+  HalvesFlags halves;
+  std::vector<std::string> words;
+  std::string output = "table";
+  std::string group;
+  std::string at;
+  std::vector<std::string> journals;
+  ChainOptions chain;
 };
 
-Result<int> Show(const ShardFlags& flags, contract::Explain question) {
-  MUSTER_ASSIGN_OR_RETURN(const contract::Explained reply,
-                          AskShardFor<contract::Explained>(flags, std::move(question)));
-  if (flags.output == "json") {
-    for (const std::string& line : reply.lines) {
-      Print(host::JsonObject().Add("cycle", reply.cycle).Add("line", line).Take() + "\n");
-    }
-    return kOk;
+using Explainer = std::function<Result<ExplainedChain>(Halves&, const std::string& name, const Flags&)>;
+
+Document WorkloadDocumentOf(const contract::Explanation& explanation) {
+  Document story = Document::List();
+  for (const std::string& sentence : explanation.story) story.Add(sentence);
+  Document nodes = Document::List();
+  for (const contract::NodeRefusal& refusal : explanation.nodes) nodes.Add(RefusalDocument(refusal));
+  Document events = Document::List();
+  for (const contract::EventView& event : explanation.events) events.Add(EventDocument(event));
+  return Document::Map()
+      .Add("workload", WorkloadDocument(explanation.workload))
+      .Add("story", story)
+      .Add("nodes", nodes)
+      .Add("events", events);
+}
+
+void PrintChain(const ExplainedChain& chain, const std::string& output) {
+  if (output == "table" || output == "wide") return Print(ChainText(chain));
+  Document document = chain.workload ? WorkloadDocumentOf(*chain.workload) : Document::Map();
+  document.Add("chain", ChainDocument(chain));
+  Print(output == "json" ? document.ToJson() + "\n" : document.ToYaml());
+}
+
+Result<int> Run(const ClusterAccess& access, const Flags& flags, const std::string& name, const Explainer& explain) {
+  std::unique_ptr<Halves> halves = std::make_unique<RunningHalves>(access, flags.halves);
+  if (!flags.at.empty()) {
+    const auto at = model::ParseWallTime(flags.at);
+    if (!at) return InvalidArgument(fmt::format("--at: {}", at.error().message()));
+    MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<JournalHalves> past, JournalHalves::Open(flags.journals, *at));
+    for (const std::string& note : past->notes()) fmt::print(stderr, "{}\n", Printable(note));
+    halves = std::move(past);
+  } else if (!flags.journals.empty()) {
+    return InvalidArgument("--journal needs --at TIME, such as 2026-01-31T12:00:00Z: the moment to explain");
   }
-  Print(fmt::format("cycle {}\n", reply.cycle));
-  for (const std::string& line : reply.lines) Print(line + "\n");
+  MUSTER_ASSIGN_OR_RETURN(const ExplainedChain chain, explain(*halves, name, flags));
+  PrintChain(chain, flags.output);
   return kOk;
+}
+
+struct Subject {
+  std::string word;
+  std::string summary;
+  std::string argument;
+  std::vector<std::string> examples;
+};
+
+// The name alone, or behind its type: "web-7", "workload/web-7".
+Result<std::string> OneName(const std::vector<std::string>& words, const std::string& word) {
+  if (words.size() != 1) return InvalidArgument(fmt::format("name one {}", word));
+  const std::string prefix = word + "/";
+  return words[0].starts_with(prefix) ? words[0].substr(prefix.size()) : words[0];
+}
+
+void AddSubject(Verb& explain, const ClusterAccess& access, const Subject& subject, const Explainer& explainer) {
+  const auto flags = std::make_shared<Flags>();
+  Verb verb = explain.AddVerb(subject.word, subject.summary);
+  verb.Arguments(subject.argument, flags->words, fmt::format("The {}", subject.word))
+      .Choice("-o,--output", flags->output, {"table", "wide", "json", "yaml"}, "Form; wide lists every node")
+      .Option("--cluster", flags->chain.cluster, "How the shard names the cluster; found if it can be")
+      .Option("--at", flags->at, "Explain this moment, such as 2026-01-31T12:00:00Z, from the journals")
+      .Option("--journal", flags->journals, "With --at: a directory that a scheduler or a shard wrote; once for each");
+  verb.NamesOf(subject.word == "member" ? "workload" : subject.word == "need" ? "" : subject.word);
+  if (subject.word == "need") verb.Option("--group", flags->group, "Its group, if it has one");
+  AddHalvesFlags(verb, flags->halves);
+  for (const std::string& example : subject.examples) verb.Example(example);
+  verb.Run([access, flags, explainer, word = subject.word]() -> Result<int> {
+    MUSTER_ASSIGN_OR_RETURN(const std::string name, OneName(flags->words, word));
+    flags->chain.every_node = flags->output == "wide";
+    return Run(access, *flags, name, explainer);
+  });
 }
 
 }  // namespace
 
+void AddExplainSubjects(Verb& explain, const ClusterAccess& access) {
+  const Explainer of_workload = [](Halves& halves, const std::string& name, const Flags& flags) {
+    return ExplainWorkload(halves, name, flags.chain);
+  };
+  AddSubject(
+      explain, access,
+      {.word = "workload",
+       .summary = "Why a workload is where it is: nodes that refuse it, its need, and the machines for that",
+       .argument = "NAME",
+       .examples = {"muster explain workload web-7", "muster explain workload web-7 -o wide",
+                    "muster explain workload web-7 --at 2026-01-31T12:00:00Z --journal /var/lib/muster/journal"}},
+      of_workload);
+  AddSubject(explain, access,
+             {.word = "member",
+              .summary = "The same of a member of a set",
+              .argument = "NAME",
+              .examples = {"muster explain member web-7"}},
+             of_workload);
+  AddSubject(explain, access,
+             {.word = "node",
+              .summary = "What a node carries, and why its machine was bought",
+              .argument = "NAME",
+              .examples = {"muster explain node local-000003"}},
+             [](Halves& halves, const std::string& name, const Flags& flags) {
+               return ExplainNode(halves, name, flags.chain);
+             });
+  AddSubject(explain, access,
+             {.word = "machine",
+              .summary = "Why a machine is where it is: for which need and workloads, and why not a cheaper one",
+              .argument = "ID",
+              .examples = {"muster explain machine sim-m-17"}},
+             [](Halves& halves, const std::string& name, const Flags& flags) {
+               return ExplainMachine(halves, name, flags.chain);
+             });
+  AddSubject(explain, access,
+             {.word = "need",
+              .summary = "Why a need is or is not satisfied, from which workloads it comes and which machines serve it",
+              .argument = "ID",
+              .examples = {"muster explain need --cluster blue 'p=1000|ipb=1|rpb=1|reqs=|spr='",
+                           "muster explain need workload/web-7"}},
+             [](Halves& halves, const std::string& name, const Flags& flags) {
+               return ExplainNeed(halves, name, flags.group, flags.chain);
+             });
+}
+
 void AddExplain(CommandLine& app) {
-  Verb explain =
-      app.AddVerb("explain", "Say why a workload or machine is where it is, why a need is short, or a plan as it is");
+  Verb explain = app.AddVerb(
+      "explain", "Say why a workload, node or machine is where it is, why a need is short, or a plan as it is");
   const auto plan = std::make_shared<std::pair<PlanFlags, std::string>>();
   explain.Option("--plan", plan->second,
                  "A unit, machine or node of the plan that muster plan would make of these options");
   AddPlanFlags(explain, plan->first);
-  explain.Example("muster explain machine sim-m-17")
+  explain.Example("muster explain workload web-7")
       .Example(
           "muster explain --plan shop/web-7f9c-x2x4k -f dump.json --catalogue examples/catalogues/ec2.yaml --keep none")
       .Run([plan]() -> Result<int> {
         if (plan->second.empty()) {
           return InvalidArgument(
-              "say what to explain: workload NAME, machine ID, need ID, or --plan NAME; see muster explain --help");
+              "say what to explain: workload NAME, node NAME, machine ID, need ID, or --plan NAME; see muster explain "
+              "--help");
         }
         return ExplainPlan(plan->first, plan->second);
       });
-
-  AddExplainWorkload(explain, RealCluster());
-
-  const auto machine = std::make_shared<Flags>();
-  Verb of_machine = explain.AddVerb("machine", "Why a machine is where it is");
-  of_machine.Argument("ID", machine->machine, "Id of the machine");
-  AddShardFlags(of_machine, machine->shard);
-  of_machine.Example("muster explain machine sim-m-17").Run([machine] {
-    return Show(machine->shard, contract::Explain{.subject = machine->machine});
-  });
-
-  const auto need = std::make_shared<Flags>();
-  Verb of_need = explain.AddVerb("need", "Why a need is or is not satisfied");
-  of_need.Argument("ID", need->need.fingerprint, "Fingerprint of the need, as muster fleet needs -o wide shows it")
-      .Option("--cluster", need->need.cluster_id, "Its cluster")
-      .Option("--group", need->need.group, "Its group, if it has one");
-  AddShardFlags(of_need, need->shard);
-  of_need.Example("muster explain need --cluster blue 'p=1000|ipb=1|rpb=1|reqs=|spr='").Run([need]() -> Result<int> {
-    if (need->need.cluster_id.empty()) return InvalidArgument("--cluster is missing; name the cluster of the need");
-    return Show(need->shard, contract::Explain{.subject = need->need});
-  });
+  AddExplainSubjects(explain, RealCluster());
 }
 
 }  // namespace muster::cli

@@ -79,7 +79,7 @@ template <class Order>
 void AddMachineOrder(Verb& fleet, const std::string& name, const std::string& summary, std::string_view done) {
   const auto flags = std::make_shared<SubjectFlags>();
   Verb verb = fleet.AddVerb(name, summary);
-  verb.Argument("MACHINE", flags->subject, "Id of the machine");
+  verb.Argument("MACHINE", flags->subject, "Id of the machine").NamesOf("machine");
   AddReason(verb, flags->reason);
   AddOrderFlags(verb, flags->shard);
   verb.Example(fmt::format("muster fleet {} sim-m-17 --reason 'disk replaced'", name)).Run([flags, done] {

@@ -77,7 +77,8 @@ class PeekedFile {
   Status Error(std::string_view action) const {
     const int error = errno;
     return {error == ENOENT ? Code::kNotFound : Code::kUnavailable,
-            fmt::format("{}: cannot {}: {}", source_, action, std::generic_category().message(error))};
+            fmt::format("{}: cannot {}: {}{}", source_, action, std::generic_category().message(error),
+                        host::NearestFile(source_))};
   }
 
   std::string source_;
@@ -136,6 +137,18 @@ Result<std::vector<std::string>> ExpandPath(const std::string& path) {
   if (files.empty()) return InvalidArgument(fmt::format("{}: the directory has no .json, .yaml or .yml file", path));
   std::ranges::sort(files);
   return files;
+}
+
+Result<bool> HasDump(const std::vector<std::string>& paths) {
+  for (const std::string& given : paths) {
+    if (given == "-") continue;
+    MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> files, ExpandPath(given));
+    for (const std::string& path : files) {
+      MUSTER_ASSIGN_OR_RETURN(const PeekedFile file, PeekedFile::Open(path));
+      if (file.IsDump()) return true;
+    }
+  }
+  return false;
 }
 
 Result<UnitFiles> ReadUnitFiles(const std::vector<std::string>& paths) {

@@ -28,6 +28,9 @@ struct UnitFiles {
 // Kubernetes dump, anything else a workload file. Shows progress beyond two seconds.
 Result<UnitFiles> ReadUnitFiles(const std::vector<std::string>& paths);
 
+// Whether one of the paths holds a Kubernetes dump. Standard input is taken for a workload file.
+Result<bool> HasDump(const std::vector<std::string>& paths);
+
 // The options that say what to plan; the same for `plan` and `explain --plan`.
 struct PlanFlags {
   std::vector<std::string> files;

@@ -26,6 +26,10 @@ void AddUp(CommandLine& app);
 void AddRollup(CommandLine& app);
 void AddPlan(CommandLine& app);
 void AddPlace(CommandLine& app);
+void AddCompletion(CommandLine& app);
+
+// Prints what may stand at the end of these words.
+void RunCompletion(const CommandTree& tree, const std::vector<std::string>& words, const ClusterAccess& access);
 
 inline void AddVerbs(CommandLine& app) {
   AddClusterVerbs(app, RealCluster());
@@ -48,7 +52,11 @@ inline void AddVerbs(CommandLine& app) {
   AddBench(app);
   AddReplay(app);
   AddSelfcheck(app);
+  AddCompletion(app);
   AddVersion(app);
+  app.OnComplete([](const CommandTree& tree, const std::vector<std::string>& words) {
+    RunCompletion(tree, words, RealCluster());
+  });
 }
 
 }  // namespace muster::cli

@@ -24,25 +24,6 @@ using Rows = std::vector<std::vector<std::string>>;
 
 constexpr size_t kShownNames = 12;
 
-// What stands between a machine and a need, looking at these two alone; nothing if it can serve it.
-std::optional<std::string> Obstacle(const model::Machine& machine, const model::Need& need) {
-  for (const model::Requirement& requirement : need.profile.requirements()) {
-    const auto value = machine.Attribute(requirement.key);
-    if (model::Matches(requirement, value)) continue;
-    return fmt::format("it requires {}, the machine has {}", model::ToString(requirement),
-                       value ? model::Quoted(*value) : "no such key");
-  }
-  const model::Resources missing = model::SubtractSaturating(need.min_unit, machine.EffectiveAllocatable());
-  if (!missing.empty()) return fmt::format("one unit does not fit: {} too little", missing.ToString());
-  for (const model::Spread& spread : need.profile.spread()) {
-    const bool binds = spread.when == model::WhenUnsatisfiable::kDoNotSchedule;
-    if (binds && !machine.Attribute(spread.topology_key)) {
-      return fmt::format("it spreads over {}, which the machine lacks", spread.topology_key);
-    }
-  }
-  return std::nullopt;
-}
-
 bool IsOnHold(const Holds& holds, const model::Machine& machine, const std::string& cluster) {
   const bool out_of_stock =
       machine.state == MachineState::kSpeculative && holds.classes.contains(StockClassOf(machine));
@@ -219,6 +200,24 @@ std::string Describe(const model::Machine& machine) {
 }
 
 }  // namespace
+
+std::optional<std::string> Obstacle(const model::Machine& machine, const model::Need& need) {
+  for (const model::Requirement& requirement : need.profile.requirements()) {
+    const auto value = machine.Attribute(requirement.key);
+    if (model::Matches(requirement, value)) continue;
+    return fmt::format("it requires {}, the machine has {}", model::ToString(requirement),
+                       value ? model::Quoted(*value) : "no such key");
+  }
+  const model::Resources missing = model::SubtractSaturating(need.min_unit, machine.EffectiveAllocatable());
+  if (!missing.empty()) return fmt::format("one unit does not fit: {} too little", missing.ToString());
+  for (const model::Spread& spread : need.profile.spread()) {
+    const bool binds = spread.when == model::WhenUnsatisfiable::kDoNotSchedule;
+    if (binds && !machine.Attribute(spread.topology_key)) {
+      return fmt::format("it spreads over {}, which the machine lacks", spread.topology_key);
+    }
+  }
+  return std::nullopt;
+}
 
 Result<std::string> ExplainNeed(const CaseCycle& cycle, std::string_view name) {
   MUSTER_ASSIGN_OR_RETURN(const size_t index, FindNeed(cycle, name));

@@ -5,11 +5,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
+#include "model/text_scalars.h"
 #include "model/yaml_reader.h"
 
 namespace muster::host {
@@ -40,10 +45,31 @@ Status FromErrno(std::string_view source, std::string_view action, int error) {
 
 std::string SourceName(const std::string& path) { return path == "-" ? "standard input" : path; }
 
+std::string NearestFile(const std::string& path) {
+  constexpr size_t kLooked = 10'000;  // entries of the directory, so that a huge one costs nothing
+  namespace fs = std::filesystem;
+  const fs::path wanted(path);
+  std::error_code error;
+  if (path == "-" || fs::exists(wanted, error)) return {};
+  const fs::path folder = wanted.has_parent_path() ? wanted.parent_path() : fs::path(".");
+  std::vector<std::string> names;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end && names.size() < kLooked;
+       at.increment(error)) {
+    names.push_back(at->path().filename().string());
+  }
+  std::ranges::sort(names);
+  const std::string nearest = model::NearestName(wanted.filename().string(), names);
+  if (nearest.empty()) return {};
+  return fmt::format(", did you mean {}?", wanted.has_parent_path() ? (folder / nearest).string() : nearest);
+}
+
 Result<std::string> ReadTextFile(const std::string& path, const model::TextLimits& limits) {
   const std::string source = SourceName(path);
   const File file(path);
-  if (file.fd() < 0) return std::unexpected(FromErrno(source, "open", errno));
+  if (file.fd() < 0) {
+    const Status error = FromErrno(source, "open", errno);
+    return std::unexpected(Status(error.code(), error.message() + NearestFile(path)));
+  }
   struct stat info{};
   if (fstat(file.fd(), &info) != 0) return std::unexpected(FromErrno(source, "read", errno));
   std::string text;

@@ -38,7 +38,7 @@ class Commands : public testing::Test {
     const cli::ClusterAccess access = cli::RealCluster();
     cli::AddClusterVerbs(app, access);
     cli::Verb explain = app.AddVerb("explain", "Explain");
-    cli::AddExplainWorkload(explain, access);
+    cli::AddExplainSubjects(explain, access);
     const std::string schedulers = "--scheduler=127.0.0.1:1," + cluster_.address();
     std::vector<const char*> argv = {"muster"};
     for (const std::string& word : words) argv.push_back(word.c_str());
@@ -112,7 +112,7 @@ TEST_F(Commands, AWorkloadThatNoNodeTakesIsExplained) {
   const Outcome explained = Run({"explain", "workload", "big"});
   EXPECT_EQ(explained.code, 0);
   EXPECT_TRUE(explained.out.starts_with("workload big is ")) << explained.out;
-  EXPECT_EQ(Lines(explained.out, "1      "), 2) << explained.out;  // two classes of one node each
+  EXPECT_EQ(Lines(explained.out, "  1      "), 2) << explained.out;  // two classes of one node each
   EXPECT_EQ(Run({"describe", "workload/big"}).code, 0);
   EXPECT_EQ(Run({"rollout", "status", "set/none", "--once"}).code, 1);
   EXPECT_EQ(Run({"retry", "big"}).code, 0);

@@ -1,0 +1,108 @@
+#include "cli/explain_offers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "engine/arithmetic.h"
+#include "engine/case_explain.h"
+
+namespace muster::cli {
+namespace {
+
+// How many machines with so much would cover the need alone; 0: however many would not.
+int64_t CountFor(const model::Need& need, const model::Resources& offered) {
+  int64_t count = 1;
+  for (const auto& [name, amount] : need.aggregate.entries()) {
+    const int64_t each = offered.Get(name);
+    if (amount > 0 && each == 0) return 0;
+    if (amount > 0) count = std::max(count, (amount - 1) / each + 1);
+  }
+  return count;
+}
+
+bool Serves(const contract::MachineView& view, const model::Need& need) {
+  const bool bound = view.machine->cluster.empty() || view.machine->cluster == need.cluster;
+  return bound && view.need_fingerprint == need.profile.fingerprint() && view.need_group == need.group;
+}
+
+void Count(const contract::MachineView& view, const model::Need& need, Offer& offer) {
+  const model::Machine& machine = *view.machine;
+  if (const auto obstacle = engine::Obstacle(machine, need)) {
+    if (offer.unfit++ == 0) offer.obstacle = *obstacle;
+  } else if (Serves(view, need)) {
+    ++offer.serving;
+  } else if (!view.hold.empty()) {
+    if (offer.on_hold++ == 0) offer.hold = view.hold;
+  } else if (!view.need_fingerprint.empty() || view.missing || view.fenced || !view.machine->cluster.empty()) {
+    ++offer.taken;
+  } else if (machine.state == model::MachineState::kIdle) {
+    ++offer.idle;
+  } else if (machine.state == model::MachineState::kSpeculative) {
+    ++offer.free;
+  } else {
+    ++offer.taken;
+  }
+}
+
+model::Money Times(int64_t count, model::Money each) { return {.micros = count * each.micros}; }
+
+}  // namespace
+
+std::vector<Offer> OffersFor(const model::Need& need, const std::vector<contract::MachineView>& machines) {
+  using Key = std::tuple<bool, int64_t, std::string, model::CapacityType, int64_t>;
+  std::map<Key, Offer> offers;
+  for (const contract::MachineView& view : machines) {
+    const model::Machine& machine = *view.machine;
+    const engine::Cost cost = engine::EffectiveCost(machine, need.profile.interruption());
+    Offer& offer =
+        offers[{cost.pinned, cost.micros, machine.instance_type, machine.capacity_type, machine.price_per_hour.micros}];
+    if (offer.type.empty()) {
+      offer.type = machine.instance_type;
+      offer.capacity = machine.capacity_type;
+      offer.price = machine.price_per_hour;
+      offer.pinned = cost.pinned;
+      offer.cost = {.micros = cost.micros};
+      offer.for_all = CountFor(need, machine.EffectiveAllocatable());
+    }
+    Count(view, need, offer);
+  }
+  std::vector<Offer> sorted;
+  sorted.reserve(offers.size());
+  for (auto& [key, offer] : offers) sorted.push_back(std::move(offer));
+  return sorted;
+}
+
+std::string OfferName(const Offer& offer) {
+  std::string name = fmt::format("{} ({}) at {}/h", offer.type, model::CapacityTypeName(offer.capacity),
+                                 model::FormatMoney(offer.price));
+  if (offer.pinned) {
+    name += ", may be interrupted, which the need can never bear";
+  } else if (offer.cost != offer.price) {
+    name += fmt::format(", {}/h with the risk of an interruption", model::FormatMoney(offer.cost));
+  }
+  return name;
+}
+
+std::string OfferVerdict(const Offer& offer) {
+  std::vector<std::string> parts;
+  if (offer.serving > 0) parts.push_back(fmt::format("{} serve it", offer.serving));
+  if (offer.idle > 0) parts.push_back(fmt::format("{} idle", offer.idle));
+  if (offer.free > 0) parts.push_back(fmt::format("{} could be bought", offer.free));
+  if (offer.taken > 0) parts.push_back(fmt::format("{} taken", offer.taken));
+  if (offer.on_hold > 0) parts.push_back(fmt::format("{} on hold: {}", offer.on_hold, offer.hold));
+  if (offer.unfit > 0) parts.push_back(fmt::format("{} refused: {}", offer.unfit, offer.obstacle));
+  if (offer.for_all == 0) {
+    parts.emplace_back("no number of them covers the need: it lacks a resource");
+  } else if (const int64_t usable = offer.serving + offer.idle + offer.free; usable > 0 && usable < offer.for_all) {
+    parts.push_back(fmt::format("the whole need takes {} of them, and it can have {}", offer.for_all, usable));
+  } else if (usable > 0) {
+    parts.push_back(fmt::format("{} would cover the whole need for {}/h", offer.for_all,
+                                model::FormatMoney(Times(offer.for_all, offer.price))));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+}  // namespace muster::cli
