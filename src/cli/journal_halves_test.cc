@@ -71,8 +71,9 @@ TEST(JournalHalves, AShardIsExplainedAsItWas) {
   const auto verdicts = [&](WallTime at) {
     const auto halves = JournalHalves::Open({dir.File("journal")}, at);
     std::map<std::string, std::string> found;
-    for (const contract::MachineView& view :
-         (*halves)->OfShard<contract::MachinesListed>(contract::ListMachines{})->machines) {
+    const auto listed = (*halves)->OfShard<contract::MachinesListed>(contract::ListMachines{});
+    EXPECT_TRUE(listed.has_value());
+    for (const contract::MachineView& view : listed->machines) {
       const auto chain = ExplainMachine(**halves, view.machine->id, {});
       EXPECT_TRUE(chain.has_value()) << chain.error().ToString();
       found[view.machine->id] = chain->links.front().verdict;

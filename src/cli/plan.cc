@@ -1,8 +1,11 @@
-// `muster plan`: which machines a set of workloads takes, before anything is bought.
+// `muster plan`: which machines a set of workloads takes, before anything is bought: for a catalogue, or on the running
+// system.
 #include <memory>
 
 #include "cli/consolidation_view.h"
+#include "cli/halves.h"
 #include "cli/plan_files.h"
+#include "cli/plan_live.h"
 #include "cli/plan_view.h"
 #include "cli/verbs.h"
 
@@ -14,6 +17,8 @@ constexpr int kChanges = 2;
 
 struct Flags {
   PlanFlags plan;
+  HalvesFlags halves;
+  std::string cluster;
   std::string output = "table";
   bool consolidate = false;
 };
@@ -35,6 +40,13 @@ Result<int> Consolidate(const Flags& flags) {
 
 Result<int> RunPlanVerb(const Flags& flags) {
   if (flags.consolidate) return Consolidate(flags);
+  if (flags.plan.catalogue.empty() && flags.plan.nodes.empty() && !flags.plan.files.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(const bool dump, HasDump(flags.plan.files));
+    if (!dump) {
+      RunningHalves halves(RealCluster(), flags.halves);
+      return PlanLive(halves, {.files = flags.plan.files, .cluster = flags.cluster, .output = flags.output});
+    }
+  }
   MUSTER_ASSIGN_OR_RETURN(PlanQuestion question, ReadPlanQuestion(flags.plan));
   MUSTER_ASSIGN_OR_RETURN(const planner::Plan plan, RunPlan(question.input.request));
   if (flags.output == "table") Print(PlanTable(question, plan));
@@ -47,11 +59,16 @@ Result<int> RunPlanVerb(const Flags& flags) {
 
 void AddPlan(CommandLine& app) {
   const auto flags = std::make_shared<Flags>();
-  Verb plan = app.AddVerb("plan", "Say which machines workloads would take and what they cost; nothing is changed");
+  Verb plan = app.AddVerb(
+      "plan",
+      "Say what workloads would do to the running fleet, or which machines they would take; nothing is changed");
   AddPlanFlags(plan, flags->plan);
   plan.Choice("-o,--output", flags->output, {"table", "json", "yaml"}, "Form of the answer")
+      .Option("--cluster", flags->cluster, "On the running system: how the shard names the cluster; found if it can be")
       .Flag("--consolidate", flags->consolidate, "Say which nodes could go, in which order, and what that saves")
-      .UsageCode(kFailed)
+      .UsageCode(kFailed);
+  AddHalvesFlags(plan, flags->halves);
+  plan.Example("muster plan -f examples/workloads/hello.yaml    (on the running system)")
       .Example("muster plan -f dump.json --catalogue examples/catalogues/ec2.yaml --keep none")
       .Example("muster plan -f dump.json --catalogue examples/catalogues/ec2.yaml --consolidate")
       .Example(

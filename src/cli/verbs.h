@@ -26,6 +26,7 @@ void AddUp(CommandLine& app);
 void AddRollup(CommandLine& app);
 void AddPlan(CommandLine& app);
 void AddPlace(CommandLine& app);
+void AddWhatIf(CommandLine& app, const ClusterAccess& access);
 void AddCompletion(CommandLine& app);
 
 // Prints what may stand at the end of these words.
@@ -36,6 +37,7 @@ inline void AddVerbs(CommandLine& app) {
   AddUp(app);
   AddPlan(app);
   AddPlace(app);
+  AddWhatIf(app, RealCluster());
   AddDecide(app);
   AddServe(app);
   AddShard(app);

@@ -1,0 +1,305 @@
+#include "cli/live_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "cli/cluster_diff.h"
+#include "cli/cluster_files.h"
+#include "cli/cluster_names.h"
+#include "core/operators/demand.h"
+#include "kube/plan_request.h"
+#include "model/names.h"
+#include "model/text_scalars.h"
+
+namespace muster::cli {
+namespace {
+
+using model::MachineState;
+
+MachineClass ClassOf(const model::Machine& machine) {
+  return {.type = machine.instance_type, .capacity = machine.capacity_type, .zone = machine.zone};
+}
+
+bool HasHardware(const model::Machine& machine) {
+  return machine.state != MachineState::kSpeculative && machine.state != MachineState::kCreating;
+}
+
+bool IsIn(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+bool IsLost(const Event& event, const model::Machine& machine) {
+  return IsIn(event.lose_zones, machine.zone) || IsIn(event.drop_types, machine.instance_type);
+}
+
+// What of `part` thousandths; what does not fit stays at the largest amount.
+int64_t Scaled(int64_t amount, int64_t thousandths) {
+  __extension__ typedef __int128 Wide;
+  const Wide scaled = Wide{amount} * thousandths / 1000;
+  return scaled > INT64_MAX ? INT64_MAX : static_cast<int64_t>(scaled);
+}
+
+// So many members, rounded up: one and a half members are two.
+int32_t ScaledCount(int32_t count, int64_t thousandths) {
+  const int64_t scaled = (int64_t{count} * thousandths + 999) / 1000;
+  return static_cast<int32_t>(std::min<int64_t>(scaled, INT32_MAX));
+}
+
+model::Need ScaledNeed(model::Need need, int64_t thousandths) {
+  for (const auto& [name, amount] : std::vector(need.aggregate.entries())) {
+    need.aggregate.Set(name, Scaled(amount, thousandths));
+  }
+  return need;
+}
+
+template <class Reply, class Request>
+Result<Reply> AskLoop(sim::Loop& loop, const std::string& cluster, Request request) {
+  MUSTER_ASSIGN_OR_RETURN(contract::ClusterReply reply, loop.Ask(cluster, std::move(request)));
+  return std::get<Reply>(std::move(reply));
+}
+
+Status Multiply(sim::Loop& loop, const LiveWorld& world, const Event& event) {
+  const sim::LoopView view = loop.View();
+  const sim::LoopClusterView& cluster = view.clusters.at(world.cluster);
+  const auto chosen = [&](const std::map<std::string, std::string>& labels) {
+    return event.demand_of.empty() || Selects(event.demand_of, labels);
+  };
+  for (const contract::SetView& set : cluster.sets) {
+    if (set.deleting || !chosen(set.spec.labels)) continue;
+    const auto scaled = AskLoop<contract::Done>(
+        loop, world.cluster,
+        contract::ScaleSet{.set = set.spec.name, .replicas = ScaledCount(set.spec.replicas, event.demand)});
+    if (!scaled) return About(scaled.error(), ObjectName(set.spec));
+  }
+  for (const contract::WorkloadView& workload : cluster.workloads) {
+    const bool alone = workload.set.empty() && workload.desired == model::DesiredState::kRunning;
+    if (!alone || !chosen(workload.labels)) continue;
+    const int32_t copies = ScaledCount(1, event.demand);
+    for (int32_t i = 1; i < copies; ++i) {
+      model::WorkloadSpec spec = SpecOf(workload);
+      spec.name = fmt::format("{}-what-if-{}", workload.workload, i);
+      const auto applied = AskLoop<contract::Applied>(loop, world.cluster, contract::ApplySpec{.spec = spec});
+      if (!applied) return About(applied.error(), ObjectName(spec));
+    }
+  }
+  // Of other clusters only the sums are known, which no label tells apart.
+  if (!event.demand_of.empty()) return {};
+  for (const sim::LoopDemand& other : world.start.others) {
+    std::vector<model::Need> needs;
+    for (const model::Need& need : other.needs) needs.push_back(ScaledNeed(need, event.demand));
+    loop.SetDemand(other.cluster, std::move(needs));
+  }
+  return {};
+}
+
+}  // namespace
+
+bool LiveOutcome::changes_anything() const {
+  const bool same =
+      std::ranges::all_of(machines, [](const auto& row) { return row.second.before == row.second.after; });
+  return !same || !moves.empty() || cost_before != cost_after;
+}
+
+Result<std::unique_ptr<sim::Loop>> MakeLoop(const LiveWorld& world) {
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<sim::Loop> loop, sim::Loop::Make(world.start));
+  loop->SetStock([held = world.out_of_stock](const model::Machine& machine) { return !held.contains(machine.id); });
+  return loop;
+}
+
+LiveOutcome CompareViews(const sim::LoopView& before, sim::LoopView after, const std::string& cluster) {
+  LiveOutcome outcome;
+  outcome.cost_before = before.price_per_hour;
+  outcome.cost_after = after.price_per_hour;
+  for (const contract::MachineView& view : before.machines) {
+    if (HasHardware(*view.machine)) ++outcome.machines[ClassOf(*view.machine)].before;
+  }
+  for (const contract::MachineView& view : after.machines) {
+    if (!HasHardware(*view.machine)) continue;
+    MachineCount& count = outcome.machines[ClassOf(*view.machine)];
+    ++count.after;
+    count.price = view.machine->price_per_hour;
+  }
+  std::map<std::string, std::string> was;
+  std::set<std::string> had_node;
+  if (const auto at = before.clusters.find(cluster); at != before.clusters.end()) {
+    for (const contract::WorkloadView& view : at->second.workloads) was[view.workload] = view.node;
+    for (const contract::NodeView& node : at->second.nodes) had_node.insert(node.node);
+  }
+  if (const auto at = after.clusters.find(cluster); at != after.clusters.end()) {
+    for (const contract::WorkloadView& view : at->second.workloads) {
+      const auto known = was.find(view.workload);
+      const bool was_known = known != was.end();
+      const std::string from = was_known ? known->second : "";
+      if (was_known) was.erase(known);
+      const bool runs = operators::CountsAsDemand(view);
+      if (from == view.node && (was_known || view.node.empty())) continue;
+      outcome.moves.push_back({.workload = view.workload, .before = from, .after = view.node, .gone = !runs});
+    }
+    outcome.pending = at->second.Pending();
+    for (const contract::NodeView& node : at->second.nodes) {
+      if (had_node.contains(node.node)) continue;
+      const auto machine = std::ranges::find(after.machines, node.node,
+                                             [](const contract::MachineView& view) { return view.machine->id; });
+      if (machine == after.machines.end()) continue;
+      outcome.node_names[node.node] =
+          fmt::format("{} ({}) in {}", machine->machine->instance_type,
+                      model::CapacityTypeName(machine->machine->capacity_type), machine->machine->zone);
+    }
+  }
+  for (const auto& [workload, node] : was) {
+    outcome.moves.push_back({.workload = workload, .before = node, .after = "", .gone = true});
+  }
+  std::ranges::sort(outcome.moves, {}, &Move::workload);
+  outcome.shortfalls = after.Shortfalls();
+  outcome.after = std::move(after);
+  return outcome;
+}
+
+Result<LiveOutcome> RunApply(const LiveWorld& world, const model::WorkloadFile& file) {
+  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<sim::Loop> loop, MakeLoop(world));
+  const sim::LoopView before = loop->View();
+  for (const model::Quota& quota : file.quotas) {
+    const auto applied = AskLoop<contract::Applied>(*loop, world.cluster, contract::ApplyQuota{.quota = quota});
+    if (!applied) return std::unexpected(About(applied.error(), "quota/" + quota.tenant));
+  }
+  for (const model::WorkloadSpec& spec : file.workloads) {
+    const auto applied = AskLoop<contract::Applied>(*loop, world.cluster, contract::ApplySpec{.spec = spec});
+    if (!applied) return std::unexpected(About(applied.error(), ObjectName(spec)));
+  }
+  const sim::Settled settled = loop->RunUntilSettled();
+  LiveOutcome outcome = CompareViews(before, loop->View(), world.cluster);
+  outcome.settled = settled;
+  return outcome;
+}
+
+Status CheckEvent(const Event& event, const std::vector<model::Machine>& machines) {
+  std::set<std::string> types;
+  std::set<std::string> zones;
+  for (const model::Machine& machine : machines) {
+    types.insert(machine.instance_type);
+    zones.insert(machine.zone);
+  }
+  const auto check = [](const std::string& name, const std::set<std::string>& known, std::string_view what) -> Status {
+    if (known.contains(name)) return {};
+    const std::vector<std::string> names(known.begin(), known.end());
+    const std::string nearest = model::NearestName(name, names);
+    return {Code::kInvalidArgument, fmt::format("no machine is {} {}; {}", what, model::Quoted(name),
+                                                nearest.empty() ? fmt::format("there are: {}", fmt::join(names, ", "))
+                                                                : fmt::format("did you mean {}?", nearest))};
+  };
+  for (const std::string& zone : event.lose_zones) MUSTER_RETURN_IF_ERROR(check(zone, zones, "in zone"));
+  for (const std::string& type : event.drop_types) MUSTER_RETURN_IF_ERROR(check(type, types, "of type"));
+  for (const std::string& type : event.stock_outs) MUSTER_RETURN_IF_ERROR(check(type, types, "of type"));
+  for (const auto& [type, factor] : event.prices) MUSTER_RETURN_IF_ERROR(check(type, types, "of type"));
+  return {};
+}
+
+Status Happen(sim::Loop& loop, const LiveWorld& world, const Event& event) {
+  loop.SetStock([event, held = world.out_of_stock](const model::Machine& machine) {
+    return !held.contains(machine.id) && !IsLost(event, machine) && !IsIn(event.stock_outs, machine.instance_type);
+  });
+  std::set<MachineClass> moved;
+  for (const contract::MachineView& view : loop.View().machines) {
+    const model::Machine& machine = *view.machine;
+    for (const auto& [type, factor] : event.prices) {
+      if (machine.instance_type != type || !moved.insert(ClassOf(machine)).second) continue;
+      loop.Observe(contract::MarketMoved{.instance_type = type,
+                                         .zone = machine.zone,
+                                         .capacity_type = machine.capacity_type,
+                                         .price_per_hour = {.micros = Scaled(machine.price_per_hour.micros, factor)},
+                                         .interruption_probability = machine.interruption_probability});
+    }
+    if (IsLost(event, machine) && !machine.host.empty()) {
+      loop.Observe(contract::MachineLost{
+          .machine_id = machine.id, .host_ref = machine.host.ref, .reason = "what if its zone or type were gone"});
+    }
+  }
+  return event.demand == 1000 ? Status() : Multiply(loop, world, event);
+}
+
+Result<LiveOutcome> RunEvent(const LiveWorld& world, const Event& event) {
+  if (Status known = CheckEvent(event, world.start.machines); !known.ok()) return std::unexpected(std::move(known));
+  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<sim::Loop> loop, MakeLoop(world));
+  loop->RunUntilSettled();
+  const sim::LoopView before = loop->View();
+  if (Status happened = Happen(*loop, world, event); !happened.ok()) return std::unexpected(std::move(happened));
+  const sim::Settled settled = loop->RunUntilSettled();
+  LiveOutcome outcome = CompareViews(before, loop->View(), world.cluster);
+  outcome.settled = settled;
+  return outcome;
+}
+
+// --- the planner beside it
+
+namespace {
+
+// The types of the fleet's machines, with every zone and terms they are there in. Labels that not all machines of a
+// type have in common are left out.
+planner::Catalogue CatalogueOf(const std::vector<contract::MachineView>& machines) {
+  std::map<std::string, planner::MachineType> types;
+  for (const contract::MachineView& view : machines) {
+    const model::Machine& machine = *view.machine;
+    const auto [at, fresh] = types.try_emplace(machine.instance_type);
+    planner::MachineType& type = at->second;
+    if (fresh) {
+      type.name = machine.instance_type;
+      type.capacity = machine.EffectiveAllocatable();
+      type.labels = machine.labels;
+    } else {
+      model::TextMap::Map common = type.labels;
+      std::erase_if(common, [&](const auto& label) { return machine.Attribute(label.first) != label.second; });
+      type.labels = common;
+    }
+    const planner::Offer offer{.zone = machine.zone,
+                               .capacity = machine.capacity_type,
+                               .price = machine.price_per_hour,
+                               .interruption = machine.interruption_probability};
+    const auto same = std::ranges::find_if(type.offers, [&](const planner::Offer& known) {
+      return known.zone == offer.zone && known.capacity == offer.capacity;
+    });
+    if (same == type.offers.end()) {
+      type.offers.push_back(offer);
+    } else {
+      same->price = std::min(same->price, offer.price);
+    }
+  }
+  planner::Catalogue catalogue{.source = "the running fleet", .types = {}};
+  for (auto& [name, type] : types) catalogue.types.push_back(std::move(type));
+  return catalogue;
+}
+
+}  // namespace
+
+Result<CheapestFleet> FindCheapestFleet(const sim::LoopView& view, const std::string& cluster) {
+  model::WorkloadFile wanted;
+  const sim::LoopClusterView& own = view.clusters.at(cluster);
+  for (const contract::SetView& set : own.sets) {
+    if (!set.deleting && set.spec.replicas > 0) wanted.workloads.push_back(set.spec);
+  }
+  for (const contract::WorkloadView& workload : own.workloads) {
+    if (workload.set.empty() && operators::CountsAsDemand(workload)) wanted.workloads.push_back(SpecOf(workload));
+  }
+  CheapestFleet fleet;
+  if (wanted.workloads.empty()) return fleet;
+  MUSTER_ASSIGN_OR_RETURN(
+      kube::PlanInput input,
+      kube::MakePlanInput({}, {wanted}, CatalogueOf(view.machines), {.keep = planner::Keep::kNone, .allow = {"spot"}}));
+  input.request.exact = true;
+  MUSTER_ASSIGN_OR_RETURN(const planner::Plan plan, planner::MakePlan(input.request));
+  for (const planner::PlannedMachine& machine : plan.machines) {
+    const planner::Candidate& candidate = input.request.candidates[machine.candidate];
+    MachineCount& count =
+        fleet.machines[{.type = candidate.type, .capacity = candidate.capacity, .zone = candidate.zone}];
+    ++count.after;
+    count.price = candidate.price;
+  }
+  fleet.cost = plan.cost_machines;
+  fleet.unplaced = static_cast<int64_t>(plan.unplaced.size());
+  return fleet;
+}
+
+}  // namespace muster::cli
