@@ -11,6 +11,7 @@
 
 #include "core/shard/engine_view.h"
 #include "core/shard/holds.h"
+#include "core/shard/lab_for_test.h"
 #include "core/shard/losses.h"
 #include "core/shard/machines.h"
 #include "core/shard/rails.h"
@@ -85,6 +86,25 @@ TEST(ShardScale, MissingMachinesThatMustWaitCostACycleNothing) {
               for (int i = 0; i < kCycles; ++i) EXPECT_TRUE(losses.TakeReplaced(budget, step.ctx).empty());
             }),
             kLimit);
+}
+
+// 2.6 MB of names that no machine has: the roll-up, and the cycles that decide with it.
+TEST(ShardScale, ARollupOfManyNamesDoesNotStopTheLoop) {
+  model::Need need;
+  for (int i = 0; i < 100'000; ++i) need.aggregate.Set(fmt::format("things.example/{:010}", i), 1);
+  Lab lab;
+  lab.Add("m", 10, model::MachineState::kIdle);
+  lab.Start();
+  lab.ConnectWith("b", 10);
+  lab.Connect("a");
+  const contract::Rollup rollup{.cluster_id = "a", .rows = contract::NeedRows({need})};
+  EXPECT_LT(ProcessorSeconds([&] {
+              lab.Say("a", rollup);
+              lab.Run(5s);
+            }),
+            kLimit);
+  EXPECT_TRUE(lab.core().demand().clusters().at("a").accepted);
+  EXPECT_EQ(lab.InState(model::MachineState::kConfiguring, "b"), 10);
 }
 
 }  // namespace
