@@ -52,7 +52,7 @@ void ShardJudge::Begins(const Who& who, const shard::Config& config, const contr
   std::erase_if(inherited_, [&](const auto& known) { return known.first.first == who.node; });
   for (const auto& [key, bytes] : rows) {
     const auto hold = shard::kHoldRows.KeyOf(key);
-    if (!hold || hold->machine != "") continue;
+    if (!hold || !hold->machine.empty()) continue;
     inherited_[{who.node, hold->kind == shard::HoldKind::kCluster
                               ? hold->cluster
                               : NameOf(hold->stock.instance_type, hold->stock.zone)}] = now;
