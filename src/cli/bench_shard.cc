@@ -212,7 +212,9 @@ Result<Measured> Measure(const Flags& flags, std::FILE* to_shard, std::FILE* fro
   measured.clusters = rollups.all().size();
   bench::ShapeProvider provider(std::move(world.machines), clock);
   const auto service = rpc::MakeProviderService(provider);
-  rpc::Server server({.address = {"127.0.0.1", 0}, .max_message_bytes = rpc::kLargeMessageBytes});
+  rpc::Server server({.address = {"127.0.0.1", 0},
+                      .max_message_bytes = rpc::kLargeMessageBytes,
+                      .max_request_bytes = rpc::kSessionMessageBytes});
   const std::array<grpc::Service*, 1> services = {service.get()};
   if (Status status = server.Start(services); !status.ok()) return std::unexpected(std::move(status));
   fmt::print(to_shard, "{}\n", server.address().ToString());

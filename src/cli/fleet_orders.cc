@@ -6,6 +6,7 @@
 
 #include "cli/ask.h"
 #include "cli/fleet.h"
+#include "cli/table.h"
 #include "contract/shard.h"
 
 namespace muster::cli {
@@ -38,7 +39,8 @@ Result<int> SetMode(const ModeFlags& flags, ActuationMode mode) {
       const contract::ActuationSet reply,
       AskShardFor<contract::ActuationSet>(
           flags.shard, contract::SetActuation{.cluster_id = cluster, .mode = mode, .reason = flags.reason}));
-  Print(fmt::format("{} is {} now (was {})\n", cluster.empty() ? "the shard" : fmt::format("cluster {}", cluster),
+  Print(fmt::format("{} is {} now (was {})\n",
+                    cluster.empty() ? "the shard" : fmt::format("cluster {}", Printable(cluster)),
                     contract::ActuationModeName(mode), contract::ActuationModeName(reply.previous)));
   return kOk;
 }
@@ -71,7 +73,7 @@ Result<int> Give(const SubjectFlags& flags, std::string_view done) {
   MUSTER_ASSIGN_OR_RETURN(const contract::OrderTaken reply,
                           AskShardFor<contract::OrderTaken>(flags.shard, std::move(order)));
   static_cast<void>(reply);
-  Print(fmt::format("{} {}: {}\n", kOfCluster ? "cluster" : "machine", flags.subject, done));
+  Print(fmt::format("{} {}: {}\n", kOfCluster ? "cluster" : "machine", Printable(flags.subject), done));
   return kOk;
 }
 

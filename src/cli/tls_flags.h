@@ -1,5 +1,5 @@
-// TlsFlags: --tls-cert, --tls-key and --tls-ca, the same for every verb that calls a server. Roles that serve declare
-// theirs with rpc/role_server.h.
+// TlsFlags: --tls-cert, --tls-key, --tls-ca, --tls-crl and --insecure, the same for every verb that calls a server.
+// Roles that serve declare theirs with rpc/role_server.h.
 //
 //   AddTlsFlags(verb, flags->tls);
 //   MUSTER_ASSIGN_OR_RETURN(const rpc::TlsFiles tls, flags.tls.Files());
@@ -17,6 +17,8 @@ struct TlsFlags {
   std::string cert;
   std::string key;
   std::string ca;
+  std::string crl;
+  bool insecure = false;
 
   // The three files, or none of them; INVALID_ARGUMENT for some.
   Result<rpc::TlsFiles> Files() const;

@@ -25,6 +25,9 @@ struct Address {
   bool operator==(const Address&) const = default;
 };
 
+// Whether the host, without brackets, is this machine's loopback interface.
+bool IsLoopback(const std::string& host);
+
 // `flag` is the option the text came from, for the message.
 Result<Address> ParseListenAddress(std::string_view text, bool insecure, std::string_view flag);
 

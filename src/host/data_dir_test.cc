@@ -7,7 +7,9 @@
 
 #include <csignal>
 #include <fstream>
+#include <utility>
 
+#include "base/log.h"
 #include "host/temp_dir_for_test.h"
 
 namespace muster::host {
@@ -69,6 +71,22 @@ TEST_F(DataDirTest, WhatCannotBeADirectoryIsNamed) {
   EXPECT_EQ(DataDir::Open(file / "below", "--journal").error().message(),
             "--journal " + (file / "below").string() +
                 ": cannot make the directory (Not a directory); choose a place you may write to");
+}
+
+TEST_F(DataDirTest, AnExistingDirectoryLosesWhatOthersMayDo) {
+  const auto path = root_ / "open";
+  const std::pair<mode_t, mode_t> modes[] = {{0777, 0751}, {0755, 0751}, {0770, 0750}, {0711, 0711}, {0700, 0700}};
+  for (const auto& [was, becomes] : modes) {
+    std::filesystem::create_directory(path);
+    ASSERT_EQ(chmod(path.c_str(), was), 0);
+    log::SetSink([](log::Level, std::string_view, std::span<const log::KeyValue>) {});
+    ASSERT_TRUE(DataDir::Open(path, "--data-dir"));
+    log::SetSink({});
+    struct stat info;
+    ASSERT_EQ(stat(path.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777u, becomes) << was;
+    std::filesystem::remove_all(path);
+  }
 }
 
 }  // namespace

@@ -155,6 +155,7 @@ void JournalWriter::StartSegment(std::string_view core_state) {
   MUSTER_CHECK(file_ != nullptr, "no memory for a stream, errno {}", errno);
   if (std::fwrite(kMagic.data(), 1, kMagic.size(), file_.get()) != kMagic.size()) return Fail("write");
   WriteFrame(codec::ToBytes(Head{.core_name = core_name_, .core_state = std::string(core_state)}));
+  head_size_ = segment_size_;
   Flush();  // whoever dies now leaves a segment that says whose it is
   DropOldSegments();
 }
@@ -186,7 +187,21 @@ void JournalWriter::DropOldSegments() {
   std::error_code error;
   std::vector<uint64_t> numbers = SegmentNumbers(directory_, error);
   const size_t keep = std::max<size_t>(options_.keep_segments, 1);
-  for (size_t i = 0; !error && i + keep < numbers.size(); ++i) fs::remove(SegmentPath(directory_, numbers[i]), error);
+  size_t first = numbers.size() > keep ? numbers.size() - keep : 0;  // that stays
+  // Segments of a large core are longer: from the newest back, as many as there is room for beside the one that begins.
+  const bool longer = SegmentBytes() > options_.segment_bytes;
+  size_t room = std::max(keep * options_.segment_bytes, SegmentBytes()) - SegmentBytes();
+  for (size_t i = numbers.size(); !error && longer && i-- > first;) {
+    if (numbers[i] == segment_) continue;
+    std::error_code gone;
+    const auto size = fs::file_size(SegmentPath(directory_, numbers[i]), gone);
+    if (!gone && size > room) {
+      first = i + 1;
+      break;
+    }
+    if (!gone) room -= static_cast<size_t>(size);
+  }
+  for (size_t i = 0; !error && i < first; ++i) fs::remove(SegmentPath(directory_, numbers[i]), error);
   if (error) {
     errno = error.value();
     Fail("remove an old segment of");

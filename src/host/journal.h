@@ -2,8 +2,10 @@
 //
 // A directory of numbered segments, private to its user. Each begins with the core's whole state and holds the steps
 // after it, so any segment can be replayed without the ones before. Writing is bounded: a segment is closed at
-// `segment_bytes`, and only the newest `keep_segments` stay. A record is framed by its length and a hash; a torn end
-// (the process died) is recognised and everything before it counts.
+// `segment_bytes`, and only the newest `keep_segments` stay. A core whose state is larger than half a segment gets
+// longer ones, as long again as its state, and as many fewer: all segments together stay below their product, unless
+// one alone is larger. A record is framed by its length and a hash; a torn end (the process died) is recognised and
+// everything before it counts.
 //
 // A step is two records. Its event reaches the operating system before the core sees it, so the step that kills the
 // process, inside the core or while its effects are carried out, is in the journal. The digest of its effects follows.
@@ -14,6 +16,7 @@
 // Thread-safety: one thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -48,7 +51,7 @@ class JournalWriter {
   // It came back. Written with the next flush.
   void EndStep(uint64_t effects_digest);
   // True when the segment has reached its size: the owner then calls StartSegment.
-  bool full() const { return segment_size_ >= options_.segment_bytes; }
+  bool full() const { return segment_size_ >= SegmentBytes(); }
   void Flush();
   // The first failure; from then on nothing is written.
   const Status& status() const { return status_; }
@@ -58,6 +61,8 @@ class JournalWriter {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   JournalWriter(std::unique_ptr<DataDir> lock, std::string core_name, JournalOptions options);
+  // Of the current segment, when it is full.
+  size_t SegmentBytes() const { return std::max(options_.segment_bytes, 2 * head_size_); }
   void WriteFrame(std::string_view payload);
   void DropOldSegments();
   void Fail(std::string_view what);
@@ -68,6 +73,7 @@ class JournalWriter {
   const JournalOptions options_;
   uint64_t segment_ = 0;  // number of the current segment, from 1
   size_t segment_size_ = 0;
+  size_t head_size_ = 0;  // of it, the core's state
   std::unique_ptr<std::FILE, CloseFile> file_;
   Status status_;
 };

@@ -193,5 +193,30 @@ TEST(Journal, SaysWhenItCannotBeWritten) {
   EXPECT_EQ(ListSegments("/nonexistent").error().code(), Code::kNotFound);
 }
 
+TEST(Journal, OfACoreThatIsLargerThanASegmentStaysWithinItsBound) {
+  const TempDir dir;
+  const JournalOptions options{.segment_bytes = 1'000, .keep_segments = 8};
+  const auto writer = *JournalWriter::Open(dir.path(), "counter", options);
+  const std::string state(1'500, 's');
+  writer->StartSegment(state);
+  int segments = 1;
+  uint64_t most = 0;
+  for (int i = 0; i < 1'000; ++i) {
+    writer->BeginStep({}, std::string(20, 'e'));
+    writer->EndStep(7);
+    if (writer->full()) {
+      writer->StartSegment(state);
+      ++segments;
+    }
+    uint64_t bytes = 0;
+    for (const std::string& path : *ListSegments(dir.path())) bytes += std::filesystem::file_size(path);
+    most = std::max(most, bytes);
+  }
+  ASSERT_TRUE(writer->status().ok()) << writer->status().ToString();
+  EXPECT_LE(most, 8'000u) << "what eight segments may have";
+  EXPECT_LE(segments, 60) << "the state is not written for every step";
+  EXPECT_GE(ListSegments(dir.path())->size(), 2u);
+}
+
 }  // namespace
 }  // namespace muster::host

@@ -55,6 +55,20 @@ std::string JsonValue(const log::Value& value) {
       value.data);
 }
 
+// Of a character of up to three bytes; none that matters here is longer.
+unsigned CodePoint(std::string_view text, size_t length) {
+  if (length == 1) return Byte(text, 0);
+  if (length == 2) return (Byte(text, 0) & 0x1FU) << 6 | (Byte(text, 1) & 0x3FU);
+  if (length == 3) return (Byte(text, 0) & 0x0FU) << 12 | (Byte(text, 1) & 0x3FU) << 6 | (Byte(text, 2) & 0x3FU);
+  return 0xFFFD;
+}
+
+// Control characters, those of C1 too, line ends of Unicode, and what turns the direction of the text that follows.
+bool SteersATerminal(unsigned code) {
+  return code < 0x20 || (code >= 0x7F && code <= 0x9F) || code == 0x061C || (code >= 0x200E && code <= 0x200F) ||
+         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+}
+
 }  // namespace
 
 std::string JsonQuote(std::string_view text) {
@@ -68,8 +82,8 @@ std::string JsonQuote(std::string_view text) {
       out += {'\\', c};
     } else if (c == '\n') {
       out += "\\n";
-    } else if (length == 1 && (Byte(text, 0) < 0x20 || Byte(text, 0) == 0x7F)) {
-      out += fmt::format("\\u{:04x}", Byte(text, 0));
+    } else if (const unsigned code = CodePoint(text, length); SteersATerminal(code)) {
+      out += fmt::format("\\u{:04x}", code);
     } else {
       out += text.substr(0, length);
     }

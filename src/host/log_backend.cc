@@ -12,14 +12,21 @@
 #include <ctime>
 #include <iterator>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "host/json_object.h"
+#include "host/log_limit.h"
 #include "host/log_writer.h"
 #include "host/system_clock.h"
 
 namespace muster::host {
 namespace {
+
+constexpr size_t kLongestValue = 200;  // bytes
 
 spdlog::level::level_enum SpdlogLevel(log::Level level) {
   switch (level) {
@@ -34,8 +41,16 @@ spdlog::level::level_enum SpdlogLevel(log::Level level) {
 bool Plain(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
-    return byte > 0x20 && byte != 0x7F && c != '"';
+    return byte > 0x20 && byte < 0x7F && c != '"';
   });
+}
+
+// What others said, shortened: a line is for reading.
+std::string Shortened(std::string_view text) {
+  if (text.size() <= kLongestValue) return std::string(text);
+  size_t end = kLongestValue;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // not within a character
+  return fmt::format("{}... ({} bytes)", text.substr(0, end), text.size());
 }
 
 bool ColourWanted() {
@@ -78,6 +93,20 @@ log::Sink JsonSink() {
   };
 }
 
+// Lines of one message beyond its rate are left out, and counted in the next one that is not.
+log::Sink Limited(log::Sink sink) {
+  const auto limit = std::make_shared<LogLimit>();
+  return [limit, sink = std::move(sink)](log::Level level, std::string_view message,
+                                         std::span<const log::KeyValue> fields) {
+    const std::optional<uint64_t> left_out = limit->Take(message, SystemClock().Read().mono);
+    if (!left_out) return;
+    if (*left_out == 0) return sink(level, message, fields);
+    std::vector<log::KeyValue> more(fields.begin(), fields.end());
+    more.push_back({"left_out", *left_out});
+    sink(level, message, more);
+  };
+}
+
 }  // namespace
 
 Result<log::Level> ParseLogLevel(std::string_view name) {
@@ -89,7 +118,7 @@ Result<log::Level> ParseLogLevel(std::string_view name) {
 
 void InstallLogBackend(log::Level lowest, LogForm form) {
   const bool text = form == LogForm::kText || (form == LogForm::kAuto && isatty(STDERR_FILENO) == 1);
-  log::SetSink(text ? TextSink() : JsonSink(), lowest);
+  log::SetSink(Limited(text ? TextSink() : JsonSink()), lowest);
 }
 
 std::string FormatJson(WallTime when, log::Level level, std::string_view message,
@@ -103,7 +132,8 @@ std::string FormatJson(WallTime when, log::Level level, std::string_view message
   line.Add("msg", message);
   for (const auto& [key, value] : fields) {
     const bool taken = key == "ts" || key == "level" || key == "msg";
-    line.Add(taken ? fmt::format("{}_", key) : std::string(key), value);
+    const auto* text = std::get_if<std::string>(&value.data);
+    line.Add(taken ? fmt::format("{}_", key) : std::string(key), text == nullptr ? value : Shortened(*text));
   }
   return line.Take();
 }
@@ -111,7 +141,7 @@ std::string FormatJson(WallTime when, log::Level level, std::string_view message
 std::string FormatText(std::string_view message, std::span<const log::KeyValue> fields) {
   std::string line(message);
   for (const auto& [key, value] : fields) {
-    const std::string text = value.ToString();
+    const std::string text = Shortened(value.ToString());
     line += fmt::format(" {}={}", key, Plain(text) ? text : JsonQuote(text));
   }
   return line;

@@ -6,6 +6,10 @@
 // Text values with blanks or quotes are quoted in the form for people. In JSON a field called ts, level or msg gets an
 // underscore at its end, so that no key occurs twice.
 //
+// A text value is cut at 200 bytes, with its length. Of one message 1,000 lines are written at once and 100 a second
+// from then on; the first that is written after others were left out says how many (`left_out`). Orders are never left
+// out.
+//
 // Lines for machines never make a caller wait: what standard error does not take is kept, and lost beyond a limit
 // (log_writer.h). A terminal that is stopped stops the program.
 //

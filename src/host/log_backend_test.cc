@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "host/log_limit.h"
+
 namespace muster::host {
 namespace {
 
@@ -92,6 +94,31 @@ TEST_F(InstalledBackend, LinesOfManyThreadsDoNotMix) {
   for (const std::string& line : lines) {
     EXPECT_TRUE(line.starts_with("{\"ts\":") && line.ends_with("xx\"}")) << line;
   }
+}
+
+TEST(LogBackend, WhatOthersSayIsCutAndSteersNoTerminal) {
+  const KeyValue fields[] = {{"why", std::string(5'000, 'x')}, {"name", "a\x1b[2J\xc2\x9b\xe2\x80\xae"}};
+  const std::string json = FormatJson(WallTime(), Level::kInfo, "m", fields);
+  const std::string text = FormatText("m", fields);
+  for (const std::string& line : {json, text}) {
+    EXPECT_LT(line.size(), 400u);
+    EXPECT_TRUE(line.contains("... (5000 bytes)")) << line;
+    EXPECT_TRUE(line.contains(R"(a\u001b[2J\u009b\u202e)")) << line;
+  }
+}
+
+TEST(LogLimit, AMessageIsWrittenSoOftenAndTheRestCounted) {
+  LogLimit limit;
+  MonoTime now(1h);
+  int written = 0;
+  for (int i = 0; i < 5'000; ++i) written += limit.Take("refused", now) ? 1 : 0;
+  EXPECT_EQ(written, 1'000);
+  EXPECT_EQ(limit.Take("other", now), 0u) << "each message has its own";
+  EXPECT_EQ(limit.Take("order", now), 0u);
+  for (int i = 0; i < 5'000; ++i) EXPECT_EQ(limit.Take("order", now), 0u) << "orders are never left out";
+  now += 1s;
+  EXPECT_EQ(limit.Take("refused", now), 4'000u);
+  EXPECT_EQ(limit.Take("refused", now), 0u);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 #include <sstream>
 #include <type_traits>
 #include <variant>
@@ -53,6 +54,9 @@ class HistogramOf final : public metrics::Histogram {
   prometheus::Histogram& series_;
 };
 
+// Of one metric. Names come from peers: a cluster or a priority more must not be a series for ever.
+constexpr size_t kMostSeries = 1'000;
+
 // All series of one name.
 template <class Native, class Wrapper>
 struct Family {
@@ -81,6 +85,8 @@ prometheus::Family<prometheus::Histogram>& Register(prometheus::Registry& regist
 
 struct PrometheusRegistry::Impl {
   mutable std::mutex mu;
+  prometheus::Gauge hidden;  // of gauges that are not shown: what they say cannot be added up
+  GaugeOf left_out_gauge{hidden};
   prometheus::Registry registry;
   std::map<std::string, std::variant<Counters, Gauges, Histograms>> families;  // guarded by mu
 
@@ -105,11 +111,39 @@ struct PrometheusRegistry::Impl {
       kind->bounds = bounds;
     }
     MUSTER_CHECK(kind->bounds == bounds, "histogram {} has other bounds", name);
-    auto& wrapper = kind->series[labels];
-    using Wrapper = std::remove_reference_t<decltype(*wrapper)>;
-    if (!wrapper) wrapper = std::make_unique<Wrapper>(kind->family->Add(labels, extra...));
-    return *wrapper;
+    const bool full = kind->series.size() >= kMostSeries && !labels.empty() && !kind->series.contains(labels);
+    if (full) NoteFull(name);
+    using Wrapper = std::remove_reference_t<decltype(*kind->series.begin()->second)>;
+    if constexpr (std::is_same_v<Wrapper, GaugeOf>) {
+      if (full) return static_cast<Wrapper&>(left_out_gauge);
+    }
+    const metrics::Labels& named = full ? OtherOf(labels, others) : labels;
+    auto& wrapper = kind->series[named];
+    if (!wrapper) wrapper = std::make_unique<Wrapper>(kind->family->Add(named, extra...));
+    return static_cast<Wrapper&>(*wrapper);
   }
+
+  // Under mu. The same names of labels, each with the value that stands for the rest.
+  static const metrics::Labels& OtherOf(const metrics::Labels& labels, metrics::Labels& into) {
+    into = labels;
+    for (auto& [label, value] : into) value = "other";
+    return into;
+  }
+  metrics::Labels others;  // guarded by mu
+
+  // Under mu. Says once that a metric has more series than are kept.
+  void NoteFull(const std::string& name) {
+    if (!full_noted.insert(name).second) return;
+    if (full_family == nullptr) {
+      full_family = &prometheus::BuildGauge()
+                         .Name("muster_metric_full")
+                         .Help("1 for a metric with more series than are kept: counts go to the label other.")
+                         .Register(registry);
+    }
+    full_family->Add({{"metric", name}}).Set(1);
+  }
+  std::set<std::string> full_noted;                              // guarded by mu
+  prometheus::Family<prometheus::Gauge>* full_family = nullptr;  // guarded by mu
 };
 
 PrometheusRegistry::PrometheusRegistry() : impl_(std::make_unique<Impl>()) {}

@@ -3,6 +3,8 @@
 // Invariants, checked:
 //   1. Names and label names follow the Prometheus rules.
 //   2. A name belongs to one kind; a histogram's name to one set of bounds. The help text of the first request stays.
+//   3. A name has at most 1,000 series. Beyond them a count or a histogram goes to the series whose labels are all
+//      "other", a gauge is not shown, and muster_metric_full names the metric.
 //
 // Thread-safety: all functions may be called from any thread.
 #pragma once

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
 #include <thread>
 
 namespace muster::host {
@@ -118,6 +120,27 @@ TEST(Declarations, GiveSeriesAndRows) {
             "| `calls_total{method,code}` | counter | Calls, by method and code. |\n"
             "| `open` | gauge | Calls that are open. |\n"
             "| `seconds{method}` | histogram | How long. |\n");
+}
+
+TEST(PrometheusRegistry, NamesOfPeersDoNotBecomeSeriesWithoutEnd) {
+  PrometheusRegistry registry;
+  for (int i = 0; i < 30'000; ++i) {
+    const metrics::Labels labels{{"cluster", "c" + std::to_string(i)}};
+    registry.AddCounter("asked_total", "Asked.", labels).Add();
+    registry.AddGauge("needs", "Needs.", labels).Set(i);
+    registry.AddHistogram("waited_seconds", "Waited.", {1}, labels).Observe(0.5);
+  }
+  const std::string text = registry.Expose();
+  EXPECT_LT(std::ranges::count(text, '\n'), 6'100);
+  EXPECT_TRUE(text.contains("asked_total{cluster=\"other\"} 29000\n"));
+  EXPECT_TRUE(text.contains("waited_seconds_count{cluster=\"other\"} 29000\n"));
+  EXPECT_FALSE(text.contains("needs{cluster=\"other\"}")) << "gauges do not add up";
+  EXPECT_TRUE(text.contains("muster_metric_full{metric=\"needs\"} 1\n"));
+  registry.AddCounter("asked_total", "Asked.", {{"cluster", "c5"}}).Add();
+  EXPECT_TRUE(registry.Expose().contains("asked_total{cluster=\"c5\"} 2\n")) << "what is there stays";
+  registry.Remove("needs", {{"cluster", "c5"}});
+  registry.AddGauge("needs", "Needs.", {{"cluster", "late"}}).Set(7);
+  EXPECT_TRUE(registry.Expose().contains("needs{cluster=\"late\"} 7\n")) << "there is room again";
 }
 
 }  // namespace

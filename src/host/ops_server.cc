@@ -1,18 +1,16 @@
 #include "host/ops_server.h"
 
 #include <fmt/format.h>
-#include <httplib.h>
-#include <sys/socket.h>
 
 #include <map>
 #include <mutex>
-#include <thread>
 #include <utility>
+
+#include "host/http_server.h"
 
 namespace muster::host {
 namespace {
 
-constexpr size_t kThreads = 64;
 constexpr const char* kText = "text/plain; charset=utf-8";
 
 }  // namespace
@@ -21,8 +19,8 @@ struct OpsServer::Impl {
   Impl(Address where, BuildInfo which, const metrics::Registry& from)
       : build(std::move(which)), registry(from), address(std::move(where)) {}
 
-  void Configure();
-  void AnswerReady(httplib::Response& response);
+  HttpResponse Answer(std::string_view path);
+  HttpResponse Ready();
 
   // Set at construction.
   const BuildInfo build;
@@ -33,41 +31,21 @@ struct OpsServer::Impl {
   std::map<std::string, std::function<Status()>> checks;  // guarded by mu
   Address address;                                        // guarded by mu
 
-  httplib::Server server;
-  std::jthread thread;
+  HttpServer server{[this](std::string_view path) { return Answer(path); }};  // last: its thread uses the rest
 };
 
-void OpsServer::Impl::Configure() {
-  server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-  // The library's default shares the port with any other process that asks for it; a taken port must be an error.
-  server.set_socket_options([](socket_t socket) {
-    const int yes = 1;
-    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  });
-  // Short, because Stop waits for connections to come to their end.
-  server.set_keep_alive_timeout(1);
-  server.set_read_timeout(2);
-  server.set_write_timeout(2);
-  server.set_payload_max_length(1 << 16);
-
-  server.Get("/livez",
-             [](const httplib::Request&, httplib::Response& response) { response.set_content("ok\n", kText); });
-  server.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) { AnswerReady(response); });
-  server.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
+HttpResponse OpsServer::Impl::Answer(std::string_view path) {
+  if (path == "/livez") return {.status = 200, .type = kText, .body = "ok\n"};
+  if (path == "/readyz") return Ready();
+  if (path == "/metrics") {
     if (refresh) refresh();
-    response.set_content(registry.Expose(), "text/plain; version=0.0.4; charset=utf-8");
-  });
-  server.Get("/version", [this](const httplib::Request&, httplib::Response& response) {
-    response.set_content(build.ToJson() + "\n", "application/json");
-  });
-  server.set_error_handler([](const httplib::Request&, httplib::Response& response) {
-    if (response.status == 404) {
-      response.set_content("not found; GET one of /livez /readyz /metrics /version\n", kText);
-    }
-  });
+    return {.status = 200, .type = "text/plain; version=0.0.4; charset=utf-8", .body = registry.Expose()};
+  }
+  if (path == "/version") return {.status = 200, .type = "application/json", .body = build.ToJson() + "\n"};
+  return {.status = 404, .type = kText, .body = "not found; GET one of /livez /readyz /metrics /version\n"};
 }
 
-void OpsServer::Impl::AnswerReady(httplib::Response& response) {
+HttpResponse OpsServer::Impl::Ready() {
   std::map<std::string, std::function<Status()>> current;
   {
     const std::lock_guard lock(mu);
@@ -77,14 +55,11 @@ void OpsServer::Impl::AnswerReady(httplib::Response& response) {
   for (const auto& [name, check] : current) {
     if (const Status status = check(); !status.ok()) reasons += fmt::format("{}: {}\n", name, status.message());
   }
-  response.status = reasons.empty() ? 200 : 503;
-  response.set_content(reasons.empty() ? "ok\n" : reasons, kText);
+  return {.status = reasons.empty() ? 200 : 503, .type = kText, .body = reasons.empty() ? "ok\n" : reasons};
 }
 
 OpsServer::OpsServer(Address address, BuildInfo build, const metrics::Registry& registry)
-    : impl_(std::make_unique<Impl>(std::move(address), std::move(build), registry)) {
-  impl_->Configure();
-}
+    : impl_(std::make_unique<Impl>(std::move(address), std::move(build), registry)) {}
 
 OpsServer::~OpsServer() { Stop(); }
 
@@ -96,17 +71,10 @@ void OpsServer::SetReadyCheck(std::string name, std::function<Status()> check) {
 void OpsServer::SetRefresh(std::function<void()> refresh) { impl_->refresh = std::move(refresh); }
 
 Status OpsServer::Start() {
-  const Address wanted = address();
-  const int port = wanted.port != 0 ? (impl_->server.bind_to_port(wanted.host, wanted.port) ? wanted.port : -1)
-                                    : impl_->server.bind_to_any_port(wanted.host);
-  if (port < 0) return ExplainListenFailure(wanted);
-  {
-    const std::lock_guard lock(impl_->mu);
-    impl_->address.port = static_cast<uint16_t>(port);
-  }
-  impl_->thread = std::jthread([this] { impl_->server.listen_after_bind(); });
-  // The library forgets a stop() that comes before its loop runs.
-  while (!impl_->server.is_running()) std::this_thread::yield();
+  auto port = impl_->server.Start(address());
+  if (!port) return port.error();
+  const std::lock_guard lock(impl_->mu);
+  impl_->address.port = *port;
   return {};
 }
 
@@ -115,9 +83,6 @@ Address OpsServer::address() const {
   return impl_->address;
 }
 
-void OpsServer::Stop() {
-  impl_->server.stop();
-  if (impl_->thread.joinable()) impl_->thread.join();
-}
+void OpsServer::Stop() { impl_->server.Stop(); }
 
 }  // namespace muster::host

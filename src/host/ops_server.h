@@ -5,8 +5,7 @@
 //   /metrics   Prometheus text
 //   /version   JSON: which build this is
 //
-// Anything else is 404 with the list of paths. Each open connection holds one of the server's threads; there are 64, an
-// idle one is closed after a second, and a request gets two seconds to arrive.
+// Anything else is 404 with the list of paths. Slow and many clients keep nobody else from an answer (http_server.h).
 //
 // Thread-safety: all functions may be called from any thread, except that Start and Stop do not overlap.
 #pragma once
@@ -31,10 +30,10 @@ class OpsServer {
   OpsServer& operator=(const OpsServer&) = delete;
 
   // Registers a component that must be fine for the process to be ready; a second check of a name replaces the first.
-  // `check` is called from the server's threads and returns at once.
+  // `check` is called from the server's thread and returns at once.
   void SetReadyCheck(std::string name, std::function<Status()> check);
 
-  // Called on the server's threads before each answer of /metrics, to bring gauges up to date; returns at once. Set
+  // Called on the server's thread before each answer of /metrics, to bring gauges up to date; returns at once. Set
   // before Start.
   void SetRefresh(std::function<void()> refresh);
 
@@ -42,7 +41,7 @@ class OpsServer {
   Status Start();
   // Where it listens, with the real port; before Start the address as given.
   Address address() const;
-  // Idempotent; answers what was asked, closes the connections and waits for the threads.
+  // Idempotent; closes the connections and waits for the thread.
   void Stop();
 
  private:

@@ -254,6 +254,7 @@ class GrpcAgentClient final : public AgentClient {
     MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
                             MakeChannel({.target = address,
                                          .tls = tls_,
+                                         .serves = {Identity::Kind::kNode},
                                          .max_message_bytes = kLargeMessageBytes,
                                          .transparent_retries = false,
                                          .longest_reconnect = 1s}));

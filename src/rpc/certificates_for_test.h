@@ -9,6 +9,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/check.h"
 #include "rpc/tls_files.h"
@@ -39,10 +40,28 @@ class CertificateAuthorityForTest {
     Replace(files.ca, Pem([&](BIO* out) { PEM_write_bio_X509(out, own_.certificate.get()); }));
     return files;
   }
+  // A list of what this CA has revoked.
+  void WriteRevoked(const std::string& file, const std::vector<CertificateForTest>& revoked) const {
+    const std::unique_ptr<X509_CRL, decltype(&X509_CRL_free)> list(X509_CRL_new(), &X509_CRL_free);
+    const std::unique_ptr<ASN1_TIME, decltype(&ASN1_TIME_free)> now(X509_gmtime_adj(nullptr, 0), &ASN1_TIME_free);
+    X509_CRL_set_version(list.get(), 1);
+    X509_CRL_set_issuer_name(list.get(), X509_get_subject_name(own_.certificate.get()));
+    X509_CRL_set1_lastUpdate(list.get(), now.get());
+    X509_CRL_set1_nextUpdate(list.get(), now.get());
+    for (const CertificateForTest& one : revoked) {
+      X509_REVOKED* entry = X509_REVOKED_new();
+      X509_REVOKED_set_serialNumber(entry, X509_get_serialNumber(one.certificate.get()));
+      X509_REVOKED_set_revocationDate(entry, now.get());
+      X509_CRL_add0_revoked(list.get(), entry);
+    }
+    MUSTER_CHECK(X509_CRL_sign(list.get(), own_.key.get(), EVP_sha256()) != 0);
+    Replace(file, Pem([&](BIO* out) { PEM_write_bio_X509_CRL(out, list.get()); }));
+  }
   static void WriteKey(const TlsFiles& files, const CertificateForTest& made) {
     Replace(files.key, Pem([&](BIO* out) {
               PEM_write_bio_PrivateKey(out, made.key.get(), nullptr, nullptr, 0, nullptr, nullptr);
             }));
+    std::filesystem::permissions(files.key, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   }
 
  private:

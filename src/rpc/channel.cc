@@ -3,14 +3,19 @@
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <string_view>
+#include <utility>
 
+#include "base/log.h"
+#include "host/address.h"
 #include "model/names.h"
+#include "rpc/certificate_check.h"
 #include "rpc/grpc_log.h"
 #include "rpc/tls_protocol.h"
 
@@ -27,6 +32,13 @@ bool IsHostAndPort(std::string_view target) {
   return error == std::errc() && end == text.data() + text.size() && port != 0;
 }
 
+// "[::1]:7000" and "host:7000" without the port and the brackets.
+std::string HostOf(std::string_view target) {
+  std::string_view host = target.substr(0, target.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return std::string(host);
+}
+
 int Milliseconds(Duration duration) {
   return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
 }
@@ -41,12 +53,44 @@ grpc::ChannelArguments Arguments(const ChannelOptions& options) {
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, Milliseconds(options.longest_reconnect));
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, std::min(1'000, Milliseconds(options.longest_reconnect) / 4));
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A server must not make a client unpack either.
+  arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   if (!options.transparent_retries) arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   if (options.own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return arguments;
 }
 
-std::shared_ptr<grpc::ChannelCredentials> TlsCredentials(const TlsFiles& files) {
+// After the handshake: the host that was dialled, the kind of peer, and that the certificate still holds.
+class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifier {
+ public:
+  PeerVerifier(const TlsFiles& files, std::vector<Identity::Kind> kinds)
+      : kinds_(std::move(kinds)), certificates_(files) {}
+
+  bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
+              std::function<void(grpc::Status)> /*callback*/, grpc::Status* sync_status) override {
+    host_name_.Verify(request, nullptr, sync_status);  // answers at once
+    if (!sync_status->ok()) return true;
+    std::vector<std::string> uris;
+    for (const grpc::string_ref& uri : request->uri_names()) uris.emplace_back(uri.data(), uri.size());
+    Status status = CheckServer(uris, kinds_);
+    const grpc::string_ref certificate = request->peer_cert();
+    if (status.ok()) status = certificates_.Check({certificate.data(), certificate.size()});
+    if (!status.ok())
+      log::Warn("server refused", {{"server", request->target_name().data()}, {"why", status.message()}});
+    *sync_status = ToGrpc(status);
+    return true;
+  }
+  void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest* /*request*/) override {}
+
+ private:
+  const std::vector<Identity::Kind> kinds_;
+  CertificateCheck certificates_;
+  grpc::experimental::HostNameCertificateVerifier host_name_;
+};
+
+std::shared_ptr<grpc::ChannelCredentials> TlsCredentials(const TlsFiles& files,
+                                                         const std::vector<Identity::Kind>& kinds) {
   constexpr unsigned kLookEverySeconds = 1;
   RequireTls13();
   grpc::experimental::TlsChannelCredentialsOptions options;
@@ -54,6 +98,7 @@ std::shared_ptr<grpc::ChannelCredentials> TlsCredentials(const TlsFiles& files) 
       files.key, files.cert, files.ca, kLookEverySeconds));
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
+  options.set_certificate_verifier(grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(files, kinds));
   return grpc::experimental::TlsCredentials(options);
 }
 
@@ -61,15 +106,26 @@ std::shared_ptr<grpc::ChannelCredentials> TlsCredentials(const TlsFiles& files) 
 
 Result<std::shared_ptr<grpc::Channel>> MakeChannel(const ChannelOptions& options) {
   RouteGrpcLog();
-  if (!IsHostAndPort(options.target)) {
-    return InvalidArgument(fmt::format("{} is not the address of a server: write HOST:PORT with a port from 1 to 65535",
-                                       model::Quoted(options.target)));
+  const bool socket = options.target.starts_with("unix:/");
+  if (!socket && !IsHostAndPort(options.target)) {
+    return InvalidArgument(
+        fmt::format("{} is not the address of a server: write HOST:PORT with a port from 1 to 65535, or unix:/PATH",
+                    model::Quoted(options.target)));
   }
   std::shared_ptr<grpc::ChannelCredentials> credentials;
-  if (options.tls.given()) {
+  if (options.tls.given() && !socket) {
     MUSTER_ASSIGN_OR_RETURN(const TlsMaterial fit, ReadTlsMaterial(options.tls));  // for its error only
-    credentials = TlsCredentials(options.tls);
+    if (!options.tls.crl.empty()) {
+      MUSTER_ASSIGN_OR_RETURN(const std::set<std::string> fit_too, ReadRevoked(options.tls));
+    }
+    credentials = TlsCredentials(options.tls, options.serves);
   } else {
+    if (!socket && !options.tls.insecure && !host::IsLoopback(HostOf(options.target))) {
+      return InvalidArgument(
+          fmt::format("{} is another machine, and without TLS nobody knows who answers there: give "
+                      "--tls-cert, --tls-key and --tls-ca, or --insecure if the network is trusted",
+                      model::Quoted(options.target)));
+    }
     credentials = grpc::InsecureChannelCredentials();
   }
   return grpc::CreateCustomChannel(options.target, credentials, Arguments(options));

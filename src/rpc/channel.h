@@ -5,9 +5,11 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "base/time.h"
+#include "rpc/identity.h"
 #include "rpc/tls_files.h"
 
 namespace grpc {
@@ -21,10 +23,12 @@ namespace muster::rpc {
 // For services whose messages grow with the fleet: lists, roll-ups.
 constexpr int kLargeMessageBytes = 256 << 20;
 constexpr int kSmallMessageBytes = 4 << 20;
+constexpr int kSessionMessageBytes = 32 << 20;  // a cluster's whole demand
 
 struct ChannelOptions {
-  std::string target;  // HOST:PORT
-  TlsFiles tls = {};   // plaintext unless given
+  std::string target;                       // HOST:PORT, or unix:/PATH: a socket of this machine, always in plaintext
+  TlsFiles tls = {};                        // plaintext unless given; to another machine only if it says so
+  std::vector<Identity::Kind> serves = {};  // whom a server's certificate may name; empty: anybody
   int max_message_bytes = kSmallMessageBytes;
   // A ping after this long without traffic. Other makes of server take more than one in five minutes for abuse and hang
   // up; against ours, 30 s is welcome.
@@ -39,8 +43,9 @@ struct ChannelOptions {
 };
 
 // Connects with the first call, and again by itself. With TLS, the server's certificate must come from the CA and name
-// the target's host, and changed files are in use within a second or two. INVALID_ARGUMENT when the target is no
-// HOST:PORT; the error of ReadTlsMaterial when the files are not fit.
+// the target's host and one of `serves`, and changed files are in use within a second or two. No answer is unpacked.
+// INVALID_ARGUMENT when the target is no HOST:PORT, or another machine without TLS; the error of ReadTlsMaterial when
+// the files are not fit.
 Result<std::shared_ptr<grpc::Channel>> MakeChannel(const ChannelOptions& options);
 
 // A deadline `timeout` from here.

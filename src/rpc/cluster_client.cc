@@ -207,9 +207,12 @@ Result<std::unique_ptr<ClusterClient>> MakeClusterClient(const std::string& targ
   std::vector<std::unique_ptr<Scheduler>> schedulers;
   for (const std::string_view part : host::SplitAt(targets, ',')) {
     const std::string target(part);
-    MUSTER_ASSIGN_OR_RETURN(
-        const std::shared_ptr<grpc::Channel> channel,
-        MakeChannel({.target = target, .tls = tls, .max_message_bytes = kLargeMessageBytes, .longest_reconnect = 1s}));
+    MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
+                            MakeChannel({.target = target,
+                                         .tls = tls,
+                                         .serves = {Identity::Kind::kScheduler, Identity::Kind::kCluster},
+                                         .max_message_bytes = kLargeMessageBytes,
+                                         .longest_reconnect = 1s}));
     schedulers.push_back(std::make_unique<Scheduler>(target, channel));
   }
   return std::make_unique<GrpcClusterClient>(std::move(schedulers));

@@ -5,6 +5,7 @@
 
 #include "muster/v1/cluster.grpc.pb.h"
 #include "rpc/agent_conversion.h"
+#include "rpc/bounded_read.h"
 #include "rpc/channel.h"
 #include "rpc/cluster_conversion.h"
 #include "rpc/cluster_services.h"
@@ -40,16 +41,20 @@ class WatchStream final : public QueuedStream<grpc::ServerWriteReactor<v1::Watch
 };
 
 class ClusterService final : public v1::Cluster::CallbackService {
- public:
-  ClusterService(contract::ClusterPort& cluster, WatchPort& watches, contract::LogsPort& logs)
-      : cluster_(cluster), watches_(watches), logs_(logs), encoders_(1), senders_(1) {}
-
- private:
   using Context = grpc::CallbackServerContext;
 
-  grpc::ServerBidiReactor<v1::JoinMessage, v1::JoinReply>* Join(Context* context) override {
-    return std::make_shared<JoinStream>(senders_, cluster_, CallerOf(*context))->Begin();
+ public:
+  ClusterService(contract::ClusterPort& cluster, WatchPort& watches, contract::LogsPort& logs)
+      : cluster_(cluster), watches_(watches), logs_(logs), encoders_(1), senders_(1) {
+    ReadAsBytes<v1::JoinReply>(
+        v1::Cluster::service_full_name(), "Join",
+        [this](int index, grpc::internal::MethodHandler* handler) { MarkMethodCallback(index, handler); },
+        [this](Context* context) {
+          return std::make_shared<JoinStream>(senders_, cluster_, CallerOf(*context))->Begin();
+        });
   }
+
+ private:
   grpc::ServerWriteReactor<v1::WatchEvent>* Watch(Context* /*context*/, const v1::WatchRequest* request) override {
     const auto stream = std::make_shared<WatchStream>(senders_);
     auto* held = stream->Hold();

@@ -12,6 +12,7 @@
 #include "host/system_clock.h"
 #include "model/names.h"
 #include "persys/control/v1/control.grpc.pb.h"
+#include "rpc/bounded_read.h"
 #include "rpc/channel.h"
 #include "rpc/cluster_services.h"
 #include "rpc/control_conversion.h"
@@ -139,12 +140,20 @@ class Suggestion : public std::enable_shared_from_this<Suggestion> {
 };
 
 class ControlService final : public pb::AgentControl::CallbackService {
+  using Context = grpc::CallbackServerContext;
+
  public:
   ControlService(contract::ClusterPort& cluster, NodeStreams& streams)
-      : cluster_(cluster), streams_(streams), encoders_(1), senders_(1) {}
+      : cluster_(cluster), streams_(streams), encoders_(1), senders_(1) {
+    ReadAsBytes<pb::ControlMessage>(
+        pb::AgentControl::service_full_name(), "ControlStream",
+        [this](int index, grpc::internal::MethodHandler* handler) { MarkMethodCallback(index, handler); },
+        [this](Context* context) {
+          return std::make_shared<rpc::ControlStream>(senders_, cluster_, streams_, CallerOf(*context))->Begin();
+        });
+  }
 
  private:
-  using Context = grpc::CallbackServerContext;
   using Nodes = std::vector<contract::NodeView>;
   using Workloads = std::vector<contract::WorkloadView>;
 
@@ -166,9 +175,6 @@ class ControlService final : public pb::AgentControl::CallbackService {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     std::make_shared<Suggestion>(cluster_, reactor, *request, *reply)->Begin();
     return reactor;
-  }
-  grpc::ServerBidiReactor<pb::ControlMessage, pb::ControlMessage>* ControlStream(Context* context) override {
-    return std::make_shared<rpc::ControlStream>(senders_, cluster_, streams_, CallerOf(*context))->Begin();
   }
 
   template <class Reply, class WireRequest, class WireReply>

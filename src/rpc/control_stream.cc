@@ -27,10 +27,17 @@ bool ControlStream::Send(const contract::AgentRequest& command) {
   return Push(command);
 }
 
+Status ControlStream::Silent() {
+  return {Code::kDeadlineExceeded, "message: the stream was opened and nothing was said; send register or heartbeat"};
+}
+
 void ControlStream::OnReadDone(bool ok) {
   if (!ok) return End({});
+  first_word_.Said();
+  in_.Clear();
+  if (Status read = ReadBounded(bytes_, {}, in_); !read.ok()) return End({read.code(), "message: " + read.message()});
   Receive();
-  if (!ended()) StartRead(&in_);
+  if (!ended()) StartRead(&bytes_);
 }
 
 void ControlStream::Receive() {

@@ -15,6 +15,7 @@
 
 #include "contract/cluster.h"
 #include "persys/control/v1/control.pb.h"
+#include "rpc/bounded_read.h"
 #include "rpc/cluster_services.h"
 #include "rpc/identity.h"
 #include "rpc/queued_stream.h"
@@ -22,9 +23,8 @@
 namespace muster::rpc {
 
 class ControlStream final
-    : public QueuedStream<
-          grpc::ServerBidiReactor<persys::control::v1::ControlMessage, persys::control::v1::ControlMessage>,
-          contract::AgentRequest, persys::control::v1::ControlMessage>,
+    : public QueuedStream<grpc::ServerBidiReactor<grpc::ByteBuffer, persys::control::v1::ControlMessage>,
+                          contract::AgentRequest, persys::control::v1::ControlMessage>,
       public NodeStream {
  public:
   using Message = persys::control::v1::ControlMessage;
@@ -32,15 +32,19 @@ class ControlStream final
   ControlStream(Worker& senders, contract::ClusterPort& cluster, NodeStreams& streams, std::optional<Identity> caller)
       : QueuedStream(senders), cluster_(cluster), streams_(streams), caller_(std::move(caller)) {}
 
-  grpc::ServerBidiReactor<Message, Message>* Begin() {
+  grpc::ServerBidiReactor<grpc::ByteBuffer, Message>* Begin() {
     auto* held = Hold();
-    StartRead(&in_);
+    first_word_.Await([weak = weak_from_this()] {
+      if (const auto silent = weak.lock()) silent->End(Silent());
+    });
+    StartRead(&bytes_);
     return held;
   }
 
   bool Send(const contract::AgentRequest& command) override;
 
  private:
+  static Status Silent();
   void OnReadDone(bool ok) override;
   void Receive();
   void Register();
@@ -56,6 +60,8 @@ class ControlStream final
   NodeStreams& streams_;
   const std::optional<Identity> caller_;
   // Of the thread that receives.
+  grpc::ByteBuffer bytes_;
+  FirstWord first_word_;
   Message in_;
   std::string node_;
 

@@ -36,7 +36,8 @@ class GrpcCoordinatorClient final : public CoordinatorClient {
 }  // namespace
 
 Result<std::unique_ptr<CoordinatorClient>> MakeCoordinatorClient(const std::string& target, const TlsFiles& tls) {
-  MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel({.target = target, .tls = tls}));
+  MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
+                          MakeChannel({.target = target, .tls = tls, .serves = {Identity::Kind::kCoordinator}}));
   return std::make_unique<GrpcCoordinatorClient>(target, channel);
 }
 

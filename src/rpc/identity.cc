@@ -130,6 +130,8 @@ std::string Identity::ToString() const {
     case Kind::kScheduler: return fmt::format("{}scheduler/{}", kOwnScheme, id);
     case Kind::kNode: return fmt::format("{}node/{}", kOwnScheme, id);
     case Kind::kTenant: return fmt::format("{}tenant/{}", kOwnScheme, id);
+    case Kind::kProvider: return fmt::format("{}provider/{}", kScheme, id);
+    case Kind::kCoordinator: return fmt::format("{}coordinator/{}", kScheme, id);
     case Kind::kForeignNode: return fmt::format("a node with the DNS names {}", id);
   }
   return std::string(kScheme);
@@ -140,6 +142,8 @@ Result<Identity> ParseIdentity(std::string_view uri) {
   if (uri == "bigfleet://admin") return Identity{.kind = Kind::kAdmin, .id = {}};
   for (const auto& [prefix, kind] : {std::pair<std::string_view, Kind>{"bigfleet://cluster/", Kind::kCluster},
                                      {"bigfleet://shard/", Kind::kShard},
+                                     {"bigfleet://provider/", Kind::kProvider},
+                                     {"bigfleet://coordinator/", Kind::kCoordinator},
                                      {"muster://scheduler/", Kind::kScheduler},
                                      {"muster://node/", Kind::kNode},
                                      {"muster://tenant/", Kind::kTenant}}) {
@@ -150,8 +154,9 @@ Result<Identity> ParseIdentity(std::string_view uri) {
     return Identity{.kind = kind, .id = std::string(id)};
   }
   return InvalidArgument(
-      fmt::format("{} is no identity: use bigfleet://cluster/<id>, bigfleet://shard/<id>, bigfleet://readonly, "
-                  "bigfleet://admin, muster://scheduler/<cluster>, muster://node/<cluster>/<id> or "
+      fmt::format("{} is no identity: use bigfleet://cluster/<id>, bigfleet://shard/<id>, bigfleet://provider/<name>, "
+                  "bigfleet://coordinator/<id>, bigfleet://readonly, bigfleet://admin, muster://scheduler/<cluster>, "
+                  "muster://node/<cluster>/<id> or "
                   "muster://tenant/<tenant>",
                   model::Quoted(uri)));
 }
@@ -181,6 +186,16 @@ Status Authorise(std::string_view method, std::span<const std::string> uris, For
           fmt::format("{} may not call {}", model::Quoted(caller->ToString()), model::Quoted(method))};
 }
 
+Status CheckServer(std::span<const std::string> uris, std::span<const Kind> kinds) {
+  if (kinds.empty() || std::ranges::none_of(uris, IsOurs)) return {};
+  const Result<Identity> server = IdentityOf(uris);
+  if (!server) return server.error();
+  if (std::ranges::find(kinds, server->kind) != kinds.end()) return {};
+  return {Code::kPermissionDenied,
+          fmt::format("{} is not who this address must be; check the address and the server's certificate",
+                      model::Quoted(server->ToString()))};
+}
+
 Status CheckNode(const std::optional<Identity>& caller, std::string_view node) {
   if (!caller) return {};
   if (caller->kind == Kind::kForeignNode) {
@@ -191,6 +206,13 @@ Status CheckNode(const std::optional<Identity>& caller, std::string_view node) {
   }
   return {Code::kPermissionDenied,
           fmt::format("{} may not speak for node {}", model::Quoted(caller->ToString()), model::Quoted(node))};
+}
+
+bool IsOrder(std::string_view method, const std::optional<Identity>& caller) {
+  const Rule* rule = FindRule(method);
+  if (rule == nullptr || (rule->callers & kAdmin) == 0 || (rule->callers & Bit(Kind::kReadonly)) != 0) return false;
+  if ((rule->callers & (kNode | kScheduler)) == 0) return true;
+  return caller && (caller->kind == Kind::kAdmin || caller->kind == Kind::kCluster);
 }
 
 bool HasRule(std::string_view method) { return FindRule(method) != nullptr; }

@@ -1,6 +1,7 @@
 // Identity: who a caller is, by the one bigfleet:// or muster:// URI of its certificate, and what it may call.
 //
 //   bigfleet://cluster/<id>   bigfleet://shard/<id>   bigfleet://readonly   bigfleet://admin
+//   bigfleet://provider/<name>   bigfleet://coordinator/<id>
 //   muster://scheduler/<cluster>   muster://node/<cluster>/<id>   muster://tenant/<tenant>
 //
 // The table of methods is in identity.cc and, for people, in docs/wire.md. A method without a row is open to nobody;
@@ -21,10 +22,21 @@
 namespace muster::rpc {
 
 struct Identity {
-  enum class Kind : uint8_t { kCluster, kShard, kReadonly, kAdmin, kScheduler, kNode, kTenant, kForeignNode };
+  enum class Kind : uint8_t {
+    kCluster,
+    kShard,
+    kReadonly,
+    kAdmin,
+    kScheduler,
+    kNode,
+    kTenant,
+    kForeignNode,
+    kProvider,
+    kCoordinator
+  };
   Kind kind = Kind::kReadonly;
-  // Of clusters, shards and tenants; a scheduler's cluster; "<cluster>/<id>" of a node; of a foreign node, which has no
-  // URI, the DNS names of its certificate with commas.
+  // Of clusters, shards, tenants, providers and coordinators; a scheduler's cluster; "<cluster>/<id>" of a node; of a
+  // foreign node, which has no URI, the DNS names of its certificate with commas.
   std::string id;
 
   std::string ToString() const;  // the URI
@@ -46,9 +58,17 @@ enum class ForeignNodes : uint8_t { kRefused, kAllowed };
 Status Authorise(std::string_view method, std::span<const std::string> uris,
                  ForeignNodes foreign = ForeignNodes::kRefused);
 
+// What a client takes a server for: a certificate that names a peer of ours must name one of these kinds. One without a
+// URI of ours is a plain server's, of any make, and is known by its host name alone.
+Status CheckServer(std::span<const std::string> uris, std::span<const Identity::Kind> kinds);
+
 // A node speaks for itself only: PERMISSION_DENIED if the caller is another node. A foreign node's name must be a DNS
 // name of its certificate. Nothing, and every other caller, is OK.
 Status CheckNode(const std::optional<Identity>& caller, std::string_view node);
+
+// Whether the call changes something by an operator's will, and so leaves a line: what admin may call and readonly may
+// not. Where programs call too, nodes and schedulers, only the call of an operator with a certificate is one.
+bool IsOrder(std::string_view method, const std::optional<Identity>& caller);
 
 // Whether the table says anything about the method.
 bool HasRule(std::string_view method);

@@ -12,7 +12,8 @@ using Uris = std::vector<std::string>;
 TEST(Identity, SevenFormsAndNothingElse) {
   for (const std::string uri :
        {"bigfleet://cluster/c-1", "bigfleet://shard/shard-0", "bigfleet://readonly", "bigfleet://admin",
-        "bigfleet://shard/a/b", "muster://scheduler/c", "muster://node/c/n-1", "muster://tenant/t"}) {
+        "bigfleet://shard/a/b", "muster://scheduler/c", "muster://node/c/n-1", "muster://tenant/t",
+        "bigfleet://provider/p", "bigfleet://coordinator/1"}) {
     const auto identity = ParseIdentity(uri);
     ASSERT_TRUE(identity.has_value()) << uri;
     EXPECT_EQ(identity->ToString(), uri);
@@ -22,10 +23,10 @@ TEST(Identity, SevenFormsAndNothingElse) {
                                 "muster://node/c/", "muster://node//n", "muster://admin"}) {
     EXPECT_EQ(ParseIdentity(uri).error().code(), Code::kInvalidArgument) << uri;
   }
-  EXPECT_EQ(
-      ParseIdentity("bigfleet://x\n").error().message(),
-      "\"bigfleet://x\\n\" is no identity: use bigfleet://cluster/<id>, bigfleet://shard/<id>, bigfleet://readonly, "
-      "bigfleet://admin, muster://scheduler/<cluster>, muster://node/<cluster>/<id> or muster://tenant/<tenant>");
+  EXPECT_EQ(ParseIdentity("bigfleet://x\n").error().message(),
+            "\"bigfleet://x\\n\" is no identity: use bigfleet://cluster/<id>, bigfleet://shard/<id>, "
+            "bigfleet://provider/<name>, bigfleet://coordinator/<id>, bigfleet://readonly, bigfleet://admin, "
+            "muster://scheduler/<cluster>, muster://node/<cluster>/<id> or muster://tenant/<tenant>");
 }
 
 TEST(Identity, ACertificateHasExactlyOne) {
@@ -36,6 +37,29 @@ TEST(Identity, ACertificateHasExactlyOne) {
                    "the caller's certificate has 0 bigfleet:// or muster:// URIs; it must have exactly one"));
   EXPECT_EQ(IdentityOf(Uris{"bigfleet://admin", "bigfleet://readonly"}).error().code(), Code::kPermissionDenied);
   EXPECT_EQ(IdentityOf(Uris{"bigfleet://root"}).error().code(), Code::kPermissionDenied);
+}
+
+TEST(Identity, AServerIsOfTheKindThatIsMeantOrHasNoUri) {
+  using enum Identity::Kind;
+  const std::vector<Identity::Kind> providers = {kProvider};
+  EXPECT_EQ(CheckServer(Uris{"bigfleet://provider/p"}, providers), Status());
+  EXPECT_EQ(CheckServer(Uris{}, providers), Status());
+  EXPECT_EQ(CheckServer(Uris{"spiffe://other/x"}, providers), Status());
+  EXPECT_EQ(CheckServer(Uris{"bigfleet://cluster/c"}, providers).code(), Code::kPermissionDenied);
+  EXPECT_EQ(CheckServer(Uris{"bigfleet://provider/p", "bigfleet://admin"}, providers).code(), Code::kPermissionDenied);
+  EXPECT_EQ(CheckServer(Uris{"bigfleet://provider"}, providers).code(), Code::kPermissionDenied);
+  EXPECT_EQ(CheckServer(Uris{"bigfleet://cluster/c"}, {}), Status()) << "anybody";
+}
+
+TEST(Identity, AnOrderIsWhatOperatorsMayAndReadersMayNot) {
+  EXPECT_TRUE(IsOrder("/muster.v1.Fleet/SetActuation", std::nullopt));
+  EXPECT_TRUE(IsOrder("/muster.v1.Cluster/DrainNode", std::nullopt));
+  EXPECT_FALSE(IsOrder("/muster.v1.Fleet/ListMachines", std::nullopt));
+  EXPECT_FALSE(IsOrder("/bigfleet.v1alpha1.Shard/Session", std::nullopt));
+  EXPECT_FALSE(IsOrder("/grpc.health.v1.Health/Check", std::nullopt));
+  EXPECT_FALSE(IsOrder("/muster.v1.Agent/Apply", std::nullopt)) << "a scheduler calls it all the time";
+  EXPECT_TRUE(IsOrder("/muster.v1.Agent/Apply", Identity{.kind = Identity::Kind::kAdmin, .id = {}}));
+  EXPECT_FALSE(IsOrder("/muster.v1.Agent/Apply", Identity{.kind = Identity::Kind::kScheduler, .id = "c"}));
 }
 
 TEST(Identity, WhoMayCallWhat) {

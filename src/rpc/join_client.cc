@@ -232,6 +232,7 @@ Result<std::unique_ptr<JoinClient>> MakeJoinClient(const std::string& schedulers
     MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
                             MakeChannel({.target = address,
                                          .tls = tls,
+                                         .serves = {Identity::Kind::kScheduler, Identity::Kind::kCluster},
                                          .max_message_bytes = kLargeMessageBytes,
                                          .keep_alive = 30s,
                                          .longest_reconnect = 1s}));

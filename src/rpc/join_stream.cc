@@ -8,12 +8,19 @@
 
 namespace muster::rpc {
 
+Status JoinStream::Silent() {
+  return {Code::kDeadlineExceeded, "message: the stream was opened and nothing was said; send join"};
+}
+
 void JoinStream::OnReadDone(bool ok) {
   if (!ok)
     return End(node_.empty() ? Status(Code::kInvalidArgument, "join: missing; it must be the first message")
                              : Status());
+  first_word_.Said();
+  in_.Clear();
+  if (Status read = ReadBounded(bytes_, {}, in_); !read.ok()) return End({read.code(), "message: " + read.message()});
   Receive();
-  if (!ended()) StartRead(&in_);
+  if (!ended()) StartRead(&bytes_);
 }
 
 void JoinStream::Receive() {

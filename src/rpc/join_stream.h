@@ -15,6 +15,7 @@
 
 #include "contract/cluster.h"
 #include "muster/v1/cluster.pb.h"
+#include "rpc/bounded_read.h"
 #include "rpc/identity.h"
 #include "rpc/queued_stream.h"
 
@@ -23,18 +24,22 @@ namespace muster::rpc {
 using JoinAnswer = std::variant<contract::NodeRegistered, contract::HeartbeatAck>;
 
 class JoinStream final
-    : public QueuedStream<grpc::ServerBidiReactor<v1::JoinMessage, v1::JoinReply>, JoinAnswer, v1::JoinReply> {
+    : public QueuedStream<grpc::ServerBidiReactor<grpc::ByteBuffer, v1::JoinReply>, JoinAnswer, v1::JoinReply> {
  public:
   JoinStream(Worker& senders, contract::ClusterPort& cluster, std::optional<Identity> caller)
       : QueuedStream(senders), cluster_(cluster), caller_(std::move(caller)) {}
 
-  grpc::ServerBidiReactor<v1::JoinMessage, v1::JoinReply>* Begin() {
+  grpc::ServerBidiReactor<grpc::ByteBuffer, v1::JoinReply>* Begin() {
     auto* held = Hold();
-    StartRead(&in_);
+    first_word_.Await([weak = weak_from_this()] {
+      if (const auto silent = weak.lock()) silent->End(Silent());
+    });
+    StartRead(&bytes_);
     return held;
   }
 
  private:
+  static Status Silent();
   void OnReadDone(bool ok) override;
   void Receive();
   void Register();
@@ -46,6 +51,8 @@ class JoinStream final
   contract::ClusterPort& cluster_;
   const std::optional<Identity> caller_;
   // Of the thread that receives.
+  grpc::ByteBuffer bytes_;
+  FirstWord first_word_;
   v1::JoinMessage in_;
   std::string node_;  // that joined; empty: none yet
 

@@ -56,7 +56,10 @@ class ProviderClient final : public contract::ProviderPort {
 
 Result<std::unique_ptr<contract::ProviderPort>> MakeProviderClient(const std::string& target, const TlsFiles& tls) {
   MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
-                          MakeChannel({.target = target, .tls = tls, .max_message_bytes = kLargeMessageBytes}));
+                          MakeChannel({.target = target,
+                                       .tls = tls,
+                                       .serves = {Identity::Kind::kProvider},
+                                       .max_message_bytes = kLargeMessageBytes}));
   return std::make_unique<ProviderClient>(target, channel);
 }
 

@@ -232,14 +232,15 @@ TEST_F(ProviderRpc, AShardSpeaksForItselfOnly) {
   const ProviderReply ack = contract::TransitionAck{.operation_id = "op", .machine = Idle("m")};
   provider_.WillAnswer(ack);
   EXPECT_EQ(create("s-1"), ack);
-  provider_.WillAnswer(ack);
-  EXPECT_EQ(create(""), ack);
+  EXPECT_EQ(create("").error(),
+            Status(Code::kInvalidArgument,
+                   "shard_id: missing; bigfleet://shard/s-1 must fence its calls with its id, epoch and sequence"));
   EXPECT_EQ(create("s-2").error(),
             Status(Code::kPermissionDenied, "shard_id: bigfleet://shard/s-1 may not act for shard \"s-2\""));
-  EXPECT_EQ(provider_.requests().size(), 2u);
+  EXPECT_EQ(provider_.requests().size(), 1u);
   const auto reader = Client(ca.Write(dir.path(), "reader", ca.Sign("URI:bigfleet://readonly")));
   EXPECT_EQ(AskAndWait(*reader, contract::CreateRequest{.machine_id = "m"}).error().code(), Code::kPermissionDenied);
-  EXPECT_EQ(provider_.requests().size(), 2u);
+  EXPECT_EQ(provider_.requests().size(), 1u);
 }
 
 }  // namespace

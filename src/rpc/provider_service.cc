@@ -29,7 +29,12 @@ constexpr Duration kTimeout<contract::ListReply> = contract::kProviderListTimeou
 
 Status CheckShard(const grpc::CallbackServerContext& context, const contract::FenceToken& token) {
   const std::optional<Identity> caller = CallerOf(context);
-  if (!caller || token.shard_id.empty() || token.shard_id == caller->id) return {};
+  if (!caller || (token.given() && token.shard_id == caller->id)) return {};
+  if (!token.given()) {
+    return {
+        Code::kInvalidArgument,
+        fmt::format("shard_id: missing; {} must fence its calls with its id, epoch and sequence", caller->ToString())};
+  }
   return {Code::kPermissionDenied,
           fmt::format("shard_id: {} may not act for shard {}", caller->ToString(), model::Quoted(token.shard_id))};
 }

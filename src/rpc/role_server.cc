@@ -1,5 +1,7 @@
 #include "rpc/role_server.h"
 
+#include <sys/un.h>
+
 #include <utility>
 
 namespace muster::rpc {
@@ -7,14 +9,26 @@ namespace {
 
 // Beyond this machine gRPC is served with TLS or --insecure, HTTP, which has no TLS, with --insecure alone.
 Status ReadAddresses(const host::Settings& settings, bool insecure, RoleServerOptions& options) {
-  auto tls = TlsFilesFromFlags(options.tls.cert, options.tls.key, options.tls.ca);
+  auto tls = TlsFilesFromFlags(options.tls.cert, options.tls.key, options.tls.ca, options.tls.crl, insecure);
   if (!tls) return tls.error();
+  options.tls = *std::move(tls);
   auto listen = host::ParseListenAddress(settings.text("--listen"), insecure || options.tls.given(), "--listen");
   if (!listen) return listen.error();
   options.listen = *std::move(listen);
   auto metrics = host::ParseListenAddress(settings.text("--metrics-addr"), insecure, "--metrics-addr");
   if (!metrics) return metrics.error();
   options.metrics_addr = *std::move(metrics);
+  return {};
+}
+
+// For orders of whoever owns the data directory, whatever the certificates. A name that is too long for a socket has
+// none.
+std::string SocketIn(const std::filesystem::path& data_dir) {
+  constexpr size_t kLongestSocket = sizeof(sockaddr_un::sun_path) - 1;
+  if (data_dir.empty()) return {};
+  std::string path = (std::filesystem::absolute(data_dir) / RoleServer::kSocketFile).string();
+  if (path.size() <= kLongestSocket) return path;
+  log::Warn("the name of the data directory is too long for a socket in it", {{"directory", data_dir.string()}});
   return {};
 }
 
@@ -43,18 +57,32 @@ void DeclareServerSettings(host::Settings& settings, RoleServerOptions& options,
       .Add("--tls-key", options.tls.key, "", host::Text("a file"), "Its private key")
       .Add("--tls-ca", options.tls.ca, "", host::Text("a file"),
            "The CA that the other side's certificate must come from")
-      .Switch("--insecure", *insecure, "Serve other machines where there is no TLS; :PORT then means every interface")
+      .Add("--tls-crl", options.tls.crl, "", host::Text("a file"),
+           "What the CA has revoked, in PEM form, read again when it changes")
+      .Add("--connection-age", options.connection_age, "1h", host::PositiveDuration(),
+           "With TLS: how long a connection may last until its certificate is looked at again")
+      .Switch("--insecure", *insecure,
+              "Serve and call other machines where there is no TLS; :PORT then means every interface")
       .Check([&settings, &options, insecure] { return ReadAddresses(settings, *insecure, options); });
 }
 
-RoleServer::RoleServer(RoleServerOptions options, int max_message_bytes)
+RoleServer::RoleServer(RoleServerOptions options, int max_message_bytes, int max_request_bytes)
     : options_(std::move(options)),
       declared_(registry_),
+      refused_(declared_, "muster_server_refused_total",
+               "Calls turned away before any work was done for them, by reason: denied, too_large, too_many, "
+               "no_message, silent.",
+               {"reason"}),
+      streams_({}),
       ops_(options_.metrics_addr, options_.build, registry_),
       rpc_({.address = options_.listen,
+            .socket = SocketIn(options_.data_dir),
             .tls = options_.tls,
             .max_message_bytes = max_message_bytes,
+            .max_request_bytes = max_request_bytes,
+            .connection_age = options_.tls.given() ? options_.connection_age : 0s,
             .foreign_nodes = options_.foreign_nodes,
+            .refused = [this](const Refusal& refusal) { CountRefusal(refusal); },
             .call_ended = options_.call_ended}) {
   const metrics::Gauges<2> build(declared_, "muster_build_info", "1, with the build in the labels.",
                                  {"version", "commit"});
@@ -80,8 +108,18 @@ Status RoleServer::Listen(std::vector<Service> services) {
   services_ = std::move(services);
   MUSTER_RETURN_IF_ERROR(ops_.Start());
   std::vector<grpc::Service*> registered;
-  for (const Service& service : services_) registered.push_back(service.service.get());
+  for (const Service& service : services_) {
+    bounded_.push_back(std::make_unique<BoundedService>(service.name, *service.service, streams_,
+                                                        [this](const Refusal& refusal) { CountRefusal(refusal); }));
+    registered.push_back(bounded_.back().get());
+  }
   return rpc_.Start(registered);
+}
+
+void RoleServer::CountRefusal(const Refusal& refusal) const {
+  refused_.With(refusal.reason).Add();
+  log::Warn("call refused",
+            {{"reason", refusal.reason}, {"who", refusal.who}, {"what", refusal.what}, {"why", refusal.why}});
 }
 
 void RoleServer::Serve(std::vector<log::KeyValue> fields) {
@@ -100,6 +138,7 @@ void RoleServer::StopServing() {
 void RoleServer::Stop() {
   rpc_.Stop();
   ops_.Stop();
+  bounded_.clear();
   services_.clear();
 }
 

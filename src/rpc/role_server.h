@@ -5,6 +5,12 @@
 //   Stop    StopServing, then the role's core (it refuses what would keep the server waiting), then Stop, then the rest
 //           of the role's own, then CloseDataDir
 //
+// Whatever the role, its services are behind the same limits: bounded_service.h, server.h. What is refused by them, and
+// what identity.h denies, is counted and a line in the log.
+//
+// A role with a data directory also serves on a Unix socket in it, without certificates: whoever owns the directory may
+// order, also when the network or the CA is gone.
+//
 // /readyz is 200 from Serve to StopServing, as long as every check that was set is OK.
 //
 // Thread-safety: metrics() and what it returns from any thread; everything else from one.
@@ -21,12 +27,15 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/status.h"
+#include "base/time.h"
 #include "host/address.h"
 #include "host/build_info.h"
 #include "host/data_dir.h"
 #include "host/metrics_backend.h"
 #include "host/ops_server.h"
 #include "host/settings.h"
+#include "rpc/bounded_service.h"
+#include "rpc/refusal.h"
 #include "rpc/server.h"
 #include "rpc/tls_files.h"
 
@@ -45,6 +54,7 @@ struct RoleServerOptions {
   log::Level log_level = log::Level::kInfo;
   host::BuildInfo build = {};
   ForeignNodes foreign_nodes = ForeignNodes::kRefused;
+  Duration connection_age = 0s;  // under TLS; 0: for ever
   decltype(ServerOptions::call_ended) call_ended = {};
 };
 
@@ -63,8 +73,12 @@ class RoleServer {
     std::shared_ptr<grpc::Service> service;
   };
 
-  // Gives the registry muster_build_info.
-  explicit RoleServer(RoleServerOptions options, int max_message_bytes = kLargeMessageBytes);
+  static constexpr std::string_view kSocketFile = "control.sock";  // in the data directory
+
+  // Gives the registry muster_build_info and the count of what was refused. `max_request_bytes` is for the messages of
+  // sessions; requests are bounded before (message_bounds.h).
+  explicit RoleServer(RoleServerOptions options, int max_message_bytes = kLargeMessageBytes,
+                      int max_request_bytes = kSmallMessageBytes);
   ~RoleServer();  // stops
 
   const RoleServerOptions& options() const { return options_; }
@@ -93,11 +107,16 @@ class RoleServer {
   host::Address metrics_address() const { return ops_.address(); }
 
  private:
+  void CountRefusal(const Refusal& refusal) const;
+
   const RoleServerOptions options_;
   std::unique_ptr<host::DataDir> data_dir_;
   host::PrometheusRegistry registry_;
   metrics::Declarations declared_;
+  const metrics::Counters<1> refused_;
+  OpenStreams streams_;
   std::vector<Service> services_;
+  std::vector<std::unique_ptr<BoundedService>> bounded_;  // in front of these
   host::OpsServer ops_;
   Server rpc_;
 };

@@ -1,17 +1,23 @@
 #include "rpc/server.h"
 
+#include <fmt/format.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/support/server_interceptor.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
+#include <climits>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "host/system_clock.h"
 #include "rpc/grpc_log.h"
 #include "rpc/server_credentials.h"
@@ -28,37 +34,84 @@ void SetKeepAlive(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
 }
 
+constexpr int kMostStreams = 1'024;      // of a connection
+constexpr int kHandshakeMillis = 8'000;  // a stranger holds a connection no longer
+constexpr int kAgeGraceMillis = 5'000;   // for calls of a connection that is too old
+constexpr int kMostThreads = 64;         // of reflection, whose streams hold a thread each
+constexpr int kMostMetadata = 16 << 10;
+
+void SetLimits(grpc::ServerBuilder& builder, const ServerOptions& options) {
+  // A message of a kilobyte can be a gigabyte unpacked. A call that announces one is refused (UNIMPLEMENTED).
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  builder.SetMaxReceiveMessageSize(options.max_request_bytes);
+  builder.SetMaxSendMessageSize(options.max_message_bytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMostMetadata);
+  if (options.connection_age > 0s) {
+    const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(options.connection_age).count();
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, static_cast<int>(std::min<int64_t>(age, INT_MAX)));
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, kAgeGraceMillis);
+  }
+  grpc::ResourceQuota quota("server");
+  quota.Resize(options.receive_memory);
+  quota.SetMaxThreads(kMostThreads);
+  builder.SetResourceQuota(quota);
+}
+
 using CallEnded = decltype(ServerOptions::call_ended);
 
 // One call, from its begin to the status that it ends with.
-class CallTimer final : public grpc::experimental::Interceptor {
+class CallWatch final : public grpc::experimental::Interceptor {
  public:
-  CallTimer(const char* method, const CallEnded& ended)
-      : method_(method), began_(host::SystemClock().Read().mono), ended_(ended) {}
+  CallWatch(grpc::experimental::ServerRpcInfo& info, const CallEnded& ended, const Refused& refused)
+      : info_(info), began_(host::SystemClock().Read().mono), ended_(ended), refused_(refused) {}
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     if (methods->QueryInterceptionHookPoint(grpc::experimental::InterceptionHookPoints::PRE_SEND_STATUS)) {
-      const auto code = static_cast<Code>(methods->GetSendStatus().error_code());
-      ended_(method_, code, host::SystemClock().Read().mono - began_);
+      End(FromGrpc(methods->GetSendStatus()));
     }
     methods->Proceed();
   }
 
  private:
-  const std::string method_;
+  void End(const Status& status) const {
+    const std::string_view method = info_.method();
+    if (ended_) ended_(method, status.code(), host::SystemClock().Read().mono - began_);
+    // What the table of callers refuses never comes this far; this is what a service found in the request.
+    if (status.code() == Code::kPermissionDenied && refused_) {
+      refused_({kDenied, CallerName(*info_.server_context()), std::string(method), status.message()});
+    }
+    const bool stream = info_.type() == grpc::experimental::ServerRpcInfo::Type::BIDI_STREAMING;
+    if (status.code() == Code::kDeadlineExceeded && stream && refused_) {
+      refused_({kSilent, CallerName(*info_.server_context()), std::string(method), status.message()});
+    }
+    if (IsOrder(method, CallerOf(*info_.server_context()))) {
+      log::Info("order", {{"who", CallerName(*info_.server_context())},
+                          {"what", method},
+                          {"code", CodeName(status.code())},
+                          {"why", status.message()}});
+    }
+  }
+
+  grpc::experimental::ServerRpcInfo& info_;  // of the call, which outlives this
   const MonoTime began_;
   const CallEnded& ended_;
+  const Refused& refused_;
 };
 
-class CallTimers final : public grpc::experimental::ServerInterceptorFactoryInterface {
+class CallWatches final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  explicit CallTimers(CallEnded ended) : ended_(std::move(ended)) {}
+  CallWatches(CallEnded ended, Refused refused) : ended_(std::move(ended)), refused_(std::move(refused)) {}
   grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) override {
-    return new CallTimer(info->method(), ended_);  // gRPC frees it
+    return new CallWatch(*info, ended_, refused_);  // gRPC frees it
   }
 
  private:
   const CallEnded ended_;
+  const Refused refused_;
 };
 
 // Both plugins are switches of the whole process in gRPC.
@@ -89,25 +142,29 @@ Server::~Server() { Stop(); }
 Status Server::Start(std::span<grpc::Service* const> services) {
   EnablePluginsOnce();
   const ServerOptions& options = impl_->options;
-  const auto credentials = MakeServerCredentials(options.tls, options.foreign_nodes);
+  const auto credentials = MakeServerCredentials(options.tls, options.foreign_nodes, options.refused);
   if (!credentials) return credentials.error();
   grpc::ServerBuilder builder;
   SetKeepAlive(builder);
   // gRPC shares a port between processes unless told otherwise; a taken port must be an error.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.SetMaxReceiveMessageSize(options.max_message_bytes);
-  builder.SetMaxSendMessageSize(options.max_message_bytes);
+  SetLimits(builder, options);
   int port = 0;
   builder.AddListeningPort(options.address.ToString(), *credentials, &port);
-  for (grpc::Service* service : services) builder.RegisterService(service);
-  if (options.call_ended) {
-    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> factories;
-    factories.push_back(std::make_unique<CallTimers>(options.call_ended));
-    builder.experimental().SetInterceptorCreators(std::move(factories));
+  int socket_open = 0;
+  if (!options.socket.empty()) {
+    builder.AddListeningPort("unix:" + options.socket, grpc::InsecureServerCredentials(), &socket_open);
   }
+  for (grpc::Service* service : services) builder.RegisterService(service);
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> factories;
+  factories.push_back(std::make_unique<CallWatches>(options.call_ended, options.refused));
+  builder.experimental().SetInterceptorCreators(std::move(factories));
 
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (!server || port == 0) return host::ExplainListenFailure(options.address);
+  if (!options.socket.empty() && (socket_open == 0 || chmod(options.socket.c_str(), S_IRUSR | S_IWUSR) != 0)) {
+    return {Code::kUnavailable, fmt::format("cannot listen on the socket {}", options.socket)};
+  }
   // gRPC begins with SERVING; nobody knows the address yet, so the moment before this line does no harm.
   server->GetHealthCheckService()->SetServingStatus(false);
   const std::lock_guard lock(impl_->mu);

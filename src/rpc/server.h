@@ -6,12 +6,17 @@
 // Health: after Start the server as a whole (the empty service name) says NOT_SERVING until SetServing(true). Stop says
 // NOT_SERVING first, so that clients that watch move away.
 //
+// Limits, for every service on it: no message is unpacked, receiving has a bound on memory, a connection has a bound on
+// streams and on the time of its handshake. What a denied or refused call was is told to `refused`, and what an
+// operator ordered is a line in the log.
+//
 // Thread-safety: all functions may be called from any thread, except that Start and Stop do not overlap.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/status.h"
@@ -19,6 +24,7 @@
 #include "host/address.h"
 #include "rpc/channel.h"
 #include "rpc/identity.h"
+#include "rpc/refusal.h"
 #include "rpc/tls_files.h"
 
 namespace grpc {
@@ -29,10 +35,19 @@ namespace muster::rpc {
 
 struct ServerOptions {
   host::Address address;
+  // A Unix socket besides, in plaintext; empty: none. Whoever may write to the file may call: it is this user's.
+  std::string socket = {};
   TlsFiles tls = {};                           // plaintext unless given
-  int max_message_bytes = kSmallMessageBytes;  // per message, in either direction
+  int max_message_bytes = kSmallMessageBytes;  // of what it sends, per message
+  int max_request_bytes = kSmallMessageBytes;  // of what it receives, per message
+  // What all connections together may hold of messages that have not been read yet. Beyond it senders are made to wait,
+  // and then lose their streams.
+  size_t receive_memory = 48 << 20;
+  Duration connection_age =
+      0s;  // 0: for ever. After it a connection is ended, and its peer connects and is looked at again
   ForeignNodes foreign_nodes = ForeignNodes::kRefused;
   Duration stop_grace = 3s;  // how long calls under way may go on after Stop
+  Refused refused = {};
   // Told of every call that has ended, by its path ("/package.Service/Method"), on threads of gRPC; returns at once.
   std::function<void(std::string_view method, Code code, Duration took)> call_ended = {};
 };

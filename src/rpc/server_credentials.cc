@@ -1,5 +1,6 @@
 #include "rpc/server_credentials.h"
 
+#include <fmt/format.h>
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
 #include <grpcpp/security/auth_context.h>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "rpc/certificate_check.h"
 #include "rpc/tls_protocol.h"
 
 namespace muster::rpc {
@@ -24,9 +26,12 @@ std::string_view View(const grpc_slice& slice) {
 
 // What gRPC's C layer calls back into. It owns this: handshakes may outlive the server they came to.
 struct Callbacks {
-  Callbacks(const TlsFiles& files, ForeignNodes foreign_nodes) : foreign(foreign_nodes), watcher(files) {}
+  Callbacks(const TlsFiles& files, ForeignNodes foreign_nodes, Refused told)
+      : foreign(foreign_nodes), refused(std::move(told)), certificates(files), watcher(files) {}
 
   const ForeignNodes foreign;
+  const Refused refused;
+  CertificateCheck certificates;
   std::mutex mu;
   TlsWatcher watcher;  // guarded by mu
 };
@@ -43,6 +48,15 @@ grpc_ssl_certificate_config_reload_status Fetch(void* state, grpc_ssl_server_cer
   return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
 }
 
+std::vector<std::string> PropertiesOf(const grpc_auth_context& context, const char* name) {
+  std::vector<std::string> values;
+  grpc_auth_property_iterator found = grpc_auth_context_find_properties_by_name(&context, name);
+  while (const grpc_auth_property* property = grpc_auth_property_iterator_next(&found)) {
+    values.emplace_back(property->value, property->value_length);
+  }
+  return values;
+}
+
 // Before any service sees the call.
 void CheckCaller(void* state, grpc_auth_context* context, const grpc_metadata* metadata, size_t size,
                  grpc_process_auth_metadata_done_cb done, void* user_data) {
@@ -50,20 +64,24 @@ void CheckCaller(void* state, grpc_auth_context* context, const grpc_metadata* m
   for (size_t i = 0; i < size; ++i) {
     if (View(metadata[i].key) == ":path") method = View(metadata[i].value);
   }
-  std::vector<std::string> uris;
-  grpc_auth_property_iterator found = grpc_auth_context_find_properties_by_name(context, GRPC_PEER_URI_PROPERTY_NAME);
-  while (const grpc_auth_property* property = grpc_auth_property_iterator_next(&found)) {
-    uris.emplace_back(property->value, property->value_length);
+  auto& callbacks = *static_cast<Callbacks*>(state);
+  const std::vector<std::string> uris = PropertiesOf(*context, GRPC_PEER_URI_PROPERTY_NAME);
+  const std::vector<std::string> certificate = PropertiesOf(*context, GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  Status status = certificate.empty() ? Status(Code::kPermissionDenied, "the peer shows no certificate")
+                                      : callbacks.certificates.Check(certificate.front());
+  if (status.ok()) status = Authorise(method, uris, callbacks.foreign);
+  if (!status.ok() && callbacks.refused) {
+    callbacks.refused({kDenied, uris.empty() ? "a certificate without a URI" : fmt::format("{}", fmt::join(uris, ",")),
+                       std::string(method), status.message()});
   }
-  const Status status = Authorise(method, uris, static_cast<const Callbacks*>(state)->foreign);
   done(user_data, nullptr, 0, nullptr, 0, static_cast<grpc_status_code>(status.code()), status.message().c_str());
 }
 
 // gRPC's C++ layer offers no certificates that change; its C layer does.
 class ReloadingCredentials final : public grpc::ServerCredentials {
  public:
-  ReloadingCredentials(const TlsFiles& files, ForeignNodes foreign) {
-    auto* callbacks = new Callbacks(files, foreign);
+  ReloadingCredentials(const TlsFiles& files, ForeignNodes foreign, Refused refused) {
+    auto* callbacks = new Callbacks(files, foreign, std::move(refused));
     credentials_ =
         grpc_ssl_server_credentials_create_with_options(grpc_ssl_server_credentials_create_options_using_config_fetcher(
             GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, &Fetch, callbacks));
@@ -90,11 +108,15 @@ class ReloadingCredentials final : public grpc::ServerCredentials {
 
 }  // namespace
 
-Result<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const TlsFiles& files, ForeignNodes foreign) {
+Result<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const TlsFiles& files, ForeignNodes foreign,
+                                                                       Refused refused) {
   if (!files.given()) return grpc::InsecureServerCredentials();
   RequireTls13();
   MUSTER_ASSIGN_OR_RETURN(const TlsMaterial fit, ReadTlsMaterial(files));  // for its error; the callback reads again
-  return std::make_shared<ReloadingCredentials>(files, foreign);
+  if (!files.crl.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(const std::set<std::string> fit_too, ReadRevoked(files));
+  }
+  return std::make_shared<ReloadingCredentials>(files, foreign, std::move(refused));
 }
 
 std::optional<Identity> CallerOf(const grpc::ServerContextBase& context) {

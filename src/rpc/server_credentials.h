@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "rpc/identity.h"
+#include "rpc/refusal.h"
 #include "rpc/tls_files.h"
 
 namespace grpc {
@@ -19,9 +20,10 @@ class ServerCredentials;
 
 namespace muster::rpc {
 
-// Plaintext without files. The error is that of ReadTlsMaterial.
+// Plaintext without files. A call that is denied is told to `refused`. The error is that of ReadTlsMaterial.
 Result<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const TlsFiles& files,
-                                                                       ForeignNodes foreign = ForeignNodes::kRefused);
+                                                                       ForeignNodes foreign = ForeignNodes::kRefused,
+                                                                       Refused refused = {});
 
 // Who calls, inside a handler; nothing on a plaintext connection, where nobody is checked.
 std::optional<Identity> CallerOf(const grpc::ServerContextBase& context);

@@ -165,8 +165,10 @@ class GrpcSessionClient final : public SessionClient, grpc::ClientBidiReactor<pb
 
 Result<std::unique_ptr<SessionClient>> OpenSession(const std::string& target, contract::Hello hello,
                                                    SessionHandler& handler, const TlsFiles& tls) {
-  MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
-                          MakeChannel({.target = target, .tls = tls, .max_message_bytes = kLargeMessageBytes}));
+  MUSTER_ASSIGN_OR_RETURN(
+      const std::shared_ptr<grpc::Channel> channel,
+      MakeChannel(
+          {.target = target, .tls = tls, .serves = {Identity::Kind::kShard}, .max_message_bytes = kLargeMessageBytes}));
   return std::make_unique<GrpcSessionClient>(target, channel, std::move(hello), handler);
 }
 

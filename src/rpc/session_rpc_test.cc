@@ -260,8 +260,11 @@ class SessionRpc : public testing::Test {
                                                  ++decoded_;
                                                },
                                            .rollup_replaced = [this] { ++replaced_; }});
-    server_ = std::make_unique<Server>(ServerOptions{
-        .address = {"127.0.0.1", 0}, .tls = tls, .max_message_bytes = kLargeMessageBytes, .stop_grace = 0s});
+    server_ = std::make_unique<Server>(ServerOptions{.address = {"127.0.0.1", 0},
+                                                     .tls = tls,
+                                                     .max_message_bytes = kLargeMessageBytes,
+                                                     .max_request_bytes = kSessionMessageBytes,
+                                                     .stop_grace = 0s});
     const std::array<grpc::Service*, 1> services = {service_.get()};
     ASSERT_EQ(server_->Start(services), Status());
   }

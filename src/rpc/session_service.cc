@@ -12,6 +12,7 @@
 #include "bigfleet/v1alpha1/shard.grpc.pb.h"
 #include "host/system_clock.h"
 #include "model/names.h"
+#include "rpc/bounded_read.h"
 #include "rpc/channel.h"
 #include "rpc/rollup_conversion.h"
 #include "rpc/send_queue.h"
@@ -50,8 +51,20 @@ bool BeginsWith(ByteBuffer bytes, uint8_t first) {
   return false;
 }
 
-bool Parse(ByteBuffer& bytes, pb::OperatorMessage& message) {
-  return grpc::SerializationTraits<pb::OperatorMessage>::Deserialize(&bytes, &message).ok();
+Status NoHello() { return {Code::kInvalidArgument, "hello: missing; it must be the first message"}; }
+
+Status Silent() {
+  return {Code::kDeadlineExceeded, "hello: the stream was opened and nothing was said; say hello, and connect again"};
+}
+
+Status NotAMessage() {
+  return {Code::kInvalidArgument, "payload: cannot be parsed; send an OperatorMessage, with texts in UTF-8"};
+}
+
+// A refusal of the bounds as it is; of the parser in the words of this protocol.
+Status Parse(ByteBuffer& bytes, const MessageBounds& bounds, pb::OperatorMessage& message) {
+  Status read = ReadBounded(bytes, bounds, message);
+  return read.code() == Code::kInvalidArgument ? NotAMessage() : read;
 }
 
 template <class Message>
@@ -61,12 +74,6 @@ ByteBuffer ToBytes(const Message& message) {
   const grpc::Status written = grpc::SerializationTraits<Message>::Serialize(message, &bytes, &own);
   MUSTER_CHECK(written.ok(), "{}", written.error_message());
   return bytes;
-}
-
-Status NoHello() { return {Code::kInvalidArgument, "hello: missing; it must be the first message"}; }
-
-Status NotAMessage() {
-  return {Code::kInvalidArgument, "payload: cannot be parsed; send an OperatorMessage, with texts in UTF-8"};
 }
 
 // One stream, and the shard's way to speak into it; whoever of gRPC, the port and the workers is last to let go of it
@@ -89,6 +96,9 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   static Stream* Begin(Shared& shared, std::optional<Identity> caller) {
     const auto stream = std::make_shared<Stream>(shared, std::move(caller));
     stream->self_ = stream;
+    stream->first_word_.Await([weak = std::weak_ptr(stream)] {
+      if (const auto silent = weak.lock()) silent->Close(Silent());
+    });
     stream->StartRead(&stream->in_);
     return stream.get();
   }
@@ -126,7 +136,7 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   void Receive() {
     if (greeted_ && BeginsWith(in_, kRollupTag)) return QueueRollup(std::exchange(in_, {}));
     pb::OperatorMessage message;
-    if (!Parse(in_, message)) return Close(NotAMessage());
+    if (Status read = Parse(in_, {}, message); !read.ok()) return Close(std::move(read));
     if (!greeted_ && !message.has_hello()) return Close(NoHello());
     switch (message.payload_case()) {
       case pb::OperatorMessage::kHello: return Greet(*message.mutable_hello());
@@ -151,6 +161,7 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
                                                 model::Quoted(caller_->ToString()), model::Quoted(hello->cluster_id))});
     }
     greeted_ = true;
+    first_word_.Said();
     cluster_ = hello->cluster_id;
     const std::lock_guard lock(port_mu_);
     if (closed_) return;
@@ -229,7 +240,8 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   Result<contract::Rollup> Read(ByteBuffer& bytes) {
     google::protobuf::Arena arena;  // hundreds of rows of small parts, freed at once
     auto& message = *google::protobuf::Arena::CreateMessage<pb::OperatorMessage>(&arena);
-    if (!Parse(bytes, message) || !message.has_rollup()) return std::unexpected(NotAMessage());
+    if (Status read = Parse(bytes, kRollupBounds, message); !read.ok()) return std::unexpected(std::move(read));
+    if (!message.has_rollup()) return std::unexpected(NotAMessage());
     return ReadRollup(message.rollup(), profiles_);
   }
 
@@ -313,6 +325,7 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
 
   // Of the thread that receives.
   ByteBuffer in_;
+  FirstWord first_word_;
   bool greeted_ = false;
   bool warned_ = false;
   std::string cluster_;

@@ -43,14 +43,15 @@ std::unexpected<Status> Unfit(const std::string& file, std::string_view why) {
 
 }  // namespace
 
-Result<TlsFiles> TlsFilesFromFlags(std::string cert, std::string key, std::string ca) {
-  const bool any = !cert.empty() || !key.empty() || !ca.empty();
+Result<TlsFiles> TlsFilesFromFlags(std::string cert, std::string key, std::string ca, std::string crl, bool insecure) {
+  const bool any = !cert.empty() || !key.empty() || !ca.empty() || !crl.empty();
   const char* missing = cert.empty() ? "--tls-cert" : key.empty() ? "--tls-key" : ca.empty() ? "--tls-ca" : nullptr;
   if (any && missing != nullptr) {
     return InvalidArgument(
         fmt::format("{} is missing: TLS needs --tls-cert, --tls-key and --tls-ca, all three or none", missing));
   }
-  return TlsFiles{.cert = std::move(cert), .key = std::move(key), .ca = std::move(ca)};
+  return TlsFiles{
+      .cert = std::move(cert), .key = std::move(key), .ca = std::move(ca), .crl = std::move(crl), .insecure = insecure};
 }
 
 Result<TlsMaterial> ReadTlsMaterial(const TlsFiles& files) {
@@ -63,6 +64,10 @@ Result<TlsMaterial> ReadTlsMaterial(const TlsFiles& files) {
   if (!certificate) return Unfit(files.cert, "no certificate in PEM form; give the file with BEGIN CERTIFICATE");
   const Key key(PEM_read_bio_PrivateKey(Reader(material.private_key).get(), nullptr, &NoPassphrase, nullptr));
   if (!key) return Unfit(files.key, "no private key in PEM form; a key with a passphrase cannot be used");
+  struct stat key_file = {};
+  if (::stat(files.key.c_str(), &key_file) == 0 && S_ISREG(key_file.st_mode) && (key_file.st_mode & S_IRWXO) != 0) {
+    return Unfit(files.key, "every user of this machine may read or change the key; chmod 600 it, and make a new one");
+  }
   if (X509_check_private_key(certificate.get(), key.get()) != 1) {
     return Unfit(files.key, fmt::format("not the key of the certificate in {}", files.cert));
   }

@@ -18,15 +18,18 @@ namespace muster::rpc {
 struct TlsFiles {
   std::string cert;  // chain, the own certificate first
   std::string key;
-  std::string ca;  // what peers' certificates must come from
+  std::string ca;         // what peers' certificates must come from
+  std::string crl = {};   // what the CA has revoked; empty: no list
+  bool insecure = false;  // plaintext to and from other machines is allowed
 
   bool given() const { return !cert.empty(); }
   bool operator==(const TlsFiles&) const = default;
 };
 
-// From the values of --tls-cert, --tls-key and --tls-ca: all three, or none (a TlsFiles that is not given()).
-// INVALID_ARGUMENT naming the flag that is missing.
-Result<TlsFiles> TlsFilesFromFlags(std::string cert, std::string key, std::string ca);
+// From the values of --tls-cert, --tls-key and --tls-ca: all three, or none (a TlsFiles that is not given()); --tls-crl
+// only with them. INVALID_ARGUMENT naming the flag that is missing.
+Result<TlsFiles> TlsFilesFromFlags(std::string cert, std::string key, std::string ca, std::string crl = {},
+                                   bool insecure = false);
 
 struct TlsMaterial {
   std::string cert_chain;
@@ -34,8 +37,9 @@ struct TlsMaterial {
   std::string ca;
 };
 
-// Reads all three. The error names the file: it cannot be read, holds no PEM of its kind, or the key is not the
-// certificate's. An expired certificate is read, with a warning in the log: peers refuse it until it is renewed.
+// Reads all three. The error names the file: it cannot be read, holds no PEM of its kind, the key is not the
+// certificate's, or every user of this machine may read the key. An expired certificate is read, with a warning in the
+// log: peers refuse it until it is renewed.
 Result<TlsMaterial> ReadTlsMaterial(const TlsFiles& files);
 
 class TlsWatcher {

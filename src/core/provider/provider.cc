@@ -140,6 +140,14 @@ std::vector<contract::MachineRecord> Core::Machines() const {
   return machines;
 }
 
+std::set<std::string> Core::Blobs() const {
+  std::set<std::string> blobs;
+  for (const MachineRow& row : rows_) {
+    if (row.in_flight && !row.in_flight->bootstrap_blob.empty()) blobs.insert(row.in_flight->bootstrap_blob);
+  }
+  return blobs;
+}
+
 void Core::CheckInvariants() const {
   log_.CheckInvariants();
   std::array<uint64_t, 9> counts{};

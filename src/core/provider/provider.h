@@ -5,7 +5,9 @@
 // life (ABORTED). One that passes is durable before it is answered, and answered before the backend hears of it.
 //
 // Invariants:
-//   1. A mark per (shard, machine) only grows, and covers every token that passed, whatever became of the call.
+//   1. A mark per (shard, machine) only grows, and covers every token that passed, whatever became of the call. What
+//      passed with an epoch fences every older epoch of its shard, on every machine. Marks of machines that do not
+//      exist are bounded: the oldest go, and never the one with the newest epoch of its shard.
 //   2. A machine has an operation under way exactly while its state is transitional.
 //   3. Every record is sound (model::CheckStructure); cluster and metadata come and go together.
 //   4. Failed ends with Delete only: an operation that ends well after its machine failed changes nothing.
@@ -19,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -59,6 +62,8 @@ class Core {
 
   // For hosts and tests, by id order: every machine there is.
   std::vector<contract::MachineRecord> Machines() const;
+  // For hosts: the bootstrap blobs of the Configures under way, as they were given.
+  std::set<std::string> Blobs() const;
 
  private:
   using MachineIndex = uint32_t;
@@ -96,6 +101,9 @@ class Core {
                     const contract::FenceToken& fence, Now now, std::vector<Effect>& out);
   // Records the token, or says why it is refused.
   Status PassFence(const contract::FenceToken& fence, const std::string& machine_id, contract::Persist& persist);
+  // Of a machine that does not exist.
+  void KeepFewGhosts(const std::string& shard, const std::string& machine_id, const Mark* before, const Mark& now,
+                     contract::Persist& persist);
   bool IsRepetition(const Transition& transition) const;
   Status CheckRequest(const Transition& transition) const;
   void Accept(Transition& transition, Now now, std::vector<Effect>& out);
@@ -138,6 +146,8 @@ class Core {
   // Derived from rows_.
   std::map<std::string, MachineIndex, std::less<>> index_;
   std::map<MarketKey, Market> markets_;
+  std::map<std::string, int64_t, std::less<>> floors_;                    // the newest epoch of each shard; from marks_
+  std::map<std::string, std::set<std::pair<Mark, std::string>>> ghosts_;  // marks of no machine, by shard; from marks_
   std::vector<model::MachineState> states_;
   std::array<uint64_t, 9> counts_{};
   ChangeLog log_;

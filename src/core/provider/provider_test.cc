@@ -165,6 +165,59 @@ TEST(ProviderCore, ChecksComeInTheirOrder) {
   EXPECT_EQ(bench.CodeOf(GetRequest{"ghost"}), Code::kNotFound);
 }
 
+// Of a shard that was replaced: it has never touched m2 itself, nor has its successor.
+bool OlderEpochActs() {
+  Bench bench({SlotOf("m1"), SlotOf("m2")});
+  EXPECT_EQ(bench.CodeOf(CreateRequest{.machine_id = "m1", .fence = {"s", 3, 1}}), Code::kOk);
+  const bool before = bench.CodeOf(CreateRequest{.machine_id = "m2", .fence = {"s", 2, 900}}) == Code::kOk;
+  EXPECT_EQ(bench.CodeOf(CreateRequest{.machine_id = "m1", .fence = {"t", 1, 1}}), Code::kOk) << "another shard";
+  bench.Restart();
+  return before || bench.CodeOf(CreateRequest{.machine_id = "m2", .fence = {"s", 2, 901}}) == Code::kOk;
+}
+
+TEST(ProviderFence, AnOlderEpochActsOnNoMachine) {
+  faults::ResetProbes();
+  EXPECT_FALSE(OlderEpochActs());
+  EXPECT_GT(faults::ProbeHits()["provider.fenced_by_epoch"], 0u);
+  const faults::ScopedMutant on("provider.no_epoch_floor");
+  EXPECT_TRUE(OlderEpochActs());
+}
+
+// Marks that are stored after a shard named so many machines that do not exist.
+size_t MarksAfter(int ghosts) {
+  Bench bench({SlotOf("m1")});
+  EXPECT_EQ(bench.CodeOf(CreateRequest{.machine_id = "m1", .fence = {"s", 1, 1}}), Code::kOk);
+  for (int i = 0; i < ghosts; ++i) {
+    const std::string id = "ghost-" + std::to_string(i);
+    EXPECT_EQ(bench.CodeOf(CreateRequest{.machine_id = id, .fence = {"s", 1, i + 2}}), Code::kNotFound);
+  }
+  const std::string last = "ghost-" + std::to_string(ghosts - 1);
+  EXPECT_EQ(bench.CodeOf(CreateRequest{.machine_id = last, .fence = {"s", 1, 1}}), Code::kFailedPrecondition);
+  EXPECT_EQ(bench.CodeOf(CreateRequest{.machine_id = "m1", .fence = {"s", 1, 1}}), Code::kFailedPrecondition);
+  bench.Restart();
+  EXPECT_EQ(bench.CodeOf(CreateRequest{.machine_id = last, .fence = {"s", 1, 1}}), Code::kFailedPrecondition);
+  return static_cast<size_t>(
+      std::ranges::count_if(bench.rows_, [](const auto& row) { return row.first.starts_with("mark/"); }));
+}
+
+TEST(ProviderFence, MarksOfNoMachineAreBounded) {
+  faults::ResetProbes();
+  EXPECT_EQ(MarksAfter(3'000), 1'001u) << "those of a thousand ids, and that of the machine";
+  EXPECT_GT(faults::ProbeHits()["provider.ghost_forgotten"], 0u);
+  const faults::ScopedMutant on("provider.ghosts_stay");
+  EXPECT_EQ(MarksAfter(3'000), 3'001u);
+}
+
+TEST(ProviderFence, ShardsAreBounded) {
+  Bench bench({SlotOf("m1")});
+  for (int i = 0; i < 1'024; ++i) {
+    bench.CodeOf(DrainRequest{.machine_id = "m1", .fence = {"shard-" + std::to_string(i), 1, 1}});
+  }
+  EXPECT_EQ(bench.CodeOf(DrainRequest{.machine_id = "m1", .fence = {"one-more", 1, 1}}), Code::kResourceExhausted);
+  EXPECT_EQ(bench.CodeOf(DrainRequest{.machine_id = "m1", .fence = {"shard-7", 1, 2}}), Code::kAborted)
+      << "it is known";
+}
+
 TEST(ProviderCore, FencesArePerShardAndMachineAndSurvive) {
   Bench bench({SlotOf("m1"), SlotOf("m2")});
   EXPECT_EQ(bench.CodeOf(CreateRequest{.machine_id = "m1", .fence = {"s", 3, 9}}), Code::kOk);

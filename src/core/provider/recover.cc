@@ -169,6 +169,12 @@ void Core::Reindex() {
     ++counts_[static_cast<size_t>(machine.state)];
     by_number[i] = i;
   }
+  for (const auto& [whose, mark] : marks_) {
+    const auto& [shard, machine] = whose;
+    const auto floor = floors_.try_emplace(shard, mark.epoch).first;
+    floor->second = std::max(floor->second, mark.epoch);
+    if (!index_.contains(machine)) ghosts_[shard].emplace(mark, machine);
+  }
   std::ranges::sort(by_number, {}, [this](MachineIndex i) { return rows_[i].changed; });
   for (const MachineIndex i : by_number) log_.Append(i, rows_[i].changed);
 }

@@ -13,7 +13,9 @@ namespace {
 using contract::OperationKind;
 using model::MachineState;
 
-constexpr size_t kLongestId = 512;              // bytes; a mark is kept for every id anybody names
+constexpr size_t kLongestId = 512;              // bytes
+constexpr size_t kMostShards = 1'024;           // that ever used a token
+constexpr size_t kMostGhosts = 1'000;           // of a shard: ids without a machine whose marks are kept
 constexpr int64_t kLongestGrace = 366 * 86400;  // seconds
 constexpr model::Probability kCertain{1'000'000};
 constexpr Duration kLeastTimeout = 1s;
@@ -113,10 +115,11 @@ Status Core::PassFence(const contract::FenceToken& fence, const std::string& mac
   const std::pair<std::string, std::string> whose{fence.shard_id, MUTANT("provider.fence_per_shard") ? "" : machine_id};
   const Mark token{.epoch = fence.epoch, .sequence = fence.sequence};
   const auto mark = marks_.find(whose);
-  bool newer = mark == marks_.end() || token > mark->second;
+  const bool any_epoch = MUTANT("provider.fence_ignores_epoch");
+  const bool open = MUTANT("provider.no_fence");
+  bool newer = mark == marks_.end() || token > mark->second || open;
   if (!newer && MUTANT("provider.fence_lets_equal_pass")) newer = token == mark->second;
-  if (!newer && MUTANT("provider.fence_ignores_epoch")) newer = token.sequence > mark->second.sequence;
-  if (!newer && MUTANT("provider.no_fence")) newer = true;
+  if (!newer && any_epoch) newer = token.sequence > mark->second.sequence;
   if (!newer) {
     PROBE("provider.fenced");
     ++fenced_;
@@ -126,12 +129,44 @@ Status Core::PassFence(const contract::FenceToken& fence, const std::string& mac
                         codec::Quote(fence.shard_id), mark->second.epoch, mark->second.sequence, machine_id,
                         fence.epoch, fence.sequence)};
   }
+  const auto floor = floors_.find(fence.shard_id);
+  const bool no_floor = any_epoch || open || MUTANT("provider.no_epoch_floor");
+  if (floor != floors_.end() && fence.epoch < floor->second && !no_floor) {
+    PROBE("provider.fenced_by_epoch");
+    ++fenced_;
+    return {Code::kFailedPrecondition,
+            fmt::format("fenced: shard {} has used epoch {}, this call carries epoch {}; a newer process of that shard "
+                        "is at work",
+                        codec::Quote(fence.shard_id), floor->second, fence.epoch)};
+  }
+  if (floor == floors_.end() && floors_.size() >= kMostShards) {
+    return {Code::kResourceExhausted,
+            fmt::format("shard_id: {} shards have used this provider, and no more are remembered", floors_.size())};
+  }
   if (MUTANT("provider.mark_only_known_machines") && !index_.contains(machine_id)) return {};
+  const std::optional<Mark> before = mark == marks_.end() ? std::nullopt : std::optional(mark->second);
   marks_.insert_or_assign(whose, token);
+  floors_[fence.shard_id] = std::max(floor == floors_.end() ? fence.epoch : floor->second, fence.epoch);
   if (!MUTANT("provider.mark_not_durable")) {
     persist.writes.push_back(kMarks.Put(whose, token));
   }
+  if (!index_.contains(machine_id)) {
+    KeepFewGhosts(fence.shard_id, whose.second, before ? &*before : nullptr, token, persist);
+  }
   return {};
+}
+
+void Core::KeepFewGhosts(const std::string& shard, const std::string& machine_id, const Mark* before, const Mark& now,
+                         contract::Persist& persist) {
+  auto& ghosts = ghosts_[shard];
+  if (before != nullptr) ghosts.erase({*before, machine_id});
+  ghosts.emplace(now, machine_id);
+  if (ghosts.size() <= kMostGhosts || MUTANT("provider.ghosts_stay")) return;
+  PROBE("provider.ghost_forgotten");
+  const auto oldest = ghosts.begin();
+  marks_.erase({shard, oldest->second});
+  persist.writes.push_back(kMarks.Erase({shard, oldest->second}));
+  ghosts.erase(oldest);
 }
 
 bool Core::IsRepetition(const Transition& transition) const {

@@ -24,7 +24,9 @@ void OwnedSet::Assign(const contract::Domain& domain, StepContext& ctx) {
   ctx.Write(kDomainRows.Put(domain));
 }
 
+// Of a domain that was never assigned it changes nothing: a shard that is told so once must not own nothing for good.
 void OwnedSet::Unassign(const contract::Domain& domain, StepContext& ctx) {
+  if (!state_.domains.contains(domain)) return;
   SetManaged(ctx);
   state_.domains.erase(domain);
   ctx.Write(kDomainRows.Erase(domain));

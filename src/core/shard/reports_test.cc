@@ -120,6 +120,22 @@ TEST(ShardReport, DomainsAreAssignedByTheCoordinatorAndStick) {
   EXPECT_TRUE(lab.core().machines().tracked().empty()) << "with the last domain gone it owns nothing, not everything";
 }
 
+TEST(ShardReport, TakingADomainThatWasNeverAssignedChangesNothing) {
+  Lab lab({.coordinator = "c"});
+  lab.Add("m", 1, kIdle);
+  lab.Start();
+  lab.report_ack = {.coordinator_term = 1,
+                    .acknowledged = true,
+                    .instructions = {{.coordinator_term = 1,
+                                      .sequence_number = 1,
+                                      .instruction_id = "i1",
+                                      .payload = contract::UnassignDomain{{.key = "zone", .value = "x"}}}}};
+  lab.Run(25s);
+  EXPECT_EQ(lab.core().machines().tracked().size(), 1u) << "alone it owns everything";
+  lab.Restart();
+  EXPECT_EQ(lab.core().machines().tracked().size(), 1u);
+}
+
 contract::ReportAck Assigns(int64_t term, const std::string& zone) {
   return {.coordinator_term = term,
           .acknowledged = true,

@@ -5,13 +5,18 @@
 // While state cannot be stored (a full disk), every request is refused with UNAVAILABLE and the reason; what was
 // accepted before waits, and goes on when there is room again.
 //
+// Bootstrap data is kept in files of its own until its Configure has ended, and is in nothing else this writes: the
+// core has handles (host/secret_vault.h).
+//
 // Thread-safety: Ask may be called from any thread once Start came back; Start and Stop from one.
 #pragma once
 
 #include <condition_variable>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -22,6 +27,7 @@
 #include "contract/provider.h"
 #include "core/provider/provider.h"
 #include "host/core_runner.h"
+#include "host/secret_vault.h"
 #include "provider/backend.h"
 
 namespace muster::provider {
@@ -34,7 +40,8 @@ struct LocalOptions {
 
 class LocalProvider final : public contract::ProviderPort, private host::ThreadHost<Core>::Shell {
  public:
-  static constexpr std::string_view kStateFile = "state.db";  // in the data directory
+  static constexpr std::string_view kStateFile = "state.db";        // in the data directory
+  static constexpr std::string_view kSecretsDirectory = "secrets";  // the same
 
   // The clock outlives the provider.
   LocalProvider(LocalOptions options, std::unique_ptr<Backend> backend, const Clock& clock);
@@ -57,8 +64,12 @@ class LocalProvider final : public contract::ProviderPort, private host::ThreadH
   void StartCall(const Core::Call& call) override;
   void Emit(const Core::Effect& effect) override;
 
+  void AskConfigure(contract::ConfigureRequest request, Done done);
+
   // The backend's thread.
   void RunBackend();
+  void StartOperation(contract::CallId call, contract::Operation operation, Now now);
+  void EraseUsed(Now now);
   void Tell(const Report& report);
 
   const Config config_;
@@ -66,7 +77,12 @@ class LocalProvider final : public contract::ProviderPort, private host::ThreadH
   std::unique_ptr<Backend> backend_;  // of its thread once started
   host::CoreRunner<Core, Answer> runner_;
 
+  host::SecretVault secrets_;
+  std::map<contract::CallId, std::string> configuring_;  // of the backend's thread: the machine of each Configure
+  std::vector<std::pair<MonoTime, std::string>> used_;   // of the backend's thread: handles, and since when
+
   std::mutex mu_;
+  std::map<std::string, std::vector<std::string>> offered_;  // guarded by mu_: handles for a machine's Configure
   std::condition_variable backend_wakes_;
   std::vector<std::pair<contract::CallId, contract::Operation>> to_start_;  // guarded by mu_
   bool stopping_ = false;                                                   // guarded by mu_

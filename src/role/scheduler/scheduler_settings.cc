@@ -64,6 +64,7 @@ void DeclareStore(host::Settings& settings, RoleOptions& options) {
         }
         auto tls = rpc::TlsFilesFromFlags(access.tls.cert, access.tls.key, access.tls.ca);
         if (!tls) return tls.error();
+        access.tls.insecure = options.server.tls.insecure;
         if (password_file->empty()) return {};
         const auto text = host::ReadTextFile(*password_file, {.max_bytes = 4096});
         if (!text) return text.error();

@@ -100,6 +100,7 @@ contract::SessionId LocalShard::Open(contract::Hello hello, std::shared_ptr<cont
   {
     const std::lock_guard lock(mu_);
     session = ++last_session_;
+    clusters_.emplace(session, hello.cluster_id);
     if (!stopping_) sinks_.emplace(session, sink);
   }
   // A host that is stopping takes nothing: Stop closes the sinks it finds, and one that came after it is closed here.
@@ -110,6 +111,11 @@ contract::SessionId LocalShard::Open(contract::Hello hello, std::shared_ptr<cont
 }
 
 void LocalShard::Receive(contract::SessionId session, contract::OperatorMessage message) {
+  if (auto* response = std::get_if<contract::BootstrapResponse>(&message)) {
+    auto handle = blobs_.Put(ClusterOf(session), std::move(response->user_data));
+    MUSTER_CHECK(handle.has_value(), "what is kept in memory is kept");
+    response->user_data = *std::move(handle);
+  }
   runner_.Post(Received{.session = session, .message = std::move(message)});
 }
 
@@ -121,6 +127,7 @@ void LocalShard::Closed(contract::SessionId session) {
   {
     const std::lock_guard lock(mu_);
     sinks_.erase(session);
+    clusters_.erase(session);
   }
   runner_.Post(SessionClosed{.session = session});
 }
@@ -131,6 +138,28 @@ std::shared_ptr<contract::SessionSink> LocalShard::SinkOf(contract::SessionId se
   return sink == sinks_.end() ? nullptr : sink->second;
 }
 
+std::string LocalShard::ClusterOf(contract::SessionId session) {
+  const std::lock_guard lock(mu_);
+  const auto cluster = clusters_.find(session);
+  return cluster == clusters_.end() ? std::string() : cluster->second;
+}
+
+// The data itself goes out; once the provider has it, it is forgotten here.
+void LocalShard::Configure(contract::CallId id, contract::ConfigureRequest request, Duration timeout) {
+  const std::string handle = request.bootstrap_blob;
+  auto blob = blobs_.Get(handle);
+  if (!blob) {
+    return runner_.Complete(DoneOf<contract::ProviderReply>(
+        id, Error(Code::kAborted, "the cluster's bootstrap data is gone; it is asked again")));
+  }
+  request.bootstrap_blob = *std::move(blob);
+  provider_.Ask(std::move(request), timeout, [this, id, handle](Result<contract::ProviderReply> result) {
+    CRASH_POINT("shard.before_completion");
+    if (result) blobs_.Drop(handle);
+    runner_.Complete(DoneOf(id, std::move(result)));
+  });
+}
+
 void LocalShard::StartCall(const Core::Call& call) {
   CRASH_POINT("shard.before_call");
   if (const auto* report = std::get_if<contract::ShardReport>(&call.request)) {
@@ -138,6 +167,11 @@ void LocalShard::StartCall(const Core::Call& call) {
     coordinator_->Report(*report, call.timeout, [this, id = call.id](Result<contract::ReportAck> result) {
       runner_.Complete(DoneOf(id, std::move(result)));
     });
+    return;
+  }
+  if (const auto* configure = std::get_if<contract::ConfigureRequest>(&call.request)) {
+    Configure(call.id, *configure, call.timeout);
+    CRASH_POINT("shard.after_call");
     return;
   }
   std::visit(

@@ -23,6 +23,7 @@
 #include "core/shard/shard.h"
 #include "host/core_runner.h"
 #include "host/pool.h"
+#include "host/secret_vault.h"
 #include "role/shard/audit_log.h"
 #include "rpc/coordinator_client.h"
 
@@ -74,11 +75,15 @@ class LocalShard final : public contract::ShardPort,
   Status audit_status() const { return audit_ == nullptr ? Status() : audit_->status(); }
 
  private:
+  static constexpr size_t kMostBlobBytes = 8 << 20;  // of a cluster
+
   // On the loop thread.
   void StartCall(const Core::Call& call) override;
   void Emit(const Core::Effect& effect) override;
   void Stepped(std::span<const Core::Effect> effects, Duration took) override;
   std::shared_ptr<contract::SessionSink> SinkOf(contract::SessionId session);
+  std::string ClusterOf(contract::SessionId session);
+  void Configure(contract::CallId id, contract::ConfigureRequest request, Duration timeout);
 
   const LocalOptions options_;
   contract::ProviderPort& provider_;
@@ -90,7 +95,10 @@ class LocalShard final : public contract::ShardPort,
   std::mutex mu_;
   bool stopping_ = false;                                                                  // guarded by mu_
   std::unordered_map<contract::SessionId, std::shared_ptr<contract::SessionSink>> sinks_;  // guarded by mu_
+  std::unordered_map<contract::SessionId, std::string> clusters_;                          // guarded by mu_
   contract::SessionId last_session_ = 0;                                                   // guarded by mu_
+  // Bootstrap data on its way from a cluster to the provider: the core sees handles.
+  host::SecretVault blobs_{{.most_bytes = kMostBlobBytes}};
 
   host::CoreRunner<Core, shard::Answer> runner_;  // last: its threads use the rest
 };

@@ -21,7 +21,9 @@ void GiveLargeBlocksBack() {
 }  // namespace
 
 ShardRole::ShardRole(RoleOptions options)
-    : options_(std::move(options)), server_(options_.server), metrics_(server_.metrics()) {}
+    : options_(std::move(options)),
+      server_(options_.server, rpc::kLargeMessageBytes, rpc::kSessionMessageBytes),
+      metrics_(server_.metrics()) {}
 
 ShardRole::~ShardRole() { Stop(); }
 

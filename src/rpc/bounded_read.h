@@ -1,0 +1,75 @@
+// What the reading half of a server's stream needs to be safe from its peer: messages that are looked at before they
+// are parsed, and an end for a stream that says nothing.
+//
+// Thread-safety: ReadBounded has no state; a FirstWord is told from one thread at a time.
+#pragma once
+
+#include <google/protobuf/descriptor.h>
+#include <grpcpp/alarm.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+#include <grpcpp/impl/codegen/server_callback_handlers.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "rpc/message_bounds.h"
+
+namespace muster::rpc {
+
+// How long a stream that a caller has opened may say nothing.
+inline constexpr Duration kFirstWordTimeout = 8s;
+
+// RESOURCE_EXHAUSTED for a message beyond the bounds, INVALID_ARGUMENT for bytes that are none. The bytes are freed
+// unless they are refused.
+template <class Message>
+Status ReadBounded(grpc::ByteBuffer& bytes, const MessageBounds& bounds, Message& message) {
+  std::vector<grpc::Slice> slices;
+  if (!bytes.Dump(&slices).ok()) return {Code::kInvalidArgument, "the message has no bytes"};
+  std::vector<std::string_view> pieces;
+  pieces.reserve(slices.size());
+  for (const grpc::Slice& slice : slices) {
+    pieces.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  MUSTER_RETURN_IF_ERROR(CheckBounds(*Message::descriptor(), pieces, bounds));
+  slices.clear();
+  if (grpc::SerializationTraits<Message>::Deserialize(&bytes, &message).ok()) return {};
+  return {Code::kInvalidArgument, "cannot be parsed; send the message of the protocol, with texts in UTF-8"};
+}
+
+// The handler of a method that reads a stream as bytes and writes messages. `service` is the full name of the service;
+// `mark` its MarkMethodCallback, which only the service can call.
+template <class Reply, class Mark, class Begin>
+void ReadAsBytes(std::string_view service, const std::string& method, const Mark& mark, Begin begin) {
+  const auto* described = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(std::string(service));
+  MUSTER_CHECK(described != nullptr, "{} is no service of ours", service);
+  const auto* found = described->FindMethodByName(method);
+  MUSTER_CHECK(found != nullptr, "{} has no method {}", service, method);
+  mark(found->index(), new grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, Reply>(std::move(begin)));
+}
+
+// Ends a stream unless it is told in time that the peer has said something.
+class FirstWord {
+ public:
+  // `silent` runs on a thread of gRPC, at most once; it may still run while Said is called.
+  void Await(std::function<void()> silent) {
+    alarm_.Set(std::chrono::system_clock::now() +
+                   std::chrono::duration_cast<std::chrono::system_clock::duration>(kFirstWordTimeout),
+               [silent = std::move(silent)](bool rang) {
+                 if (rang) silent();
+               });
+  }
+  void Said() { alarm_.Cancel(); }
+
+ private:
+  grpc::Alarm alarm_;
+};
+
+}  // namespace muster::rpc

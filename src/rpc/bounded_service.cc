@@ -1,0 +1,169 @@
+#include "rpc/bounded_service.h"
+
+#include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+#include <grpc/byte_buffer.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/server_callback_handlers.h>
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "model/names.h"
+#include "rpc/channel.h"
+#include "rpc/message_bounds.h"
+#include "rpc/server_credentials.h"
+
+namespace muster::rpc {
+namespace {
+
+using grpc::ByteBuffer;
+using grpc::internal::MethodHandler;
+using grpc::internal::RpcMethod;
+using AnyUnary = grpc::internal::CallbackUnaryHandler<ByteBuffer, ByteBuffer>;
+using AnyStream = grpc::internal::CallbackBidiHandler<ByteBuffer, ByteBuffer>;
+
+std::vector<std::string_view> PiecesOf(const grpc_byte_buffer& bytes) {
+  std::vector<std::string_view> pieces;
+  const grpc_slice_buffer& slices = bytes.data.raw.slice_buffer;
+  for (size_t i = 0; i < slices.count; ++i) {
+    const grpc_slice& slice = slices.slices[i];
+    pieces.emplace_back(reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(slice)), GRPC_SLICE_LENGTH(slice));
+  }
+  return pieces;
+}
+
+RpcMethod::RpcType TypeOf(const google::protobuf::MethodDescriptor& method) {
+  if (method.client_streaming()) {
+    return method.server_streaming() ? RpcMethod::BIDI_STREAMING : RpcMethod::CLIENT_STREAMING;
+  }
+  return method.server_streaming() ? RpcMethod::SERVER_STREAMING : RpcMethod::NORMAL_RPC;
+}
+
+// A stream that ends as it begins; frees itself.
+class RefusedStream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer> {
+ public:
+  explicit RefusedStream(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace
+
+Status OpenStreams::Open(const std::string& who, bool identified) {
+  const size_t most = identified ? bounds_.of_identity : bounds_.of_address;
+  const std::lock_guard lock(mu_);
+  if (all_ >= bounds_.of_all) {
+    return {Code::kResourceExhausted, fmt::format("{} streams are open, and no more are allowed; close some", all_)};
+  }
+  size_t& open = of_[who];
+  if (open >= most) {
+    return {Code::kResourceExhausted,
+            fmt::format("{} has {} streams open, and no more are allowed; close some", model::Quoted(who), open)};
+  }
+  ++open;
+  ++all_;
+  return {};
+}
+
+void OpenStreams::Close(const std::string& who) {
+  const std::lock_guard lock(mu_);
+  const auto found = of_.find(who);
+  MUSTER_CHECK(found != of_.end(), "{} has no stream", who);
+  if (--found->second == 0) of_.erase(found);
+  --all_;
+}
+
+class BoundedService::Handler final : public MethodHandler {
+ public:
+  Handler(const google::protobuf::MethodDescriptor& method, std::string_view path, MethodHandler& inner,
+          OpenStreams& streams, Refused refused)
+      : method_(method),
+        type_(TypeOf(method)),
+        path_(path),
+        inner_(inner),
+        streams_(streams),
+        refused_(std::move(refused)) {}
+
+  // The bytes go on as they are: RunHandler, which follows, knows who calls.
+  void* Deserialize(grpc_call* /*call*/, grpc_byte_buffer* bytes, grpc::Status* /*status*/,
+                    void** /*handler_data*/) override {
+    return bytes;
+  }
+
+  void RunHandler(const HandlerParameter& call) override {
+    auto* bytes = static_cast<grpc_byte_buffer*>(call.request);
+    if (!method_.client_streaming()) {
+      if (const Status fit = CheckRequest(bytes); !fit.ok()) {
+        return Refuse(call, bytes, fit.code() == Code::kResourceExhausted ? kTooLarge : kNoMessage, fit);
+      }
+    }
+    if (type_ == RpcMethod::NORMAL_RPC) return Pass(call, bytes, call.call_requester);
+    std::string who = CallerName(*call.server_context);
+    const Status fit = streams_.Open(who, CallerOf(*call.server_context).has_value());
+    if (!fit.ok()) return Refuse(call, bytes, kTooMany, fit);
+    // What gRPC calls when the stream is over.
+    Pass(call, bytes, [this, who = std::move(who), requester = call.call_requester] {
+      streams_.Close(who);
+      requester();
+    });
+  }
+
+ private:
+  Status CheckRequest(const grpc_byte_buffer* bytes) const {
+    if (bytes == nullptr) return {Code::kInvalidArgument, "the call has no message; send one, and not compressed"};
+    if (bytes->data.raw.compression != GRPC_COMPRESS_NONE) {
+      return {Code::kUnimplemented, "compressed messages are not read here; send it as it is"};
+    }
+    return CheckBounds(*method_.input_type(), PiecesOf(*bytes), {});
+  }
+
+  void Pass(const HandlerParameter& call, grpc_byte_buffer* bytes, std::function<void()> over) {
+    grpc::Status parsed;
+    void* data = nullptr;
+    void* request = method_.client_streaming() ? nullptr : inner_.Deserialize(call.call->call(), bytes, &parsed, &data);
+    inner_.RunHandler({call.call, call.server_context, request, parsed, data, std::move(over)});
+  }
+
+  void Refuse(const HandlerParameter& call, grpc_byte_buffer* bytes, std::string_view reason, const Status& fit) {
+    refused_({reason, CallerName(*call.server_context), path_, fit.message()});
+    const grpc::Status status = ToGrpc(fit);
+    if (method_.client_streaming()) {
+      AnyStream stream([&](grpc::CallbackServerContext*) { return new RefusedStream(status); });
+      return stream.RunHandler(call);
+    }
+    AnyUnary unary([&](grpc::CallbackServerContext* context, const ByteBuffer*, ByteBuffer*) {
+      grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+      reactor->Finish(status);
+      return reactor;
+    });
+    grpc::Status taken;
+    void* data = nullptr;
+    void* request = unary.Deserialize(call.call->call(), bytes, &taken, &data);  // owns the bytes
+    unary.RunHandler({call.call, call.server_context, request, taken, data, call.call_requester});
+  }
+
+  const google::protobuf::MethodDescriptor& method_;
+  const RpcMethod::RpcType type_;
+  const std::string path_;
+  MethodHandler& inner_;
+  OpenStreams& streams_;
+  const Refused refused_;
+};
+
+BoundedService::BoundedService(std::string_view name, grpc::Service& inner, OpenStreams& streams, Refused refused) {
+  const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(std::string(name));
+  MUSTER_CHECK(service != nullptr, "{} is no service of ours", name);
+  const auto handler_of = &BoundedService::GetHandler;  // protected, so it goes by the name of this class
+  for (int i = 0; i < service->method_count(); ++i) {
+    const google::protobuf::MethodDescriptor& method = *service->method(i);
+    const std::string& path = paths_.emplace_back(fmt::format("/{}/{}", name, method.name()));
+    MethodHandler* handler = (inner.*handler_of)(i);
+    MUSTER_CHECK(handler != nullptr, "{} has no handler", path);
+    AddMethod(new grpc::internal::RpcServiceMethod(path.c_str(), TypeOf(method), nullptr));
+    MarkMethodCallback(i, new Handler(method, path, *handler, streams, refused));
+  }
+}
+
+}  // namespace muster::rpc

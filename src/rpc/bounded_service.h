@@ -1,0 +1,63 @@
+// BoundedService: a service as the server registers it, with every call looked at before the service sees it.
+//
+//   - A request beyond MessageBounds is refused before it is parsed. Methods that read a stream check each message
+//     themselves (bounded_read.h), because gRPC parses those without asking.
+//   - Streams are bounded, of one caller and of all: a caller beyond the bound is refused, and the others are served.
+//
+// gRPC has no hook between the bytes of a request and its parsing that a program can register. What it has is the
+// handler of a method, an object behind an interface; this service takes those of another and puts its own before them.
+//
+// Thread-safety: as grpc::Service. The inner service outlives this one.
+#pragma once
+
+#include <grpcpp/impl/service_type.h>
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "rpc/refusal.h"
+
+namespace grpc {
+class ServerContextBase;
+}
+
+namespace muster::rpc {
+
+struct StreamBounds {
+  size_t of_identity = 64;    // under TLS, of one identity
+  size_t of_address = 2'048;  // in plaintext, of one address
+  size_t of_all = 16'384;
+};
+
+// The streams that are open at a server.
+class OpenStreams {
+ public:
+  explicit OpenStreams(StreamBounds bounds) : bounds_(bounds) {}
+
+  // RESOURCE_EXHAUSTED, naming the bound; if OK, Close follows.
+  Status Open(const std::string& who, bool identified);
+  void Close(const std::string& who);
+
+ private:
+  const StreamBounds bounds_;
+  std::mutex mu_;
+  size_t all_ = 0;                    // guarded by mu_
+  std::map<std::string, size_t> of_;  // guarded by mu_: callers without a stream have no entry
+};
+
+class BoundedService final : public grpc::Service {
+ public:
+  // `name` is the service's full name. `streams` outlives this.
+  BoundedService(std::string_view name, grpc::Service& inner, OpenStreams& streams, Refused refused);
+
+ private:
+  class Handler;
+  std::deque<std::string> paths_;  // gRPC keeps pointers to them
+};
+
+}  // namespace muster::rpc

@@ -1,0 +1,182 @@
+// What one message, one stream or one client can cost a running shard and provider: nothing that matters. Each bomb is
+// sent over the wire; what the server's memory grows by is measured by the kernel.
+//
+// MUSTER_STREAMS says how many silent streams are opened, 2,000 unless given; 100,000 is the campaign of
+// docs/security.md.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+#include <vector>
+
+#include "guard/hostile.h"
+#include "shard/peers.h"
+
+namespace muster::guard {
+namespace {
+
+using shard::Eventually;
+
+constexpr const char* kSession = "/bigfleet.v1alpha1.Shard/Session";
+constexpr const char* kList = "/bigfleet.v1alpha1.CapacityProvider/List";
+constexpr const char* kHealth = "/grpc.health.v1.Health/Check";
+constexpr double kMostGrowth = 64;  // MiB
+
+std::string Hello(const std::string& cluster) {
+  return "\x0A" + Delimited("\x0A" + Delimited(cluster) + "\x1A" + Delimited(std::string(contract::kProtocolVersion)));
+}
+
+class Bombs : public shard::PeersTest {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(provider_.up());
+    StartShard(provider_.grpc());
+  }
+  // Runs the bomb, and demands that the server stays small and answers.
+  template <class Bomb>
+  void Survive(smoke::Server& server, const Bomb& bomb) {
+    const pid_t pid = server.process().pid();
+    ForgetPeak(pid);
+    const double before = PeakMiB(pid);
+    bomb();
+    const double growth = PeakMiB(pid) - before;
+    std::cout << fmt::format("grew by {:.1f} MiB\n", growth);
+    EXPECT_LT(growth, kMostGrowth);
+    EXPECT_FALSE(server.process().Ended()) << server.process().err();
+  }
+  // An operator's order while the load lasts.
+  void PauseIsQuick() {
+    const SteadyTime start = Start();
+    EXPECT_TRUE(shard_->Ask<contract::ActuationSet>(
+        contract::SetActuation{.mode = contract::ActuationMode::kPaused, .reason = "under load"}));
+    EXPECT_LT(SecondsSince(start), 1);
+  }
+  double Refused(smoke::Server& server, const std::string& reason) {
+    const std::string text = host::HttpGet(*host::ParseListenAddress(server.http(), false, "http"), "/metrics").body;
+    const std::string name = "\nmuster_server_refused_total{reason=\"" + reason + "\"} ";
+    const size_t at = text.find(name);
+    return at == std::string::npos ? 0 : std::stod(text.substr(at + name.size()));
+  }
+};
+
+TEST_F(Bombs, ACompressedMessageIsNotUnpacked) {
+  const std::string zeros(96 << 20, '\0');
+  Survive(*shard_, [&] {
+    RawStream stream(OpenChannel(shard_->grpc()), kSession, true);
+    stream.Write(zeros);
+    EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::UNIMPLEMENTED);
+    EXPECT_EQ(RawCall(OpenChannel(shard_->grpc()), kHealth, zeros, true).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  });
+  Survive(provider_, [&] {
+    EXPECT_EQ(RawCall(OpenChannel(provider_.grpc()), kList, zeros, true).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  });
+}
+
+TEST_F(Bombs, EmptyRowsAreCountedBeforeTheyAreMade) {
+  const std::string bomb = Rollup(Repeated(std::string_view("\x1A\x00", 2), 5'000'000));
+  Survive(*shard_, [&] {
+    RawStream stream(OpenChannel(shard_->grpc()), kSession);
+    ASSERT_TRUE(stream.Write(Hello("blue")));
+    ASSERT_TRUE(stream.Read());
+    ASSERT_TRUE(stream.Write(bomb));
+    EXPECT_TRUE(Eventually([&] {
+      const auto clusters = shard_->Ask<contract::ClustersListed>(contract::ListClusters{});
+      return clusters && clusters->clusters.size() == 1 &&
+             clusters->clusters[0].last_refusal.contains("needs: the message has more than 100000 rows");
+    }));
+    PauseIsQuick();
+  });
+}
+
+TEST_F(Bombs, RowsOfManyPartsAreWeighedBeforeTheyAreMade) {
+  // A row of a thousand empty requirements, a thousand times.
+  const std::string row = "\x1A" + Delimited(Repeated(std::string_view("\x0A\x00", 2), 1'000));
+  Survive(*shard_, [&] {
+    RawStream stream(OpenChannel(shard_->grpc()), kSession);
+    ASSERT_TRUE(stream.Write(Hello("blue")));
+    ASSERT_TRUE(stream.Read());
+    ASSERT_TRUE(stream.Write(Rollup(Repeated(row, 2'000))));
+    EXPECT_TRUE(Eventually([&] {
+      const auto clusters = shard_->Ask<contract::ClustersListed>(contract::ListClusters{});
+      return clusters && clusters->clusters.size() == 1 && clusters->clusters[0].last_refusal.contains("of memory");
+    }));
+  });
+}
+
+TEST_F(Bombs, ARequestIsBoundedInBytesAndInMemory) {
+  Survive(provider_, [&] {
+    const grpc::Status large =
+        RawCall(OpenChannel(provider_.grpc()), kList, "\x2A" + Delimited(std::string(5 << 20, 'x')));
+    EXPECT_EQ(large.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << large.error_message();
+    const grpc::Status packed =
+        RawCall(OpenChannel(provider_.grpc()), kList, "\x0A" + Delimited(std::string(3 << 20, '\x01')));
+    EXPECT_EQ(packed.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(packed.error_message(),
+              "states: the message takes more than 32 MiB of memory once it is read; send less at a time");
+    EXPECT_TRUE(RawCall(OpenChannel(provider_.grpc()), kList, "").ok());
+  });
+  EXPECT_EQ(Refused(provider_, "too_large"), 1);
+}
+
+TEST_F(Bombs, LargeBlobsOfManyClustersAtOnce) {
+  constexpr int kClusters = 100;
+  const std::string blob = Blob(20 << 20);
+  Survive(*shard_, [&] {
+    std::vector<std::jthread> clusters;
+    for (int i = 0; i < kClusters; ++i) {
+      clusters.emplace_back([&, i] {
+        RawStream stream(OpenChannel(shard_->grpc()), kSession);
+        stream.Write(Hello(fmt::format("cluster-{}", i)));
+        stream.Read();
+        stream.Write(blob);
+        EXPECT_FALSE(stream.Finish().ok());
+      });
+    }
+    PauseIsQuick();
+  });
+}
+
+TEST_F(Bombs, StreamsThatSayNothingEnd) {
+  const char* asked = std::getenv("MUSTER_STREAMS");
+  const int streams = asked != nullptr ? std::stoi(asked) : 2'000;
+  constexpr int kPerChannel = 1'000;
+  Survive(*shard_, [&] {
+    std::vector<std::unique_ptr<RawStream>> silent;
+    std::shared_ptr<grpc::Channel> channel;
+    const SteadyTime start = Start();
+    for (int i = 0; i < streams; ++i) {
+      if (i % kPerChannel == 0) channel = OpenChannel(shard_->grpc());
+      silent.push_back(std::make_unique<RawStream>(channel, kSession));
+    }
+    const double opened = SecondsSince(start);
+    PauseIsQuick();
+    for (auto& stream : silent) {
+      const grpc::StatusCode code = stream->Finish().error_code();
+      EXPECT_TRUE(code == grpc::StatusCode::DEADLINE_EXCEEDED || code == grpc::StatusCode::RESOURCE_EXHAUSTED) << code;
+    }
+    EXPECT_LT(SecondsSince(start) - opened, 10);
+  });
+  EXPECT_GT(Refused(*shard_, "silent"), 0);
+}
+
+TEST_F(Bombs, SlowHttpClientsKeepNobodyFromAnAnswerNorAServerFromItsEnd) {
+  const host::Address http = *host::ParseListenAddress(shard_->http(), false, "http");
+  std::vector<SlowClient> slow;
+  for (int i = 0; i < 1'000; ++i) slow.emplace_back(http);
+  for (int round = 0; round < 5; ++round) {
+    for (const SlowClient& client : slow) client.Drip("v");
+    const SteadyTime start = Start();
+    EXPECT_EQ(host::HttpGet(http, "/livez").status, 200);
+    EXPECT_LT(SecondsSince(start), 1);
+  }
+  const SteadyTime start = Start();
+  shard_->process().Signal(SIGTERM);
+  EXPECT_EQ(shard_->process().Wait(), 0) << shard_->process().err();
+  EXPECT_LT(SecondsSince(start), 5);
+  EXPECT_TRUE(Eventually([&] { return std::ranges::all_of(slow, &SlowClient::Closed); }));
+}
+
+}  // namespace
+}  // namespace muster::guard

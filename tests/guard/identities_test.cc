@@ -1,0 +1,200 @@
+// Who a server is to its clients, and what becomes of a certificate that no longer holds, over real connections.
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <openssl/x509.h>
+
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+#include <optional>
+
+#include "bigfleet/v1alpha1/provider.grpc.pb.h"
+#include "guard/hostile.h"
+#include "host/http_get_for_test.h"
+#include "host/temp_dir_for_test.h"
+#include "rpc/certificates_for_test.h"
+#include "rpc/channel.h"
+#include "rpc/coordinator_client.h"
+#include "rpc/health.h"
+#include "rpc/provider_client.h"
+#include "rpc/provider_service.h"
+#include "rpc/role_server.h"
+#include "rpc/shard_client.h"
+#include "shard/fleet.h"
+
+namespace muster::guard {
+namespace {
+
+namespace pb = bigfleet::v1alpha1;
+using rpc::TlsFiles;
+using shard::Eventually;
+
+// Answers every request with UNAVAILABLE from itself: whoever hears that was let in.
+class Closed final : public contract::ProviderPort {
+ public:
+  void Ask(contract::ProviderRequest, Duration, Done done) override {
+    done(Error(Code::kUnimplemented, "it was let in"));
+  }
+};
+
+class Identities : public ::testing::Test {
+ protected:
+  TlsFiles Files(const std::string& name, const std::string& alternatives, int64_t lifetime_seconds = 3600) {
+    return ca_.Write(dir_.path(), name, ca_.Sign(alternatives, lifetime_seconds));
+  }
+  void Serve(const TlsFiles& tls, Duration age = 0s) {
+    rpc::RoleServerOptions options;
+    options.listen = options.metrics_addr = {"127.0.0.1", 0};
+    options.tls = tls;
+    options.connection_age = age;
+    server_ = std::make_unique<rpc::RoleServer>(options);
+    ASSERT_EQ(server_->Listen({{rpc::kProviderService, rpc::MakeProviderService(port_)}}), Status());
+    server_->Serve();
+  }
+  std::string target() const { return server_->listen_address().ToString(); }
+
+  // What the provider at the server answers a shard that dials it.
+  Status AskAsShard(const TlsFiles& tls, const contract::FenceToken& token = {"s-1", 1, 1}) {
+    const auto client = rpc::MakeProviderClient(target(), tls);
+    if (!client) return client.error();
+    const auto reply = shard::Wait<contract::ProviderReply>([&](auto done) {
+      (*client)->Ask(contract::CreateRequest{.machine_id = "m", .fence = token}, 20s, std::move(done));
+    });
+    return reply ? Status() : reply.error();
+  }
+  std::string Metrics() const { return host::HttpGet(server_->metrics_address(), "/metrics").body; }
+
+  host::TempDir dir_;
+  rpc::CertificateAuthorityForTest ca_;
+  Closed port_;
+  std::unique_ptr<rpc::RoleServer> server_;
+};
+
+TEST_F(Identities, OnlyACertificateOfAProviderServesAsOne) {
+  const TlsFiles shard = Files("shard", "URI:bigfleet://shard/s-1");
+  for (const char* wrong :
+       {"bigfleet://cluster/c", "bigfleet://shard/s-1", "bigfleet://admin", "bigfleet://readonly",
+        "bigfleet://coordinator/x", "muster://node/c/n", "muster://tenant/t", "muster://scheduler/c"}) {
+    Serve(Files("server", std::string("IP:127.0.0.1,URI:") + wrong));
+    EXPECT_EQ(AskAsShard(shard).code(), Code::kUnavailable) << wrong;
+  }
+  Serve(Files("server", "IP:127.0.0.1,URI:bigfleet://provider/p"));
+  EXPECT_EQ(AskAsShard(shard).message(), "it was let in");
+  Serve(Files("server", "IP:127.0.0.1"));
+  EXPECT_EQ(AskAsShard(shard).message(), "it was let in") << "a plain server's certificate, of any make";
+}
+
+TEST_F(Identities, ATokenlessCallIsRefusedUnderTls) {
+  Serve(Files("server", "IP:127.0.0.1,URI:bigfleet://provider/p"));
+  const TlsFiles shard = Files("shard", "URI:bigfleet://shard/s-1");
+  EXPECT_EQ(AskAsShard(shard, {}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(AskAsShard(shard, {"s-2", 1, 1}).code(), Code::kPermissionDenied);
+  EXPECT_EQ(AskAsShard(Files("cluster", "URI:bigfleet://cluster/c")).code(), Code::kPermissionDenied);
+  EXPECT_TRUE(Metrics().contains("muster_server_refused_total{reason=\"denied\"} 2")) << Metrics();
+}
+
+TEST_F(Identities, ARevokedCertificateIsRefusedOnBothSides) {
+  TlsFiles server = Files("server", "IP:127.0.0.1,URI:bigfleet://provider/p");
+  const rpc::CertificateForTest signed_shard = ca_.Sign("URI:bigfleet://shard/s-1");
+  TlsFiles shard = ca_.Write(dir_.path(), "shard", signed_shard);
+  server.crl = shard.crl = dir_.File("crl.pem");
+  ca_.WriteRevoked(server.crl, {});
+  Serve(server);
+  EXPECT_EQ(AskAsShard(shard).message(), "it was let in");
+  ca_.WriteRevoked(server.crl, {signed_shard});
+  EXPECT_TRUE(Eventually([&] { return AskAsShard(shard).code() == Code::kPermissionDenied; }));
+  EXPECT_TRUE(AskAsShard(shard).message().contains("is revoked")) << AskAsShard(shard).message();
+  // The client's side: another list, with the server on it.
+  const rpc::CertificateForTest signed_server = ca_.Sign("IP:127.0.0.1,URI:bigfleet://provider/p");
+  TlsFiles other = ca_.Write(dir_.path(), "server2", signed_server);
+  Serve(other);
+  TlsFiles wary = Files("shard2", "URI:bigfleet://shard/s-1");
+  EXPECT_EQ(AskAsShard(wary).message(), "it was let in");
+  wary.crl = dir_.File("crl2.pem");
+  ca_.WriteRevoked(wary.crl, {signed_server});
+  EXPECT_EQ(AskAsShard(wary).code(), Code::kUnavailable);
+  std::ofstream(wary.crl) << "nonsense";
+  EXPECT_EQ(AskAsShard(wary).code(), Code::kInvalidArgument);
+  rpc::CertificateAuthorityForTest stranger;
+  stranger.WriteRevoked(wary.crl, {});
+  EXPECT_TRUE(AskAsShard(wary).message().contains("not signed by the CA")) << AskAsShard(wary).message();
+}
+
+TEST_F(Identities, AConnectionEndsAtItsAge) {
+  Serve(Files("server", "IP:127.0.0.1,URI:bigfleet://provider/p"), 1s);
+  const auto channel = *rpc::MakeChannel(
+      {.target = target(), .tls = Files("reader", "URI:bigfleet://readonly"), .own_connection = true});
+  // Health/Watch never ends by itself.
+  grpc::ClientContext context;
+  rpc::SetDeadline(context, 60s);
+  const grpc::internal::RpcMethod watch("/grpc.health.v1.Health/Watch", grpc::internal::RpcMethod::BIDI_STREAMING,
+                                        channel);
+  std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream(
+      grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(channel.get(), watch,
+                                                                                            &context));
+  const SteadyTime start = Start();
+  stream->Write(Bytes(""));
+  stream->WritesDone();
+  grpc::ByteBuffer heard;
+  while (stream->Read(&heard)) {
+  }
+  EXPECT_FALSE(stream->Finish().ok());
+  EXPECT_LT(SecondsSince(start), 10) << "the age, and its grace";
+}
+
+TEST_F(Identities, AnExpiredCertificateIsRefusedThoughItsConnectionLasts) {
+  Serve(Files("server", "IP:127.0.0.1,URI:bigfleet://provider/p"));
+  const auto channel = *rpc::MakeChannel(
+      {.target = target(), .tls = Files("brief", "URI:bigfleet://readonly", 3), .own_connection = true});
+  const auto stub = pb::CapacityProvider::NewStub(channel);
+  const auto code = [&] {
+    grpc::ClientContext context;
+    rpc::SetDeadline(context, 20s);
+    pb::Machine machine;
+    return stub->Get(&context, {}, &machine).error_code();
+  };
+  EXPECT_NE(code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_TRUE(Eventually([&] { return code() == grpc::StatusCode::PERMISSION_DENIED; }));
+}
+
+TEST_F(Identities, PlaintextToAnotherMachineNeedsInsecure) {
+  const auto refused = rpc::MakeProviderClient("provider.example:9100");
+  EXPECT_EQ(refused.error().code(), Code::kInvalidArgument);
+  EXPECT_TRUE(refused.error().message().contains("--insecure")) << refused.error().message();
+  EXPECT_TRUE(rpc::MakeProviderClient("provider.example:9100", {.insecure = true}));
+  EXPECT_TRUE(rpc::MakeProviderClient("127.0.0.1:9100"));
+  EXPECT_TRUE(rpc::MakeProviderClient("[::1]:9100"));
+  EXPECT_TRUE(rpc::MakeProviderClient("localhost:9100"));
+  EXPECT_EQ(rpc::MakeShardClient("10.0.0.1:7780").error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(rpc::MakeCoordinatorClient("10.0.0.1:7780").error().code(), Code::kInvalidArgument);
+}
+
+TEST_F(Identities, TheOwnerOfTheDataDirectoryNeedsNoCertificate) {
+  rpc::RoleServerOptions options;
+  options.listen = options.metrics_addr = {"127.0.0.1", 0};
+  options.tls = Files("server", "IP:127.0.0.1,URI:bigfleet://provider/p");
+  options.data_dir = dir_.File("data");
+  rpc::RoleServer server(options);
+  ASSERT_EQ(server.OpenDataDir(), Status());
+  ASSERT_EQ(server.Listen({{rpc::kProviderService, rpc::MakeProviderService(port_)}}), Status());
+  server.Serve();
+  const std::string socket = dir_.File("data") + "/control.sock";
+  EXPECT_EQ(std::filesystem::status(socket).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  const auto client = rpc::MakeProviderClient("unix:" + socket, Files("any", "URI:bigfleet://readonly"));
+  ASSERT_TRUE(client.has_value()) << client.error().message();
+  const auto reply = shard::Wait<contract::ProviderReply>(
+      [&](auto done) { (*client)->Ask(contract::CreateRequest{.machine_id = "m"}, 20s, std::move(done)); });
+  EXPECT_EQ(reply.error().message(), "it was let in");
+}
+
+TEST_F(Identities, AKeyThatEveryoneMayReadIsRefused) {
+  const TlsFiles open = Files("open", "IP:127.0.0.1");
+  std::filesystem::permissions(open.key, std::filesystem::perms::others_read, std::filesystem::perm_options::add);
+  rpc::Server server({.address = {"127.0.0.1", 0}, .tls = open});
+  EXPECT_TRUE(server.Start().message().contains("every user of this machine")) << server.Start().message();
+  EXPECT_FALSE(rpc::MakeChannel({.target = "127.0.0.1:1", .tls = open}).has_value());
+}
+
+}  // namespace
+}  // namespace muster::guard
