@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "cli/config_file.h"
+#include "cli/table.h"
 #include "model/text_scalars.h"
 
 namespace muster::cli {
@@ -70,10 +71,20 @@ const CLI::App& Chosen(const CLI::App& app) {
   return chosen.empty() ? app : Chosen(*chosen.front());
 }
 
+// Line by line as it may reach a terminal: part of it may be what a server said.
+std::string Shown(std::string_view text) {
+  std::string shown;
+  for (size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+    shown += Printable(text.substr(0, end)) + '\n';
+    text.remove_prefix(end + 1);
+  }
+  return shown + Printable(text);
+}
+
 int Fail(int code, std::string_view sentence) {
   std::fflush(stdout);
   fmt::memory_buffer line;
-  fmt::format_to(std::back_inserter(line), "muster: {}\n", sentence);
+  fmt::format_to(std::back_inserter(line), "muster: {}\n", Shown(sentence));
   std::fwrite(line.data(), 1, line.size(), stderr);
   return code;
 }

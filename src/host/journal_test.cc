@@ -209,7 +209,8 @@ TEST(Journal, OfACoreThatIsLargerThanASegmentStaysWithinItsBound) {
       ++segments;
     }
     uint64_t bytes = 0;
-    for (const std::string& path : *ListSegments(dir.path())) bytes += std::filesystem::file_size(path);
+    const std::vector<std::string> paths = *ListSegments(dir.path());
+    for (const std::string& path : paths) bytes += std::filesystem::file_size(path);
     most = std::max(most, bytes);
   }
   ASSERT_TRUE(writer->status().ok()) << writer->status().ToString();

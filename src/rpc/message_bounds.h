@@ -25,7 +25,7 @@ struct MessageBounds {
   size_t rows = 100'000;     // of one repeated field of messages
 };
 // Of a session, whose roll-ups hold a cluster's whole demand; everything else said in one has the bounds above.
-inline constexpr MessageBounds kRollupBounds{.bytes = 32 << 20, .memory = 48 << 20, .rows = 100'000};
+inline constexpr MessageBounds kRollupBounds{.bytes = 24 << 20, .memory = 48 << 20, .rows = 100'000};
 
 // Up to here a message is taken as it is.
 inline constexpr size_t kHarmlessBytes = 64 << 10;

@@ -7,6 +7,9 @@
 namespace muster::rpc {
 namespace {
 
+// Room for the largest roll-up and a few others on their way.
+constexpr size_t kReceiveMemory = 36 << 20;
+
 // Beyond this machine gRPC is served with TLS or --insecure, HTTP, which has no TLS, with --insecure alone.
 Status ReadAddresses(const host::Settings& settings, bool insecure, RoleServerOptions& options) {
   auto tls = TlsFilesFromFlags(options.tls.cert, options.tls.key, options.tls.ca, options.tls.crl, insecure);
@@ -80,6 +83,7 @@ RoleServer::RoleServer(RoleServerOptions options, int max_message_bytes, int max
             .tls = options_.tls,
             .max_message_bytes = max_message_bytes,
             .max_request_bytes = max_request_bytes,
+            .receive_memory = kReceiveMemory,
             .connection_age = options_.tls.given() ? options_.connection_age : 0s,
             .foreign_nodes = options_.foreign_nodes,
             .refused = [this](const Refusal& refusal) { CountRefusal(refusal); },
