@@ -202,7 +202,7 @@ std::vector<Case> FenceCases() {
   cases.push_back({"fence-per-machine", {}, "provider.fence_per_shard"});
   cases.push_back({"fence-per-shard",
                    ForToken([](auto& token) {
-                     if (token.given()) token.shard_id = "all";
+                     if (token.shard_id.contains("fence-per-shard")) token.shard_id = "all";
                    }),
                    {}});
   cases.push_back({"fence-no-token",

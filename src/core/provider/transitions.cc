@@ -97,6 +97,7 @@ void Core::OnTransition(const Asked& asked, OperationKind kind, const std::strin
     // A token that passed is spent, also when the call then fails.
     if (MUTANT("provider.failed_call_keeps_its_token") && found != index_.end()) {
       marks_.erase({fence.shard_id, machine_id});
+      floors_.erase(fence.shard_id);
     }
     if (!transition.persist.writes.empty()) {
       PROBE("provider.mark_of_a_failed_call");
