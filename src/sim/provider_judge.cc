@@ -37,6 +37,16 @@ std::optional<T> DurableRow(const contract::Recovered& durable, const std::strin
   return row == durable.end() ? std::nullopt : codec::FromBytes<T>(row->second);
 }
 
+// Of one shard, on whatever machine; tokens by shard and machine.
+template <class Tokens>
+int64_t NewestEpoch(const Tokens& tokens, const std::string& shard) {
+  int64_t newest = 0;
+  for (auto it = tokens.lower_bound({shard, ""}); it != tokens.end() && it->first.first == shard; ++it) {
+    newest = std::max(newest, it->second.first);
+  }
+  return newest;
+}
+
 }  // namespace
 
 ProviderJudge::Delivered ProviderJudge::Deliver(const contract::ProviderRequest& request) {
@@ -49,6 +59,8 @@ ProviderJudge::Delivered ProviderJudge::Deliver(const contract::ProviderRequest&
     delivered.may_be_fenced = newest->second >= token;
     newest->second = std::max(newest->second, token);
   }
+  // A newer epoch of a shard fences an older one on every machine.
+  delivered.may_be_fenced |= NewestEpoch(delivered_, transition->fence.shard_id) > token.first;
   if (const auto* configure = std::get_if<contract::ConfigureRequest>(&request)) {
     bindings_[configure->machine_id].insert(Binding(configure->cluster_id, configure->shard_metadata));
   }
@@ -92,6 +104,8 @@ void ProviderJudge::CheckFence(const Delivered& delivered, const provider::Answe
     return fmt::format("{} passed after ({}, {}) had", name(), newest->second.first, newest->second.second);
   });
   newest->second = std::max(newest->second, token);
+  const int64_t epoch = NewestEpoch(passed_, whose.first);
+  Check(epoch == token.first, [&] { return fmt::format("{} passed after epoch {} had", name(), epoch); });
   const auto mark = DurableRow<provider::Mark>(durable, provider::kMarks.RowKey(whose));
   Check(mark && Token{mark->epoch, mark->sequence} >= token,
         [&] { return name() + " was answered before its mark was durable"; });
