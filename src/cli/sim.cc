@@ -13,6 +13,7 @@
 #include "sim/campaign.h"
 #include "sim/counter_world.h"
 #include "sim/failures_world.h"
+#include "sim/loop_world.h"
 #include "sim/losses_world.h"
 #include "sim/provider_world.h"
 #include "sim/scheduler_world.h"
@@ -191,6 +192,10 @@ void AddSim(CommandLine& app) {
               [](const Flags&) { return [](uint64_t seed) { return sim::RunFailuresWorld(seed); }; });
   AddScenario(sim, "losses", "A shard whose provider fails, forgets or loses machines in masses",
               [](const Flags&) { return [](uint64_t seed) { return sim::RunLossesWorld(seed); }; });
+  AddScenario(sim, "loop", "The whole loop: two clusters share a fleet whose machines join them, under every fault",
+              [](const Flags&) { return [](uint64_t seed) { return sim::RunLoopWorld(seed); }; });
+  AddScenario(sim, "agents", "Two schedulers and the agents that ship on five computers, under every fault",
+              [](const Flags&) { return [](uint64_t seed) { return sim::RunAgentsWorld(seed); }; });
 }
 
 }  // namespace muster::cli

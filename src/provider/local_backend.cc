@@ -188,7 +188,11 @@ std::optional<Result<OperationDone>> LocalBackend::AdvanceDrain(Running& running
   if (running.retiring == 0) {
     const auto state = ReadState(machine);
     const bool empty = !state || state->workloads == 0;
-    if (!empty && now.mono < running.deadline) return std::nullopt;
+    if (!empty && now.mono < running.deadline) {
+      // One that died cannot stop what it runs: the whole grace would pass.
+      if (Status status = KeepAgent(machine, now); !status.ok()) return std::unexpected(std::move(status));
+      return std::nullopt;
+    }
     if (const pid_t agent = LiveAgent(machine)) {
       kill(agent, SIGTERM);  // again at the next look: a second one does no harm
       return std::nullopt;

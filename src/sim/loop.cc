@@ -41,8 +41,9 @@ Duration LongestPause(const LoopSettings& settings) {
 std::vector<contract::WorkloadView> LoopClusterView::Pending() const {
   std::vector<contract::WorkloadView> pending;
   std::ranges::copy_if(workloads, std::back_inserter(pending), [](const contract::WorkloadView& view) {
-    return view.node.empty() && view.desired == model::DesiredState::kRunning &&
-           view.phase != model::WorkloadPhase::kCompleted && view.phase != model::WorkloadPhase::kFailed;
+    const bool nowhere = view.node.empty() || view.reason == "failover.no_node";
+    return nowhere && view.desired == model::DesiredState::kRunning && view.phase != model::WorkloadPhase::kCompleted &&
+           view.phase != model::WorkloadPhase::kFailed;
   });
   return pending;
 }

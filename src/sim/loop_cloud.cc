@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/probe.h"
 #include "model/requirement.h"
 
 namespace muster::sim {
@@ -122,11 +123,14 @@ bool LoopCloud::Advance(Running& running, Now now) {
       return node.status_file() && node.status_file()->joined;
     }
     case OperationKind::kDrain: {
-      const bool empty = !node.status_file() || node.status_file()->workloads == 0;
+      const bool empty = !node.status_file() || node.status_file()->workloads == 0 || MUTANT("loop.drain_at_once");
       const bool in_time = now.mono < running.deadline;
-      if (!empty && in_time) return false;
+      if (!empty && in_time) {
+        node.Start();
+        return false;
+      }
       world_.empties(running.operation, in_time);
-      node.Wipe();
+      if (!MUTANT("loop.drained_agent_stays")) node.Wipe();
       return true;
     }
     case OperationKind::kDelete: {

@@ -17,8 +17,8 @@ namespace {
 constexpr Duration kFirstPause = 200ms;
 constexpr Duration kLongestPause = 5s;
 constexpr int32_t kPage = 1000;
-constexpr size_t kKept = 10'000;        // changes for watchers, as role/scheduler
-constexpr Duration kListTimeout = 10s;  // of a page
+constexpr size_t kKept = 10'000;       // changes for watchers, as role/scheduler
+constexpr Duration kListTimeout = 3s;  // of a page
 
 Duration Longer(Duration pause) { return pause == Duration::zero() ? kFirstPause : std::min(2 * pause, kLongestPause); }
 
@@ -94,7 +94,7 @@ void LoopCluster::Start() {
     });
   }
   for (size_t i = 0; i < processes_.size(); ++i) StartScheduler(i);
-  StartOperator();
+  if (options_.has_operator) StartOperator();
 }
 
 // --- schedulers
@@ -365,11 +365,10 @@ void LoopCluster::OperatorEmits(const operators::Effect& effect) {
   if (const auto* send = std::get_if<operators::Send>(&effect)) {
     if (session_ != nullptr) fleet_.Say(session_, send->message);
   } else if (const auto* give = std::get_if<operators::GiveBlob>(&effect)) {
-    const std::string right = fmt::format("scheduler: {}.example:8085\ncluster: {}\n", options_.id, options_.id);
-    if (session_ != nullptr) {
-      fleet_.Say(session_, contract::BootstrapResponse{.request_id = give->request_id,
-                                                       .user_data = blob_.empty() ? right : blob_});
-    }
+    if (session_ == nullptr) return;
+    fleet_.Say(session_, contract::BootstrapResponse{
+                             .request_id = give->request_id,
+                             .user_data = fmt::format("scheduler: {0}.example:8085\ncluster: {0}\n", options_.id)});
   }
 }
 

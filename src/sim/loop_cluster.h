@@ -47,6 +47,7 @@ class LoopCluster {
     std::vector<contract::StoreWrite> rows{};
     uint64_t seed = 1;
     uint32_t processes = 100;  // the first number of its processes on the network
+    bool has_operator = true;
   };
   struct World {
     // A call has arrived at a node; `done` may never be called.
@@ -96,8 +97,6 @@ class LoopCluster {
   bool operator_alive() const { return operator_.alive(); }
   const operators::Core& operator_core() const { return operator_.core(); }
   bool has_session() const { return session_open_; }
-  // What the operator gives to machines, in place of the right data; empty: the right data.
-  void SetBlob(std::string blob) { blob_ = std::move(blob); }
 
  private:
   using Host = SimHost<scheduler::Core>;
@@ -166,7 +165,6 @@ class LoopCluster {
 
   Disk operator_disk_;
   SimHost<operators::Core> operator_;
-  std::string blob_;
   std::shared_ptr<LoopFleet::Session> session_;
   bool session_open_ = false;
   Duration session_pause_{};

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/probe.h"
 
 namespace muster::sim {
 
@@ -111,6 +112,10 @@ std::shared_ptr<LoopFleet::Session> LoopFleet::Open(const std::string& cluster, 
 }
 
 void LoopFleet::Say(const std::shared_ptr<Session>& session, contract::OperatorMessage message) {
+  if (auto* blob = std::get_if<contract::BootstrapResponse>(&message); blob != nullptr) {
+    const std::string before = std::exchange(last_blob_, blob->user_data);
+    if (MUTANT("loop.blob_of_another") && !before.empty()) blob->user_data = before;
+  }
   session->stream->Say(Stream::To::kServer, [this, session, message = std::move(message)] {
     Host& served = shards_[session->shard]->host;
     if (!served.alive() || served.life() != session->life) return session->stream->Break();

@@ -103,6 +103,7 @@ class LoopFleet {
   size_t serving_ = 0;
   std::map<contract::SessionId, std::shared_ptr<Session>> sessions_;  // that said Hello and are open
   contract::SessionId last_session_ = 0;
+  std::string last_blob_;  // that a cluster gave
   std::map<contract::RequestId, std::function<void(Result<contract::ShardReply>)>> asked_;
   contract::RequestId last_request_ = 0;
 };

@@ -80,6 +80,7 @@ void LoopNode::Start() {
 void LoopNode::Kill() {
   if (!alive()) return;
   host_.Crash();
+  runtime_.AgentDied();
   waiting_.clear();
   beats_at_.reset();
   if (stream_ != nullptr) stream_->Break();

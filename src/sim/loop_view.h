@@ -20,7 +20,7 @@ struct LoopClusterView {
   std::vector<contract::SetView> sets;            // by name
   std::vector<operators::CorrectionView> corrections;
 
-  // Workloads that are to run and have no node.
+  // Workloads that are to run and have no node, or lost it and found no other.
   std::vector<contract::WorkloadView> Pending() const;
 };
 

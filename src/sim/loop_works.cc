@@ -144,7 +144,8 @@ void LoopWorks::AddCluster(const LoopClusterStart& cluster) {
                                                  .operators = settings_.operators,
                                                  .rows = StoreRows(cluster),
                                                  .seed = kernel_.ForkRng(0x73746f72 + clusters_.size()).Next(),
-                                                 .processes = static_cast<uint32_t>(100 + 10 * clusters_.size())},
+                                                 .processes = static_cast<uint32_t>(100 + 10 * clusters_.size()),
+                                                 .has_operator = hooks_.has_fleet},
                             std::move(world)));
   for (const contract::NodeView& view : cluster.nodes) {
     LoopNode& node = NodeOf(view.node);
@@ -165,7 +166,7 @@ void LoopWorks::AddCluster(const LoopClusterStart& cluster) {
 
 void LoopWorks::Start() {
   for (const auto& [id, cluster] : clusters_) cluster->Start();
-  fleet_->Start();
+  if (hooks_.has_fleet) fleet_->Start();
   for (const std::string& computer : computers_) NodeOf(computer).Start();
   for (const auto& [id, plain] : plain_) ConnectPlain(id);
 }
@@ -241,7 +242,8 @@ void LoopWorks::Audited(const contract::ActionView& action) {
 
 std::vector<std::string> LoopWorks::InFlight() const {
   std::vector<std::string> all;
-  for (const contract::MachineRecord& machine : fleet_->provider().Machines()) {
+  const auto machines = hooks_.has_fleet ? fleet_->provider().Machines() : std::vector<contract::MachineRecord>();
+  for (const contract::MachineRecord& machine : machines) {
     if (!model::IsStable(machine->state) && machine->state != MachineState::kFailed) {
       all.push_back(fmt::format("machine {} is {}", machine->id, model::StateName(machine->state)));
     }

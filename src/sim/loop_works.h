@@ -28,6 +28,7 @@ namespace muster::sim {
 // What a world with faults adds. Each function may be empty.
 struct LoopHooks {
   size_t schedulers = 1;               // of each cluster
+  bool has_fleet = true;               // false: no shard, no provider and no operators; nodes are computers alone
   std::optional<Duration> job_time{};  // how long a job runs; nothing: it runs on
   provider::Config provider{};
   std::function<Status(const contract::Operation&)> operation_fails{};
@@ -63,6 +64,7 @@ class LoopWorks {
   const std::map<std::string, std::unique_ptr<LoopCluster>>& clusters() const { return clusters_; }
   // Every node that ever was, by id.
   const std::map<std::string, std::unique_ptr<LoopNode>>& nodes() const { return nodes_; }
+  ProcessId ProcessOf(const std::string& node);
   // The agent, or the whole computer, dies; it comes back as its keeper has it.
   void KillAgent(const std::string& node, bool computer_too);
 
@@ -85,7 +87,6 @@ class LoopWorks {
   };
 
   LoopNode& NodeOf(const std::string& id);
-  ProcessId ProcessOf(const std::string& node);
   void AddCluster(const LoopClusterStart& cluster);
   void Changed() { last_change_ = kernel_.now().mono; }
   void Published(const std::string& cluster, const contract::ClusterChange& change);

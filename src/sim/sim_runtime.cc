@@ -33,7 +33,7 @@ void SimRuntime::Ask(const std::string& type, const contract::RuntimeRequest& re
     kernel_.After(1ms, [done] { done(std::unexpected(Status(Code::kUnavailable, "it is away"))); });
     return;
   }
-  // Whatever was under way when the power went never happens.
+  // Whatever was under way when the agent died or the power went never happens.
   const auto after = [this](Duration pause, auto action) {
     kernel_.After(pause, [this, power = power_, action = std::move(action)] {
       if (power == power_) action();
@@ -110,8 +110,8 @@ void SimRuntime::Start(const contract::StartRun& start) {
 }
 
 void SimRuntime::EndLater(const std::string& workload, uint64_t launch, Duration after, int32_t code) {
-  kernel_.After(after, [this, workload, launch, code, power = power_] {
-    if (power == power_) End(workload, launch, code, code == 0 ? "" : "exit code 1", true);
+  kernel_.After(after, [this, workload, launch, code, cuts = cuts_] {
+    if (cuts == cuts_) End(workload, launch, code, code == 0 ? "" : "exit code 1", true);
   });
 }
 
@@ -128,6 +128,7 @@ void SimRuntime::End(const std::string& workload, uint64_t launch, std::optional
 
 void SimRuntime::PowerCut() {
   ++power_;
+  ++cuts_;
   for (auto& [workload, run] : runs_) {
     if (!run.running) continue;
     run.running = false;
@@ -138,6 +139,7 @@ void SimRuntime::PowerCut() {
 
 void SimRuntime::Clear() {
   ++power_;
+  ++cuts_;
   runs_.clear();
 }
 

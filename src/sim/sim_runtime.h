@@ -46,6 +46,8 @@ class SimRuntime {
     runs_ = std::move(runs);
     types_ = std::move(types);
   }
+  // The agent is gone, and with it what it was about to do.
+  void AgentDied() { ++power_; }
   // The node is off for a moment: what ran has ended, nobody knows how.
   void PowerCut();
   // Everything of the node is gone.
@@ -71,7 +73,8 @@ class SimRuntime {
   RuntimeFaults faults_;
   std::map<std::string, contract::Run> runs_;  // by workload: the newest launch
   std::map<std::string, std::string> types_;   // by workload
-  uint64_t power_ = 0;                         // counts power cuts: what was under way is over
+  uint64_t power_ = 0;                         // counts deaths of agent and node: what was under way is over
+  uint64_t cuts_ = 0;                          // of them those of the node: what ran is over too
 };
 
 }  // namespace muster::sim

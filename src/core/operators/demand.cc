@@ -6,6 +6,7 @@
 #include <ranges>
 #include <utility>
 
+#include "base/probe.h"
 #include "model/requirement.h"
 
 namespace muster::operators {
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::string_view kHostnameKey = "kubernetes.io/hostname";
 constexpr int64_t kLongestHold = 16;
+constexpr std::string_view kNoFailoverNode = "failover.no_node";
 
 // A sum that does not fit stays at the largest amount: such a demand is refused by the shard, which names it.
 model::Resources Plus(const model::Resources& a, const model::Resources& b) {
@@ -68,7 +70,7 @@ bool CountsAsDemand(const contract::WorkloadView& view) {
     case model::WorkloadPhase::kStopped:
     case model::WorkloadPhase::kCompleted:
     case model::WorkloadPhase::kDeleted:
-    case model::WorkloadPhase::kFailed: return false;
+    case model::WorkloadPhase::kFailed: return MUTANT("operators.counts_ended");
     default: break;
   }
   // What is being stopped or deleted holds its room until it has left its node.
@@ -89,12 +91,14 @@ DemandUnit UnitOf(const contract::WorkloadView& view) {
   unit.profile = model::Profile(std::move(parts));
   unit.group = GroupOf(view);
   unit.request = view.spec.resources;
-  unit.node = view.node;
+  // What waits for a failover has its old node in its record, and is not there.
+  const bool nowhere = view.node.empty() || view.reason == kNoFailoverNode;
+  if (!nowhere) unit.node = view.node;
   unit.alone_on_host = std::ranges::any_of(view.spec.exclude, [](const model::NeighbourRule& rule) {
     return rule.weight == 0 && rule.topology_key == kHostnameKey;
   });
-  unit.waits = view.node.empty() && view.desired == model::DesiredState::kRunning && !view.reason.empty() &&
-               !IsHopeless(view.reason);
+  unit.waits =
+      nowhere && view.desired == model::DesiredState::kRunning && !view.reason.empty() && !IsHopeless(view.reason);
   unit.by_neighbours = IsOfNeighbours(view.reason);
   return unit;
 }
@@ -122,6 +126,7 @@ void Demand::RemoveWorkloadsBut(const std::vector<contract::WorkloadView>& liste
 std::map<Demand::Key, Demand::Sum> Demand::Sums() const {
   std::map<Key, Sum> sums;
   for (const auto& [id, unit] : units_) {
+    if (unit.node.empty() && MUTANT("operators.counts_placed_only")) continue;
     auto [at, fresh] = sums.try_emplace({unit.profile.fingerprint(), unit.group});
     Sum& sum = at->second;
     if (fresh) sum.need = {.cluster = cluster_, .profile = unit.profile, .group = unit.group};
@@ -275,7 +280,7 @@ std::vector<std::string> Demand::Review(bool more_comes, MonoTime now) {
     Correction& correction = corrections_[key];
     correction.stuck = ids;
     correction.calm_since.reset();
-    if (!more_comes) Raise(key, sums.at(key), ids, changes);
+    if (!more_comes && !MUTANT("operators.never_raises") && sums.contains(key)) Raise(key, sums.at(key), ids, changes);
   }
   for (auto at = corrections_.begin(); at != corrections_.end();) {
     auto& [key, correction] = *at;

@@ -114,6 +114,18 @@ TEST(OperatorsDemand, StuckWorkloadsRaiseTheDemandAboveWhatIsBound) {
   EXPECT_EQ(demand.Needs()[0].aggregate, (Resources{{"cpu", 6000}}));
 }
 
+TEST(OperatorsDemand, WhatFindsNoNodeAfterItsOwnWasLostIsStuckToo) {
+  Demand demand = Empty();
+  for (const char* node : {"n1", "n2"}) demand.SetNode(node, {.total = {{"cpu", 4000}}});
+  Set(demand, On("n1", "a", 3000));
+  Set(demand, On("n2", "b", 3000));
+  WorkloadView homeless = On("n3", "c", 2000);
+  homeless.phase = model::WorkloadPhase::kRetryPending;
+  homeless.reason = "failover.no_node";
+  Set(demand, homeless);
+  EXPECT_EQ(demand.Review(false, kStart + 20s).size(), 1U);
+}
+
 TEST(OperatorsDemand, WhatWaitsForSomethingElseThanRoomBuysNothing) {
   for (const char* reason : {"fit.cpu", "node.type", "node.taint", "quota"}) {
     Demand demand = Empty();

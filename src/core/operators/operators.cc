@@ -8,12 +8,15 @@
 
 #include "base/check.h"
 #include "base/codec.h"
+#include "base/probe.h"
 #include "contract/core.h"
+#include "model/requirement.h"
 
 namespace muster::operators {
 namespace {
 
 constexpr Duration kReviewPause = 1s;
+constexpr Duration kUnaskedGrace = 10min;  // as the shard gives to what it reclaims
 
 template <class... Handlers>
 struct Overloaded : Handlers... {
@@ -58,6 +61,8 @@ void Core::Step(const Event& event, Now now, std::vector<Effect>& out) {
           [&](const SessionOpened&) {
             state_.session = true;
             state_.rollup_at = now.mono;
+            state_.announced.clear();
+            state_.all_announced.reset();
           },
           [&](const SessionClosed& closed) {
             state_.session = false;
@@ -67,6 +72,7 @@ void Core::Step(const Event& event, Now now, std::vector<Effect>& out) {
           [&](const CallDone& done) { OnCallDone(done, now, out); },
       },
       event);
+  ForgetNodes(now);
   StartJobs(now, out);
   Acknowledge(out);
   ReviewDemand(now, out);
@@ -84,7 +90,7 @@ void Core::OnListed(const ClusterListed& listed, Now now) {
     state_.demand.RemoveNode(node.first);
     return true;
   });
-  state_.demand.RemoveWorkloadsBut(listed.workloads);
+  if (!MUTANT("operators.list_keeps_gone")) state_.demand.RemoveWorkloadsBut(listed.workloads);
   for (const contract::NodeView& node : listed.nodes) OnNode(node);
   for (const contract::WorkloadView& view : listed.workloads) state_.demand.SetWorkload(view.workload, view, now.mono);
   state_.listed = true;
@@ -92,7 +98,19 @@ void Core::OnListed(const ClusterListed& listed, Now now) {
 }
 
 void Core::OnNode(const contract::NodeView& node) {
-  state_.nodes[node.node] = !node.drain_instruction.empty();
+  Node& known = state_.nodes[node.node];
+  known.drained = !node.drain_instruction.empty();
+  known.cordoned = node.cordoned;
+  known.ready = node.status == model::NodeStatus::kReady;
+  // An instruction of another time: the shard has named the machine since, and keeps it.
+  const auto machine = state_.machines.find(node.node);
+  if (known.drained && state_.announced.contains(node.node) && machine != state_.machines.end() &&
+      machine->second == model::MachineState::kConfigured && !state_.jobs.contains(node.node) &&
+      !MUTANT("operators.stays_cordoned")) {
+    state_.jobs.insert_or_assign(node.node, NodeJob{.job = Job::kUncordon});
+  }
+  known.of_fleet |= known.drained || state_.machines.contains(node.node) ||
+                    node.labels.contains(std::string(model::kInstanceTypeKey));
   // A node that is cordoned takes nothing: it is no supply for what waits.
   if (node.cordoned || node.status != model::NodeStatus::kReady) {
     state_.demand.RemoveNode(node.node);
@@ -125,7 +143,13 @@ void Core::OnChanged(const contract::ObjectChanged& change, Now now) {
 void Core::OnReceived(const contract::ShardMessage& message, Now now, std::vector<Effect>& out) {
   std::visit(Overloaded{
                  [&](const contract::Acknowledgement& ack) {
-                   if (ack.echo.starts_with("rollup")) state_.last_echo = ack.echo;
+                   if (!ack.echo.starts_with("rollup")) return;
+                   state_.last_echo = ack.echo;
+                   // The first roll-up went after the shard had named its machines.
+                   if (state_.all_announced) return;
+                   state_.all_announced = now.mono;
+                   std::erase_if(state_.machines,
+                                 [&](const auto& machine) { return !state_.announced.contains(machine.first); });
                  },
                  [&](const contract::BootstrapRequest& request) {
                    out.emplace_back(GiveBlob{.request_id = request.request_id});
@@ -156,8 +180,8 @@ void Core::OnReclaim(const contract::ReclaimInstruction& instruction, Now now) {
 
 void Core::OnMachine(const contract::NodeStateUpdate& update, Now now, std::vector<Effect>& out) {
   const std::string& id = update.machine_id;
-  const auto before = state_.machines.find(id);
-  const bool drained = before != state_.machines.end() && before->second == model::MachineState::kDraining;
+  state_.announced.insert(id);
+  if (const auto known = state_.nodes.find(id); known != state_.nodes.end()) known->second.of_fleet = true;
   if (Serves(update.state) || Comes(update.state)) {
     state_.machines[id] = update.state;
   } else {
@@ -166,12 +190,23 @@ void Core::OnMachine(const contract::NodeStateUpdate& update, Now now, std::vect
   if (update.state == model::MachineState::kFailed) {
     out.emplace_back(Notice{.what = "a machine of the cluster failed", .subject = id, .detail = update.last_error});
   }
-  if (Serves(update.state) || Comes(update.state)) {
-    const auto node = state_.nodes.find(id);
-    if (update.state == model::MachineState::kConfigured && drained && node != state_.nodes.end() && node->second) {
-      state_.jobs.insert_or_assign(id, NodeJob{.job = Job::kUncordon});
+  const auto node = state_.nodes.find(id);
+  const bool drained = node != state_.nodes.end() && node->second.drained;
+  const auto job = state_.jobs.find(id);
+  const bool drains = job != state_.jobs.end() && job->second.job == Job::kDrain;
+  const bool early = MUTANT("operators.deletes_draining_node") && update.state == model::MachineState::kDraining;
+  if (!early && (Serves(update.state) || Comes(update.state))) {
+    if (update.state == model::MachineState::kConfigured && (drained || drains)) {
+      // It is kept, whatever was said before; an instruction that still holds comes again.
+      if (!MUTANT("operators.stays_cordoned")) state_.jobs.insert_or_assign(id, NodeJob{.job = Job::kUncordon});
+    } else if (update.state == model::MachineState::kDraining && node != state_.nodes.end() && !node->second.cordoned &&
+               !drains) {
+      state_.jobs.insert_or_assign(id, NodeJob{.job = Job::kDrain,
+                                               .instruction = "draining",
+                                               .grace = kUnaskedGrace,
+                                               .deadline = now.wall + kUnaskedGrace});
     }
-  } else {
+  } else if (!MUTANT("operators.keeps_nodes")) {
     state_.jobs.insert_or_assign(id, NodeJob{.job = Job::kDelete});
   }
   state_.review_at = now.mono;
@@ -238,13 +273,25 @@ void Core::Acknowledge(std::vector<Effect>& out) {
       if (job == state_.jobs.end() || job->second.instruction != id) continue;
       live = true;
       if (job->second.drained) ++started;
-      open |= !job->second.drained;
+      open |= !job->second.drained && !MUTANT("operators.acks_before_cordon");
     }
     if (!open && !reclaim.acknowledged && state_.session) {
       out.emplace_back(Send{.message = contract::ReclaimAck{.instruction_id = id, .nodes_started = started}});
       reclaim.acknowledged = true;
     }
     at = !live && reclaim.acknowledged ? state_.reclaims.erase(at) : std::next(at);
+  }
+}
+
+bool Core::IsLeftOver(const std::string& id, const Node& node) const {
+  return node.of_fleet && !node.ready && !state_.machines.contains(id) && !state_.jobs.contains(id);
+}
+
+void Core::ForgetNodes(Now now) {
+  if (!state_.session || !state_.all_announced || now.mono - *state_.all_announced < state_.config.forget_after) return;
+  for (const auto& [id, node] : state_.nodes) {
+    if (!IsLeftOver(id, node)) continue;
+    state_.jobs.insert_or_assign(id, NodeJob{.job = Job::kDelete});
   }
 }
 
@@ -277,7 +324,7 @@ void Core::ReviewDemand(Now now, std::vector<Effect>& out) {
 
 void Core::SendRollup(Now now, std::vector<Effect>& out) {
   if (!state_.session || !state_.rollup_at || *state_.rollup_at > now.mono) return;
-  if (!state_.listed) {
+  if (!state_.listed && !MUTANT("operators.says_nothing_first")) {
     state_.rollup_at.reset();  // the list makes the next one due
     return;
   }
@@ -294,6 +341,11 @@ std::optional<MonoTime> Core::NextWake() const {
     if (moment) next = next ? std::min(*next, *moment) : *moment;
   };
   if (state_.session) at(state_.rollup_at);
+  if (state_.session && state_.all_announced) {
+    const auto left =
+        std::ranges::any_of(state_.nodes, [this](const auto& node) { return IsLeftOver(node.first, node.second); });
+    if (left) at(*state_.all_announced + state_.config.forget_after);
+  }
   if (state_.listed) {
     at(state_.review_at);
     for (const NodeJob& job : std::views::values(state_.jobs)) {

@@ -5,14 +5,18 @@
 //   demand     every change of a workload, gathered for `settle`, makes a roll-up; every rollup_interval one goes
 //   anyway blobs      BootstrapRequest -> GiveBlob reclaim    ReclaimInstruction -> DrainNode for each node ->
 //   ReclaimAck once all are cordoned; eviction goes on machines   NodeStateUpdate: a machine that leaves Configured and
-//   Draining takes its node along; one that returns
-//              from Draining to Configured is uncordoned
+//   Draining takes its node along; one that is named as Configured
+//              is uncordoned if the fleet had drained it, one that drains unasked is drained here too
 //
 // node id = machine id.
 //
+// What happened to machines while there was no session shows when the shard has named all it has: a node that was a
+// machine, does not beat and was not named for a while is deleted.
+//
 // Invariants: (1) no roll-up before the cluster was listed: an operator that knows nothing must not say "nothing";
 // (2) an instruction is acknowledged only when each of its nodes is cordoned or unknown to the scheduler; (3) a node is
-// deleted only after its machine was reported in a state that serves nobody. Thread-safety: none, as for every core.
+// deleted only after its machine was reported in a state that serves nobody, or was not reported any more and does not
+// beat. Thread-safety: none, as for every core.
 #pragma once
 
 #include <map>
@@ -68,13 +72,23 @@ class Core {
 
     MUSTER_FIELDS(Reclaim, nodes, acknowledged)
   };
+  struct Node {
+    bool drained = false;  // a drain with an instruction holds it
+    bool cordoned = false;
+    bool ready = false;
+    bool of_fleet = false;  // it was a machine: by its labels, by an instruction, or because the shard said so
+
+    MUSTER_FIELDS(Node, drained, cordoned, ready, of_fleet)
+  };
   struct State {
     Config config;
     bool session = false;
     bool listed = false;  // the cluster is known
     Demand demand;
-    std::map<std::string, bool> nodes;  // of the scheduler: whether a drain with an instruction holds the node
+    std::map<std::string, Node> nodes;                    // of the scheduler
     std::map<std::string, model::MachineState> machines;  // as the shard said last
+    std::set<std::string> announced;                      // machines that the shard spoke of in this session
+    std::optional<MonoTime> all_announced;                // since when it has spoken of all that it knows
     std::map<std::string, NodeJob> jobs;                  // by node
     std::map<std::string, Reclaim> reclaims;              // by instruction
     std::optional<MonoTime> rollup_at;
@@ -83,8 +97,8 @@ class Core {
     int64_t rollups = 0;
     std::string last_echo;
 
-    MUSTER_FIELDS(State, config, session, listed, demand, nodes, machines, jobs, reclaims, rollup_at, review_at,
-                  last_call, rollups, last_echo)
+    MUSTER_FIELDS(State, config, session, listed, demand, nodes, machines, announced, all_announced, jobs, reclaims,
+                  rollup_at, review_at, last_call, rollups, last_echo)
   };
 
   explicit Core(State state) : state_(std::move(state)) {}
@@ -103,6 +117,9 @@ class Core {
   void ReviewDemand(Now now, std::vector<Effect>& out);
   void SendRollup(Now now, std::vector<Effect>& out);
   bool MachinesOnTheirWay() const;
+  // Whether the node is what is left of a machine that went while nobody could tell.
+  bool IsLeftOver(const std::string& id, const Node& node) const;
+  void ForgetNodes(Now now);
 
   State state_;
 };

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "model/requirement.h"
+
 namespace muster::operators {
 namespace {
 
@@ -202,6 +204,73 @@ TEST(Operators, ANodeGoesWithItsMachine) {
   EXPECT_EQ(gone.kind, contract::ObjectKind::kNode);
   EXPECT_EQ(gone.name, "m1");
   EXPECT_TRUE(gone.force);
+  EXPECT_TRUE(lab.core().View()->machines.empty());
+}
+
+// Its instruction was lost, or taken back by mistake: nothing may be placed there while it drains.
+TEST(Operators, AMachineThatDrainsUnaskedIsDrainedHereTooAndUncordonedWhenItIsKept) {
+  Lab lab;
+  lab.Give(SessionOpened{});
+  lab.Give(ClusterListed{.nodes = {Node("m1")}, .workloads = {}});
+  lab.Give(Machine("m1", MachineState::kDraining));
+  ASSERT_EQ(lab.Said<Call>().size(), 1U);
+  EXPECT_EQ(std::get<contract::DrainNode>(lab.Said<Call>()[0].request).node, "m1");
+  lab.Finish(lab.Said<Call>()[0]);
+  lab.Give(Machine("m1", MachineState::kConfigured));
+  ASSERT_EQ(lab.Said<Call>().size(), 1U);
+  EXPECT_FALSE(std::get<contract::CordonNode>(lab.Said<Call>()[0].request).cordoned);
+}
+
+// The shard has given the reclaim up, or forgot it in a restart: it names the machine as it is.
+TEST(Operators, ANodeOfAMachineThatIsKeptIsUncordonedThoughItNeverDrained) {
+  Lab lab;
+  lab.Give(SessionOpened{});
+  lab.Give(ClusterListed{.nodes = {Node("m1")}, .workloads = {}});
+  lab.Give(Reclaim("i1", {"m1"}));
+  lab.Finish(lab.Said<Call>()[0]);
+  lab.Give(Machine("m1", MachineState::kConfigured));
+  ASSERT_EQ(lab.Said<Call>().size(), 1U);
+  EXPECT_FALSE(std::get<contract::CordonNode>(lab.Said<Call>()[0].request).cordoned);
+
+  Lab restarted;
+  restarted.Give(SessionOpened{});
+  restarted.Give(Machine("m1", MachineState::kConfigured));
+  restarted.Give(ClusterListed{.nodes = {Node("m1", "i1")}, .workloads = {}});
+  ASSERT_EQ(restarted.Said<Call>().size(), 1U);
+  EXPECT_FALSE(std::get<contract::CordonNode>(restarted.Said<Call>()[0].request).cordoned);
+}
+
+// A machine that went while there was no session: nobody says so, but the shard no longer names it.
+TEST(Operators, ANodeWhoseMachineWentUnseenIsForgotten) {
+  Lab lab;
+  NodeView gone = Node("m1");
+  gone.labels = {{std::string(model::kInstanceTypeKey), "small"}};
+  NodeView serves = gone;
+  serves.node = "m2";
+  NodeView own = Node("desk");
+  for (NodeView* node : {&gone, &serves, &own}) node->status = model::NodeStatus::kNotReady;
+  lab.Give(ClusterListed{.nodes = {gone, serves, own}, .workloads = {}});
+  lab.Give(SessionOpened{});
+  lab.Give(Machine("m2", MachineState::kConfigured));
+  lab.Pass(10min);
+  EXPECT_TRUE(lab.Said<Call>().empty()) << "the shard has not answered: it may know nothing yet";
+  lab.Give(Received{.message = contract::Acknowledgement{.echo = "rollup"}});
+  lab.Pass(59s);
+  EXPECT_TRUE(lab.Said<Call>().empty());
+  lab.Pass(2s);
+  ASSERT_EQ(lab.Said<Call>().size(), 1U);
+  EXPECT_EQ(std::get<contract::DeleteObject>(lab.Said<Call>()[0].request).name, "m1");
+}
+
+TEST(Operators, WhatWasOnItsWayWhenTheSessionEndedIsForgotten) {
+  Lab lab;
+  lab.Give(ClusterListed{});
+  lab.Give(SessionOpened{});
+  lab.Give(Machine("m1", MachineState::kConfiguring));
+  lab.Give(SessionClosed{});
+  lab.Give(SessionOpened{});
+  EXPECT_EQ(lab.core().View()->machines.size(), 1U);
+  lab.Give(Received{.message = contract::Acknowledgement{.echo = "rollup"}});
   EXPECT_TRUE(lab.core().View()->machines.empty());
 }
 

@@ -30,7 +30,10 @@ struct Config {
   Duration stuck_after = 15s;        // how long a workload waits beside enough bound capacity before demand is raised
   Duration correction_hold = 10min;  // how long a raised demand stays after the last stuck workload runs
 
-  MUSTER_FIELDS(Config, cluster, rollup_interval, settle, call_timeout, retry_after, stuck_after, correction_hold)
+  Duration forget_after = 1min;  // how long a machine that the shard does not name is waited for before its node goes
+
+  MUSTER_FIELDS(Config, cluster, rollup_interval, settle, call_timeout, retry_after, stuck_after, correction_hold,
+                forget_after)
 };
 
 // --- events

@@ -249,7 +249,12 @@ void Reconciler::RefuseAdmission(const std::string& id, std::string_view text, S
   auto& record = p_.drafts.Edit<WorkloadRecord>(id);
   const std::string node = record.workload.assigned_node;
   record.avoid[node] = ctx.now.wall + p_.config.refusal_memory;
-  p_.transitions.Unassign(id, Action::kReschedulePending, Reason::kAdmission, fmt::format("{}: {}", node, text), ctx);
+  if (record.workload.phase == model::WorkloadPhase::kUpdating) {
+    // What it was before still runs there: that ends first.
+    p_.transitions.Evict(id, Reason::kAdmission, fmt::format("{}: {}", node, text), std::nullopt, ctx);
+  } else {
+    p_.transitions.Unassign(id, Action::kReschedulePending, Reason::kAdmission, fmt::format("{}: {}", node, text), ctx);
+  }
   MarkDirty(id);
 }
 

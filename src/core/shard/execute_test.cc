@@ -419,6 +419,22 @@ TEST(ShardSession, TheClusterThatLosesAMachineHearsOfItsEnd) {
   EXPECT_EQ(states, (std::vector{kConfigured, kDraining, kIdle}));
 }
 
+// It has cordoned the node for nothing, and must hear so.
+TEST(ShardSession, TheClusterThatKeepsAMachineAfterAllHearsSo) {
+  Lab lab({.empty_rollup_guard = false});
+  lab.Add("m", 1, kConfigured, "a");
+  lab.Start();
+  lab.ConnectWith("a", 1);
+  lab.refusal = Status(Code::kInternal, "it cannot be drained");
+  const size_t before = lab.SentTo<contract::NodeStateUpdate>("a").size();
+  lab.Rollup("a", 0);
+  lab.Run(1s);
+  ASSERT_FALSE(lab.SentTo<contract::ReclaimInstruction>("a").empty());
+  const auto updates = lab.SentTo<contract::NodeStateUpdate>("a");
+  ASSERT_GT(updates.size(), before);
+  EXPECT_EQ(updates.back().state, kConfigured);
+}
+
 TEST(ShardAudit, EveryActionAndWhatBecameOfIt) {
   Lab lab;
   lab.Add("m", 1, kIdle);

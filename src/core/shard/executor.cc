@@ -545,6 +545,12 @@ void Executor::EndOperation(const std::string& id, Outcome outcome, std::string 
   if (outcome != Outcome::kSuccess) EndInstruction(operation.token);
   state_.operations.erase(found);
   Count(operation, -1);
+  // A cluster that was told to give the machine up hears that it keeps it.
+  const bool told = operation.kind == OperationKind::kReclaim || operation.kind == OperationKind::kPreempt;
+  const Tracked* const kept = deps_.machines.Find(id);
+  if (told && outcome != Outcome::kSuccess && kept != nullptr && kept->record->cluster == operation.cluster) {
+    deps_.sessions.SendNodeState(operation.cluster, *kept->record, ctx);
+  }
   if (outcome != Outcome::kSuccess) deps_.rails.holds().OnUndecided(id);  // if it was a probe, another may be
   deps_.machines.ClearInProgress(id);
   if (outcome != Outcome::kSuccess) ctx.cycle.Request();
