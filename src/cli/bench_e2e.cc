@@ -47,9 +47,9 @@ class Run {
 
   Status Measure() {
     // The watch is there when a change comes through it: a first workload shows that, and is not counted.
-    const auto watch =
-        client_.Watch({.workloads = true}, {.changed = [this](contract::ClusterChange change) { Changed(change); },
-                                            .ended = [this](Status status) { Fail(std::move(status)); }});
+    const auto watch = client_.Watch({.workloads = true},
+                                     {.changed = [this](const contract::ClusterChange& change) { Changed(change); },
+                                      .ended = [this](Status status) { Fail(std::move(status)); }});
     Status status = WarmUp();
     begins_ = Mono();
     for (size_t i = 0; status.ok() && i < shape_.callers; ++i) Next();

@@ -162,11 +162,10 @@ std::vector<std::string> ReadWords(Part node) {
   return words;
 }
 
-void AddVariable(Part& node, const std::string& name, std::string value, Env& into) {
+void AddVariable(Part& node, const std::string& name, const std::string& value, Env& into) {
   if (!IsVariable(name)) return node.reader.Fail(fmt::format("{} is no name of a variable", Quoted(name)));
   if (value.contains('\0')) return node.reader.Fail("a value must not contain NUL");
-  if (!into.try_emplace(name, std::move(value)).second)
-    node.reader.Fail(fmt::format("{} is given twice", Quoted(name)));
+  if (!into.try_emplace(name, value).second) node.reader.Fail(fmt::format("{} is given twice", Quoted(name)));
 }
 
 // {A: b} or [A=b]; a name alone takes its value from the workload's env.
@@ -175,7 +174,7 @@ Env ReadEnvironment(Part node, const Env& given) {
   const auto take = [&](Part& from, const std::string& name) {
     auto value = ValueOf(name, given);
     if (!value) return from.reader.Fail(value.error().message());
-    AddVariable(from, name, *std::move(value), env);
+    AddVariable(from, name, *value, env);
   };
   if (node.Is(Kind::kList)) {
     for (Part& item : node.List()) {
@@ -197,7 +196,7 @@ Env ReadEnvironment(Part node, const Env& given) {
     }
     std::string value;
     entry.reader.Read(value);
-    AddVariable(entry, name, std::move(value), env);
+    AddVariable(entry, name, value, env);
   }
   return env;
 }

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "model/compose.h"
 #include "runtime/container_body.h"
+#include "runtime/follow_launches.h"
 #include "runtime/host_paths.h"
 
 namespace muster::runtime {
@@ -212,7 +213,7 @@ Result<DockerEngine::Refusal> ComposeRuntime::Launch(const contract::StartRun& s
 
 // --- stop and remove
 
-Status ComposeRuntime::StopServices(std::vector<ServiceState> services, Duration grace) {
+Status ComposeRuntime::StopServices(const std::vector<ServiceState>& services, Duration grace) {
   std::map<int32_t, std::vector<std::string>> levels;
   for (const ServiceState& service : services) {
     if (service.state.begun()) levels[service.depth].push_back(service.state.id);
@@ -268,7 +269,7 @@ Status ComposeRuntime::RemoveContainers(const std::vector<ServiceState>& service
 }
 
 ComposeRuntime::Reply ComposeRuntime::Remove(const contract::RemoveRun& remove) {
-  watch_.Forget(remove.workload);
+  watch_.ForgetRemoved(remove.workload);
   cpu_.Forget(remove.workload);
   MUSTER_ASSIGN_OR_RETURN(const std::vector<ServiceState> services, Services(remove.workload));
   const DockerEngine::Labels labels = ComposeLabels(options_.name, remove.workload);
@@ -282,19 +283,30 @@ ComposeRuntime::Reply ComposeRuntime::Remove(const contract::RemoveRun& remove) 
 // --- logs and usage
 
 void ComposeRuntime::ReadLogs(const contract::ReadLogs& request, contract::LogsSink& sink) {
-  auto services = Services(request.workload);
-  if (!services) return sink.End(services.error());
-  if (services->empty()) return sink.End(Status(Code::kNotFound, "the engine has no container of the workload"));
-  const std::vector<ServiceState> newest = Newest(*std::move(services));
-  if (request.follow) {
-    Follow(newest, request, sink);
-  } else {
-    ReadSorted(newest, request, sink);
-  }
+  std::vector<ServiceState> newest;
+  const EndWatch::Reader reader(watch_, request.workload);
+  uint64_t forgotten = 0;
+  const LaunchLogs logs{.newest = [&]() -> Result<std::optional<uint64_t>> {
+                          forgotten = reader.Forgotten();
+                          MUSTER_ASSIGN_OR_RETURN(std::vector<ServiceState> services, Services(request.workload));
+                          newest = Newest(std::move(services));
+                          const auto begun = [](const ServiceState& service) { return service.state.begun(); };
+                          if (newest.empty() || !std::ranges::all_of(newest, begun))
+                            return std::nullopt;  // made, and not started yet
+                          return newest.front().launch;
+                        },
+                        .read =
+                            [&](const contract::ReadLogs& asked) {
+                              // Podman does not end the stream of a container that was removed.
+                              const auto over = [&] { return sink.Gone() || reader.Forgotten() != forgotten; };
+                              return asked.follow ? Follow(newest, asked, over, sink) : ReadSorted(newest, asked, sink);
+                            },
+                        .over = [&] { return engine_.closing() || sink.Gone() || reader.Removed(); }};
+  sink.End(FollowLaunches(request, options_.poll, logs));
 }
 
-void ComposeRuntime::ReadSorted(const std::vector<ServiceState>& services, const contract::ReadLogs& request,
-                                contract::LogsSink& sink) {
+Status ComposeRuntime::ReadSorted(const std::vector<ServiceState>& services, const contract::ReadLogs& request,
+                                  contract::LogsSink& sink) {
   std::vector<contract::LogChunk> lines;
   for (const ServiceState& service : services) {
     std::deque<contract::LogChunk> own;
@@ -308,7 +320,7 @@ void ComposeRuntime::ReadSorted(const std::vector<ServiceState>& services, const
           return true;
         },
         [&] { return sink.Gone(); });
-    if (!status.ok()) return sink.End(status);
+    if (!status.ok()) return status;
     std::ranges::move(own, std::back_inserter(lines));
   }
   std::ranges::stable_sort(lines, {}, &contract::LogChunk::at);
@@ -316,11 +328,11 @@ void ComposeRuntime::ReadSorted(const std::vector<ServiceState>& services, const
   for (size_t i = lines.size() - std::min(most, lines.size()); i < lines.size(); ++i) {
     if (!sink.Write(std::move(lines[i]))) break;
   }
-  sink.End({});
+  return {};
 }
 
-void ComposeRuntime::Follow(const std::vector<ServiceState>& services, const contract::ReadLogs& request,
-                            contract::LogsSink& sink) {
+Status ComposeRuntime::Follow(const std::vector<ServiceState>& services, const contract::ReadLogs& request,
+                              const std::function<bool()>& over, contract::LogsSink& sink) {
   std::mutex mu;  // one line at a time
   std::vector<std::future<Status>> streams;
   for (const ServiceState& service : services) {
@@ -331,14 +343,14 @@ void ComposeRuntime::Follow(const std::vector<ServiceState>& services, const con
             const std::lock_guard lock(mu);
             return sink.Write(Named(name, std::move(chunk)));
           },
-          [&] { return sink.Gone(); });
+          over);
     }));
   }
   Status first;
   for (std::future<Status>& stream : streams) {
     if (Status status = stream.get(); !status.ok() && first.ok()) first = std::move(status);
   }
-  sink.End(first);
+  return first;
 }
 
 std::vector<Usage> ComposeRuntime::Measure() {

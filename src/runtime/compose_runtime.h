@@ -15,6 +15,7 @@
 // Thread-safety: as Runtime.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -69,13 +70,14 @@ class ComposeRuntime final : public Runtime {
   Result<std::optional<contract::Run>> Look(const std::string& workload);
   Result<contract::Run> Tell(const std::string& workload, const std::vector<ServiceState>& services);
   // Stops those that run, the dependent ones first, within the grace.
-  Status StopServices(std::vector<ServiceState> services, Duration grace);
+  Status StopServices(const std::vector<ServiceState>& services, Duration grace);
   // A service has failed: the rest of the run is stopped on a worker, once.
   void BringDown(const std::string& workload, const std::vector<ServiceState>& services);
   Status RemoveContainers(const std::vector<ServiceState>& services);
-  void ReadSorted(const std::vector<ServiceState>& services, const contract::ReadLogs& request,
-                  contract::LogsSink& sink);
-  void Follow(const std::vector<ServiceState>& services, const contract::ReadLogs& request, contract::LogsSink& sink);
+  Status ReadSorted(const std::vector<ServiceState>& services, const contract::ReadLogs& request,
+                    contract::LogsSink& sink);
+  Status Follow(const std::vector<ServiceState>& services, const contract::ReadLogs& request,
+                const std::function<bool()>& over, contract::LogsSink& sink);
 
   const ContainerOptions options_;
   const Clock& clock_;

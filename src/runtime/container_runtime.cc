@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/container_body.h"
+#include "runtime/follow_launches.h"
 #include "runtime/host_paths.h"
 
 namespace muster::runtime {
@@ -137,7 +138,7 @@ ContainerRuntime::Reply ContainerRuntime::Stop(const contract::StopRun& stop) {
 }
 
 ContainerRuntime::Reply ContainerRuntime::Remove(const contract::RemoveRun& remove) {
-  watch_.Forget(remove.workload);
+  watch_.ForgetRemoved(remove.workload);
   cpu_.Forget(remove.workload);
   if (Status status = engine_.Remove(NameOf(remove.workload)); !status.ok()) return std::unexpected(std::move(status));
   return contract::RuntimeReply{};
@@ -157,9 +158,24 @@ ContainerRuntime::Reply ContainerRuntime::List() {
 }
 
 void ContainerRuntime::ReadLogs(const contract::ReadLogs& request, contract::LogsSink& sink) {
-  sink.End(engine_.ReadLogs(
-      NameOf(request.workload), request, [&](contract::LogChunk chunk) { return sink.Write(std::move(chunk)); },
-      [&] { return sink.Gone(); }));
+  const std::string name = NameOf(request.workload);
+  const EndWatch::Reader reader(watch_, request.workload);
+  uint64_t forgotten = 0;
+  const LaunchLogs logs{.newest = [&]() -> Result<std::optional<uint64_t>> {
+                          forgotten = reader.Forgotten();
+                          MUSTER_ASSIGN_OR_RETURN(const std::optional<ContainerState> state, engine_.Inspect(name));
+                          if (!state || !state->begun()) return std::nullopt;  // made, and not started yet
+                          return std::strtoull(state->Label("muster.launch").c_str(), nullptr, 10);
+                        },
+                        .read =
+                            [&](const contract::ReadLogs& asked) {
+                              // Podman does not end the stream of a container that was removed.
+                              return engine_.ReadLogs(
+                                  name, asked, [&](contract::LogChunk chunk) { return sink.Write(std::move(chunk)); },
+                                  [&] { return sink.Gone() || reader.Forgotten() != forgotten; });
+                            },
+                        .over = [&] { return engine_.closing() || sink.Gone() || reader.Removed(); }};
+  sink.End(FollowLaunches(request, options_.poll, logs));
 }
 
 std::vector<Usage> ContainerRuntime::Measure() {

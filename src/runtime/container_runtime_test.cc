@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <future>
+#include <string>
+#include <thread>
+#include <utility>
 
 #include "runtime/container_body.h"
 #include "runtime/engine_lab_for_test.h"
@@ -69,6 +73,34 @@ TEST_F(Containers, ARuntimeThatIsOpenedAgainFindsWhatRuns) {
   EXPECT_EQ(list->runs[0].launch, 7U);
   EXPECT_TRUE(list->runs[0].running);
   Remove("kept");
+}
+
+// Tells when it has read a text.
+struct WaitingSink final : contract::LogsSink {
+  explicit WaitingSink(std::string wanted) : text_(std::move(wanted)) {}
+  bool Write(contract::LogChunk chunk) override {
+    all += chunk.data;
+    if (chunk.data.contains(text_)) came.set_value();
+    return true;
+  }
+  bool Gone() const override { return false; }
+  void End(Status status) override { ended.set_value(std::move(status)); }
+
+  const std::string text_;
+  std::string all;  // complete once it has ended
+  std::promise<void> came;
+  std::promise<Status> ended;
+};
+
+TEST_F(Containers, LogsAreFollowedFromOneLaunchToTheNextUntilTheWorkloadIsRemoved) {
+  WaitingSink sink("two");
+  Start("talks", 1, {"/bin/sh", "-c", "echo one; sleep 1000"});
+  std::thread reader([&] { runtime_->ReadLogs({.workload = "talks", .follow = true}, sink); });
+  Start("talks", 2, {"/bin/sh", "-c", "echo two; sleep 1000"});
+  EXPECT_EQ(sink.came.get_future().wait_for(60s), std::future_status::ready);
+  Remove("talks");
+  reader.join();
+  EXPECT_EQ(sink.ended.get_future().get().ToString(), "OK") << sink.all;
 }
 
 TEST_F(Containers, AMemoryHogIsKilledAndReportedAsSuch) {

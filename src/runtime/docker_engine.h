@@ -107,6 +107,7 @@ class DockerEngine {
 
   // Ends what streams, for good.
   void Close() { closing_ = true; }
+  bool closing() const { return closing_; }
 
  private:
   Status Pull(const std::string& image) const;

@@ -41,6 +41,37 @@ void EndWatch::Forget(const std::string& workload) {
   const std::lock_guard lock(mu_);
   running_.erase(workload);
   stopped_.erase(workload);
+  if (const auto reading = reading_.find(workload); reading != reading_.end()) ++reading->second.forgotten;
+}
+
+void EndWatch::ForgetRemoved(const std::string& workload) {
+  Forget(workload);
+  const std::lock_guard lock(mu_);
+  if (const auto reading = reading_.find(workload); reading != reading_.end()) ++reading->second.removals;
+}
+
+EndWatch::Reader::Reader(EndWatch& watch, std::string workload)
+    : watch_(watch), workload_(std::move(workload)), removals_([this] {
+        const std::lock_guard lock(watch_.mu_);
+        Reading& reading = watch_.reading_[workload_];
+        ++reading.readers;
+        return reading.removals;
+      }()) {}
+
+EndWatch::Reader::~Reader() {
+  const std::lock_guard lock(watch_.mu_);
+  const auto reading = watch_.reading_.find(workload_);
+  if (--reading->second.readers == 0) watch_.reading_.erase(reading);
+}
+
+uint64_t EndWatch::Reader::Forgotten() const {
+  const std::lock_guard lock(watch_.mu_);
+  return watch_.reading_.at(workload_).forgotten;
+}
+
+bool EndWatch::Reader::Removed() const {
+  const std::lock_guard lock(watch_.mu_);
+  return watch_.reading_.at(workload_).removals != removals_;
 }
 
 std::map<std::string, uint64_t> EndWatch::Running() const {

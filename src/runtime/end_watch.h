@@ -39,6 +39,26 @@ class EndWatch {
   void NoteStop(const std::string& workload);
   bool WasStopped(const std::string& workload) const;
   void Forget(const std::string& workload);
+  // The same for a workload that goes for good: its readers end.
+  void ForgetRemoved(const std::string& workload);
+
+  // Somebody who reads the logs of a workload while the object lives. The watch outlives it.
+  class Reader {
+   public:
+    Reader(EndWatch& watch, std::string workload);
+    ~Reader();
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+    // Whether the workload was removed since the reader came.
+    bool Removed() const;
+    // How often a launch of it went, for another one or for good, while somebody read: what an engine does not tell.
+    uint64_t Forgotten() const;
+
+   private:
+    EndWatch& watch_;
+    const std::string workload_;
+    const uint64_t removals_;  // before it came
+  };
   std::map<std::string, uint64_t> Running() const;  // launches by workload, as far as is known
   // Waits for the thread. Idempotent.
   void Close();
@@ -57,6 +77,12 @@ class EndWatch {
   bool closing_ = false;                     // guarded by mu_
   std::map<std::string, uint64_t> running_;  // guarded by mu_
   std::set<std::string> stopped_;            // guarded by mu_
+  struct Reading {
+    int readers = 0;
+    uint64_t removals = 0;  // while there was a reader
+    uint64_t forgotten = 0;
+  };
+  std::map<std::string, Reading> reading_;  // guarded by mu_: workloads with readers
 
   std::thread thread_;  // last: it uses the rest
 };

@@ -82,7 +82,7 @@ LocalOptions AgentRole::MakeLocalOptions() const {
       continue;
     }
     if (type != model::WorkloadType::kProcess) {
-      local.runtimes[name] = [name](auto) -> Result<std::unique_ptr<runtime::Runtime>> {
+      local.runtimes[name] = [name](const auto&) -> Result<std::unique_ptr<runtime::Runtime>> {
         return Error(Code::kUnimplemented, fmt::format("this build has no runtime for {}", name));
       };
       continue;

@@ -130,7 +130,7 @@ Status Assemble(const Parts& parts, RoleOptions& options) {
 void DeclareSettings(host::Settings& settings, RoleOptions& options) {
   rpc::DeclareServerSettings(settings, options.server, ":50051", ":50052");
   const auto parts = std::make_shared<Parts>();
-  const auto optional = [](host::Parser<std::string> parser) {
+  const auto optional = [](const host::Parser<std::string>& parser) {
     return host::Parser<std::string>{
         .rule = parser.rule,
         .read = [read = parser.read](std::string_view text) -> std::expected<std::string, std::string> {

@@ -14,7 +14,7 @@ namespace muster::agent {
 
 class StatusFile {
  public:
-  explicit StatusFile(std::filesystem::path data_dir) : path_(data_dir / "agent.status") {}
+  explicit StatusFile(const std::filesystem::path& data_dir) : path_(data_dir / "agent.status") {}
 
   // A file that cannot be written is logged once; the agent goes on.
   void Write(bool joined, size_t workloads);
