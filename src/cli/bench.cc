@@ -13,6 +13,7 @@ void AddBench(CommandLine& app) {
   AddBenchPlan(bench);
   AddBenchProvider(bench);
   AddBenchShard(bench);
+  AddBenchScheduler(bench);
   AddBenchDump(bench);
   AddBenchE2e(bench);
   AddBenchStore(bench);

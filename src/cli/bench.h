@@ -13,6 +13,8 @@ void AddBenchProvider(Verb& bench);
 void AddBenchPlan(Verb& bench);
 // Cycles, memory and processor time of a whole shard.
 void AddBenchShard(Verb& bench);
+// Placements a second of a scheduler, its cost at rest, and its restart.
+void AddBenchScheduler(Verb& bench);
 // Commits and puts a second of a store, and how soon its watches know.
 void AddBenchStore(Verb& bench);
 // From an apply to a process that runs.

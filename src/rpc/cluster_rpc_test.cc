@@ -55,8 +55,13 @@ class Inbox {
 class ToldScheduler final : public contract::ClusterPort,
                             public WatchPort,
                             public contract::LogsPort,
-                            public NodeStreams {
+                            public NodeStreams,
+                            public TenantPort {
  public:
+  void AskFor(const std::string& tenant, ClusterRequest request, Done done) override {
+    tenants.Put(tenant);
+    Ask(std::move(request), std::move(done));
+  }
   void Ask(ClusterRequest request, Done done) override {
     Result<ClusterReply> answer = Error(Code::kInternal, "nothing was told");
     {
@@ -89,6 +94,7 @@ class ToldScheduler final : public contract::ClusterPort,
   void Closed(Id stream) override { closed.Put(stream); }
 
   Inbox<ClusterRequest> requests;
+  Inbox<std::string> tenants;  // that asked for changes
   Inbox<std::pair<contract::WatchCluster, std::shared_ptr<WatchSink>>> watches;
   Inbox<std::pair<std::string, std::shared_ptr<NodeStream>>> streams;
   Inbox<std::vector<contract::WorkloadStatus>> beats;
@@ -105,8 +111,8 @@ struct Served {
   std::string address() const { return server.address().ToString(); }
 
   ToldScheduler scheduler;
-  std::shared_ptr<grpc::Service> control = MakeControlService(scheduler, scheduler);
-  std::shared_ptr<grpc::Service> cluster = MakeClusterService(scheduler, scheduler, scheduler);
+  std::shared_ptr<grpc::Service> control = MakeControlService(scheduler, scheduler, scheduler);
+  std::shared_ptr<grpc::Service> cluster = MakeClusterService(scheduler, scheduler, scheduler, scheduler);
   Server server{{.address = {.host = "127.0.0.1", .port = 0}, .stop_grace = 100ms}};
 };
 
@@ -379,7 +385,7 @@ TEST(ClusterTls, ANodeSpeaksForItselfByItsUriOrWhereAllowedByItsDnsName) {
   const TlsFiles native = ca.Write(dir.path(), "native", ca.Sign("URI:muster://node/c/n1"));
   const TlsFiles foreign = ca.Write(dir.path(), "foreign", ca.Sign("DNS:n2"));
   ToldScheduler scheduler;
-  const auto control = MakeControlService(scheduler, scheduler);
+  const auto control = MakeControlService(scheduler, scheduler, scheduler);
   Server server({.address = {.host = "127.0.0.1", .port = 0},
                  .tls = own,
                  .foreign_nodes = ForeignNodes::kAllowed,
@@ -399,6 +405,38 @@ TEST(ClusterTls, ANodeSpeaksForItselfByItsUriOrWhereAllowedByItsDnsName) {
   scheduler.WillAnswer(contract::HeartbeatAck{});
   EXPECT_EQ(beat(foreign, "n2"), Code::kOk);
   EXPECT_EQ(beat(foreign, "n1"), Code::kPermissionDenied);
+}
+
+TEST(ClusterTls, ATenantAsksForChangesInItsOwnName) {
+  const host::TempDir dir;
+  CertificateAuthorityForTest ca;
+  const TlsFiles own = ca.Write(dir.path(), "scheduler", ca.Sign("URI:muster://scheduler/c,IP:127.0.0.1"));
+  const TlsFiles tenant = ca.Write(dir.path(), "tenant", ca.Sign("URI:muster://tenant/shop"));
+  const TlsFiles admin = ca.Write(dir.path(), "admin", ca.Sign("URI:bigfleet://admin"));
+  ToldScheduler scheduler;
+  const auto cluster = MakeClusterService(scheduler, scheduler, scheduler, scheduler);
+  Server server({.address = {.host = "127.0.0.1", .port = 0}, .tls = own, .stop_grace = 100ms});
+  ASSERT_EQ(server.Start(std::vector{cluster.get()}), Status());
+  const auto ask = [&](const TlsFiles& files, ClusterRequest request) {
+    const auto client = *MakeClusterClient(server.address().ToString(), files);
+    std::promise<Status> answer;
+    client->Ask(std::move(request),
+                [&](const Result<ClusterReply>& reply) { answer.set_value(reply ? Status() : reply.error()); });
+    return answer.get_future().get();
+  };
+  const contract::DeleteObject remove{.kind = contract::ObjectKind::kWorkload, .name = "web"};
+  scheduler.WillAnswer(contract::Done{});
+  EXPECT_EQ(ask(tenant, remove), Status());
+  EXPECT_EQ(scheduler.tenants.Take(), "shop");
+  // Others, and what a tenant may read, ask in nobody's name; a later answer would be the first to be seen.
+  scheduler.WillAnswer(contract::Done{});
+  EXPECT_EQ(ask(admin, remove), Status());
+  scheduler.WillAnswer(contract::NodesListed{});
+  EXPECT_EQ(ask(tenant, contract::ListNodes{}), Status());
+  EXPECT_EQ(ask(tenant, contract::CordonNode{.node = "n1"}).code(), Code::kPermissionDenied);
+  scheduler.WillAnswer(contract::Done{});
+  EXPECT_EQ(ask(tenant, contract::ScaleSet{.set = "web", .replicas = 2}), Status());
+  EXPECT_EQ(scheduler.tenants.Take(), "shop");
 }
 
 // --- clients of persys

@@ -13,6 +13,7 @@
 #include "rpc/logs_stream.h"
 #include "rpc/queued_stream.h"
 #include "rpc/server_credentials.h"
+#include "rpc/tenant_scope.h"
 #include "rpc/unary_answer.h"
 #include "rpc/worker.h"
 
@@ -44,8 +45,8 @@ class ClusterService final : public v1::Cluster::CallbackService {
   using Context = grpc::CallbackServerContext;
 
  public:
-  ClusterService(contract::ClusterPort& cluster, WatchPort& watches, contract::LogsPort& logs)
-      : cluster_(cluster), watches_(watches), logs_(logs), encoders_(1), senders_(1) {
+  ClusterService(contract::ClusterPort& cluster, WatchPort& watches, contract::LogsPort& logs, TenantPort& tenants)
+      : cluster_(cluster), watches_(watches), logs_(logs), tenants_(tenants), encoders_(1), senders_(1) {
     ReadAsBytes<v1::JoinReply>(
         v1::Cluster::service_full_name(), "Join",
         [this](int index, grpc::internal::MethodHandler* handler) { MarkMethodCallback(index, handler); },
@@ -104,12 +105,15 @@ class ClusterService final : public v1::Cluster::CallbackService {
   grpc::ServerUnaryReactor* Serve(Context& context, const WireRequest& wire, WireReply& wire_reply) {
     return AnswerCall<Reply>(
         context, FromWire(wire), wire_reply, encoders_, [](const Reply& from, WireReply& to) { ToWire(from, to); },
-        [this](auto asked, contract::ClusterPort::Done done) { cluster_.Ask(std::move(asked), std::move(done)); });
+        [&](auto asked, contract::ClusterPort::Done done) {
+          AskAs(CallerOf(context), cluster_, tenants_, std::move(asked), std::move(done));
+        });
   }
 
   contract::ClusterPort& cluster_;
   WatchPort& watches_;
   contract::LogsPort& logs_;
+  TenantPort& tenants_;
   Worker encoders_;
   Worker senders_;
 };
@@ -117,8 +121,8 @@ class ClusterService final : public v1::Cluster::CallbackService {
 }  // namespace
 
 std::shared_ptr<grpc::Service> MakeClusterService(contract::ClusterPort& cluster, WatchPort& watches,
-                                                  contract::LogsPort& logs) {
-  return std::make_shared<ClusterService>(cluster, watches, logs);
+                                                  contract::LogsPort& logs, TenantPort& tenants) {
+  return std::make_shared<ClusterService>(cluster, watches, logs, tenants);
 }
 
 }  // namespace muster::rpc

@@ -70,9 +70,19 @@ class WatchPort {
   virtual void Watch(const contract::WatchCluster& what, std::shared_ptr<WatchSink> sink) = 0;
 };
 
+// Changes by a caller whose certificate is that of a tenant: it may change the workloads and sets of its tenant, and
+// PERMISSION_DENIED says so of everything else.
+class TenantPort {
+ public:
+  virtual ~TenantPort() = default;
+  virtual void AskFor(const std::string& tenant, contract::ClusterRequest request,
+                      contract::ClusterPort::Done done) = 0;
+};
+
 // The ports outlive the service, the service the server it is registered with.
-std::shared_ptr<grpc::Service> MakeControlService(contract::ClusterPort& cluster, NodeStreams& streams);
+std::shared_ptr<grpc::Service> MakeControlService(contract::ClusterPort& cluster, NodeStreams& streams,
+                                                  TenantPort& tenants);
 std::shared_ptr<grpc::Service> MakeClusterService(contract::ClusterPort& cluster, WatchPort& watches,
-                                                  contract::LogsPort& logs);
+                                                  contract::LogsPort& logs, TenantPort& tenants);
 
 }  // namespace muster::rpc

@@ -19,6 +19,7 @@
 #include "rpc/control_stream.h"
 #include "rpc/object_id.h"
 #include "rpc/server_credentials.h"
+#include "rpc/tenant_scope.h"
 #include "rpc/unary_answer.h"
 #include "rpc/wire_parts.h"
 #include "rpc/worker.h"
@@ -143,8 +144,8 @@ class ControlService final : public pb::AgentControl::CallbackService {
   using Context = grpc::CallbackServerContext;
 
  public:
-  ControlService(contract::ClusterPort& cluster, NodeStreams& streams)
-      : cluster_(cluster), streams_(streams), encoders_(1), senders_(1) {
+  ControlService(contract::ClusterPort& cluster, NodeStreams& streams, TenantPort& tenants)
+      : cluster_(cluster), streams_(streams), tenants_(tenants), encoders_(1), senders_(1) {
     ReadAsBytes<pb::ControlMessage>(
         pb::AgentControl::service_full_name(), "ControlStream",
         [this](int index, grpc::internal::MethodHandler* handler) { MarkMethodCallback(index, handler); },
@@ -194,21 +195,24 @@ class ControlService final : public pb::AgentControl::CallbackService {
             AskForAll<contract::WorkloadsListed, contract::ListWorkloads, contract::WorkloadView>(
                 cluster_, std::move(asked), {}, std::move(done));
           } else {
-            cluster_.Ask(std::move(asked), contract::ClusterPort::Done(std::move(done)));
+            AskAs(CallerOf(context), cluster_, tenants_, std::move(asked),
+                  contract::ClusterPort::Done(std::move(done)));
           }
         });
   }
 
   contract::ClusterPort& cluster_;
   NodeStreams& streams_;
+  TenantPort& tenants_;
   Worker encoders_;
   Worker senders_;
 };
 
 }  // namespace
 
-std::shared_ptr<grpc::Service> MakeControlService(contract::ClusterPort& cluster, NodeStreams& streams) {
-  return std::make_shared<ControlService>(cluster, streams);
+std::shared_ptr<grpc::Service> MakeControlService(contract::ClusterPort& cluster, NodeStreams& streams,
+                                                  TenantPort& tenants) {
+  return std::make_shared<ControlService>(cluster, streams, tenants);
 }
 
 }  // namespace muster::rpc

@@ -24,6 +24,8 @@ constexpr Kinds kReaders = Bit(Kind::kReadonly) | kAdmin;
 constexpr Kinds kScheduler = Bit(Kind::kScheduler);
 constexpr Kinds kNode = Bit(Kind::kNode);
 constexpr Kinds kOperators = kCluster | kAdmin;
+// Of these a tenant may change what is its own; the scheduler looks.
+constexpr Kinds kChangers = kOperators | Bit(Kind::kTenant);
 constexpr Kinds kClients = kReaders | kCluster | Bit(Kind::kTenant);
 
 struct Rule {
@@ -63,9 +65,9 @@ constexpr auto kRules = std::to_array<Rule>({
     {"/persys.control.v1.AgentControl/RegisterNode", kNode | kAdmin},
     {"/persys.control.v1.AgentControl/Heartbeat", kNode | kAdmin},
     {"/persys.control.v1.AgentControl/ControlStream", kNode | kAdmin},
-    {"/persys.control.v1.AgentControl/ApplyWorkload", kOperators},
-    {"/persys.control.v1.AgentControl/DeleteWorkload", kOperators},
-    {"/persys.control.v1.AgentControl/RetryWorkload", kOperators},
+    {"/persys.control.v1.AgentControl/ApplyWorkload", kChangers},
+    {"/persys.control.v1.AgentControl/DeleteWorkload", kChangers},
+    {"/persys.control.v1.AgentControl/RetryWorkload", kChangers},
     {"/persys.control.v1.AgentControl/SubmitAutomationSuggestion", kOperators},
     {"/persys.control.v1.AgentControl/ListNodes", kClients},
     {"/persys.control.v1.AgentControl/GetNode", kClients},
@@ -95,12 +97,12 @@ constexpr auto kRules = std::to_array<Rule>({
     {"/muster.v1.Cluster/ListEvents", kClients},
     {"/muster.v1.Cluster/GetSummary", kClients},
     {"/muster.v1.Cluster/ExplainWorkload", kClients},
-    {"/muster.v1.Cluster/ApplyWorkload", kOperators},
-    {"/muster.v1.Cluster/ApplySpec", kOperators},
-    {"/muster.v1.Cluster/DeleteObject", kOperators},
-    {"/muster.v1.Cluster/RetryWorkload", kOperators},
-    {"/muster.v1.Cluster/ScaleSet", kOperators},
-    {"/muster.v1.Cluster/RestartSet", kOperators},
+    {"/muster.v1.Cluster/ApplyWorkload", kChangers},
+    {"/muster.v1.Cluster/ApplySpec", kChangers},
+    {"/muster.v1.Cluster/DeleteObject", kChangers},
+    {"/muster.v1.Cluster/RetryWorkload", kChangers},
+    {"/muster.v1.Cluster/ScaleSet", kChangers},
+    {"/muster.v1.Cluster/RestartSet", kChangers},
     {"/muster.v1.Cluster/CordonNode", kOperators},
     {"/muster.v1.Cluster/DrainNode", kOperators},
     {"/muster.v1.Cluster/AcceptNode", kOperators},

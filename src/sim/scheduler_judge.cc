@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
+#include <variant>
 
 #include "model/resources.h"
 
@@ -13,6 +15,10 @@ namespace {
 using model::DesiredState;
 using model::WorkloadPhase;
 using scheduler::RecordKind;
+
+constexpr std::string_view kLeaderKey = "/leader";
+// The shortest pause between two launches of the same.
+constexpr Duration kLaunchPause = 1s;
 
 // "<node id> <host:port>"
 std::string NodeOf(const scheduler::Call& call) { return call.to.substr(0, call.to.find(' ')); }
@@ -28,6 +34,7 @@ void SchedulerJudge::StoreHolds(const std::vector<contract::KeyValue>& rows, Mon
   now_ = now;
   std::map<std::string, Row, std::less<>> before = std::exchange(rows_, {});
   for (const contract::KeyValue& row : rows) {
+    if (row.key == kLeaderKey && row.modified != leads_.first) leads_ = {row.modified, now};
     auto known = before.extract(row.key);
     if (!known.empty() && known.mapped().modified == row.modified) {
       rows_.insert(std::move(known));
@@ -51,6 +58,7 @@ void SchedulerJudge::StoreHolds(const std::vector<contract::KeyValue>& rows, Mon
   }
   CheckCapacity();
   CheckPromises();
+  CheckQuotas();
 }
 
 void SchedulerJudge::Read(const contract::KeyValue& stored, Row& row) {
@@ -62,6 +70,7 @@ void SchedulerJudge::Read(const contract::KeyValue& stored, Row& row) {
     uint64_t& epoch = epochs_[id];
     Check(node->epoch >= epoch, [&] { return fmt::format("the epoch of node {} fell to {}", id, node->epoch); });
     epoch = node->epoch;
+    CheckNode(id, *node);
     if (node->cordoned) cordoned_.emplace(id, now_);
     if (!node->cordoned) cordoned_.erase(id);
     nodes_.insert_or_assign(id, *std::move(node));
@@ -71,8 +80,25 @@ void SchedulerJudge::Read(const contract::KeyValue& stored, Row& row) {
     if (!workload) return;
     CheckProgress(id, *workload);
     workloads_.insert_or_assign(id, *std::move(workload));
+  } else if (row.kind == RecordKind::kQuota) {
+    if (auto quota = scheduler::DecodeQuota(stored.value)) quotas_.insert_or_assign(id, *std::move(quota));
   } else if (row.kind == RecordKind::kEvent) {
     if (const auto event = scheduler::DecodeEvent(stored.value)) row.owner = event->workload;
+  }
+}
+
+// The leader's ages begin with its election, and a call is answered before a node can be reached again.
+void SchedulerJudge::CheckNode(const std::string& id, const scheduler::NodeRecord& node) {
+  const auto before = nodes_.find(id);
+  if (before == nodes_.end()) return;
+  const bool lost = before->second.status == model::NodeStatus::kReady && node.status == model::NodeStatus::kNotReady;
+  Check(!lost || node.status_updated_by != "monitor" || now_ - leads_.second >= config_.node_timeout,
+        [&] { return fmt::format("node {} is lost for ages from before the leader was elected", id); });
+  if (node.unreachable && !before->second.unreachable) unreachable_[id] = now_;
+  if (!node.unreachable && before->second.unreachable) {
+    const auto answered = answered_.find(id);
+    Check(answered != answered_.end() && answered->second >= unreachable_[id],
+          [&] { return fmt::format("node {} is reachable again, and no call was answered", id); });
   }
 }
 
@@ -112,6 +138,8 @@ void SchedulerJudge::CheckAttempts(const std::string& id, const scheduler::Workl
   if (!changed && attempts > progress.attempts) {
     Check(!record.workload.assigned_node.empty(),
           [&] { return fmt::format("{} waits for a node, and that counts as an attempt", id); });
+    Check(!record.message.contains("runtime not available"),
+          [&] { return fmt::format("{} lacks a runtime on its node, and that counts as an attempt", id); });
     Check(progress.attempts == 0 || now_ - progress.counted >= config_.retry_base,
           [&] { return fmt::format("{} was tried again without a back-off", id); });
   }
@@ -134,6 +162,23 @@ void SchedulerJudge::CheckCapacity() {
     Check(at->second.facts.total.Covers(sum), [&] {
       return fmt::format("node {} has {} reserved of {}", node, sum.ToString(), at->second.facts.total.ToString());
     });
+  }
+}
+
+void SchedulerJudge::CheckQuotas() {
+  std::map<std::string, model::Resources> used;
+  for (const auto& [id, record] : workloads_) {
+    const model::Workload& workload = record.workload;
+    if (!quotas_.contains(workload.tenant) || workload.phase != WorkloadPhase::kRunning) continue;
+    if (workload.desired != DesiredState::kRunning) continue;
+    if (auto sum = model::Add(used[workload.tenant], workload.spec.resources)) used[workload.tenant] = *std::move(sum);
+  }
+  for (const auto& [tenant, sum] : used) {
+    const model::Resources& limits = quotas_.at(tenant).limits;
+    for (const auto& [name, limit] : limits.entries()) {
+      Check(sum.Get(name) <= limit,
+            [&] { return fmt::format("tenant {} has {} of {}, its quota is {}", tenant, sum.Get(name), name, limit); });
+    }
   }
 }
 
@@ -190,15 +235,52 @@ void SchedulerJudge::CallStarted(size_t process, const scheduler::Call& call, Mo
         [&] { return fmt::format("{} calls are open for node {}", open.size(), node); });
 }
 
-void SchedulerJudge::CallEnded(size_t process, const scheduler::Call& call) {
-  open_[{process, NodeOf(call)}].erase(call.id);
+void SchedulerJudge::CallEnded(size_t process, const scheduler::Call& call, const Status& status,
+                               const std::optional<contract::AgentReply>& reply, MonoTime now) {
+  const std::string node = NodeOf(call);
+  open_[{process, node}].erase(call.id);
+  if (status.code() != Code::kUnavailable && status.code() != Code::kDeadlineExceeded) answered_[node] = now;
+  const auto* apply = std::get_if<contract::ApplyOnAgent>(&call.request);
+  const auto* applied = reply ? std::get_if<contract::AppliedOnAgent>(&*reply) : nullptr;
+  if (apply == nullptr || applied == nullptr || !applied->applied) return;
+  const auto [last, is_new] = accepted_.try_emplace({process, node, apply->workload}, *apply, now);
+  if (is_new) return;
+  const auto& [before, at] = last->second;
+  const bool same = before.revision == apply->revision && before.run == apply->run && before.stamp == apply->stamp;
+  Check(!same || retried_.contains(apply->workload) || now - at >= kLaunchPause, [&] {
+    return fmt::format("{} was launched on {} again {} ms after it was accepted", apply->workload, node,
+                       std::chrono::duration_cast<std::chrono::milliseconds>(now - at).count());
+  });
+  last->second = {*apply, now};
 }
 
 void SchedulerJudge::CallsForgotten(size_t process) {
   std::erase_if(open_, [&](const auto& entry) { return entry.first.first == process; });
+  std::erase_if(accepted_, [&](const auto& entry) { return std::get<0>(entry.first) == process; });
+}
+
+void SchedulerJudge::Registered(const std::string& node, const contract::NodeRegistered& answer) {
+  if (!answer.accepted || answer.state.epoch == 0) return;
+  Check(told_epochs_[node].insert(answer.state.epoch).second,
+        [&] { return fmt::format("two registrations of node {} have the epoch {}", node, answer.state.epoch); });
 }
 
 // --- rest
+
+// Whether the node would take the workload, as far as the judge can tell.
+bool SchedulerJudge::HasRoom(const JudgedNode& candidate, const model::Workload& workload) const {
+  const auto node = nodes_.find(candidate.node);
+  if (!candidate.alive || node == nodes_.end() || node->second.cordoned) return false;
+  model::Resources used;
+  for (const auto& [id, record] : workloads_) {
+    if (record.workload.assigned_node != candidate.node) continue;
+    if (auto sum = model::Add(used, record.workload.spec.resources)) used = *std::move(sum);
+  }
+  const auto with = model::Add(used, workload.spec.resources);
+  return with && node->second.facts.total.Covers(*with) &&
+         std::ranges::find(candidate.types, workload.spec.type) != candidate.types.end() &&
+         workload.spec.requirements.empty() && workload.spec.spread.empty() && workload.spec.exclude.empty();
+}
 
 void SchedulerJudge::AtRest(const std::vector<JudgedNode>& nodes) {
   std::map<std::string, std::vector<const JudgedNode*>> where;
@@ -221,21 +303,17 @@ void SchedulerJudge::AtRest(const std::vector<JudgedNode>& nodes) {
     if (workload.phase == WorkloadPhase::kFailed || workload.phase == WorkloadPhase::kCompleted) continue;
     if (workload.assigned_node.empty()) {
       Check(!record.message.empty(), [&] { return fmt::format("{} waits and nothing says why", id); });
-      const auto fits = std::ranges::find_if(nodes, [&](const JudgedNode& candidate) {
-        if (!candidate.alive) return false;
-        model::Resources used;
-        for (const auto& [other, other_record] : workloads_) {
-          if (other_record.workload.assigned_node != candidate.node) continue;
-          if (auto sum = model::Add(used, other_record.workload.spec.resources)) used = *std::move(sum);
-        }
-        auto with = model::Add(used, workload.spec.resources);
-        const auto node = nodes_.find(candidate.node);
-        return with && node != nodes_.end() && !node->second.cordoned && node->second.facts.total.Covers(*with) &&
-               std::ranges::find(candidate.types, workload.spec.type) != candidate.types.end() &&
-               workload.spec.requirements.empty() && workload.spec.spread.empty() && workload.spec.exclude.empty();
-      });
+      const auto fits = std::ranges::find_if(nodes, [&](const JudgedNode& node) { return HasRoom(node, workload); });
       Check(fits == nodes.end(),
             [&] { return fmt::format("{} waits although {} has room ({})", id, fits->node, record.message); });
+      continue;
+    }
+    const auto home = std::ranges::find(nodes, workload.assigned_node, &JudgedNode::node);
+    if (home != nodes.end() && !home->alive) {
+      const auto fits = std::ranges::find_if(nodes, [&](const JudgedNode& node) { return HasRoom(node, workload); });
+      Check(fits == nodes.end(), [&] {
+        return fmt::format("{} is left on {}, which is dead, although {} has room", id, home->node, fits->node);
+      });
       continue;
     }
     Check(live == 1, [&] {

@@ -5,13 +5,18 @@
 //   1. the requests of the workloads assigned to a node fit its total;
 //   2. a workload's assignment sequence never goes down and grows when it moves, and a node's epoch never goes down; no
 //      workload moves to a node that is cordoned;
-//   3. attempts stay within their limit, have a pause between them, begin anew with a revision, and are not of waits
-//   for
-//      a node; events of a workload stay within their limit;
-//   4. an acknowledged apply is there: its revision, or a later one of the same client.
+//   3. attempts stay within their limit, have a pause between them, begin anew with a revision, and are neither of
+//      waits for a node nor of runtimes that a node lacks; events of a workload stay within their limit;
+//   4. an acknowledged apply is there: its revision, or a later one of the same client;
+//   5. the monitor loses no node before its heartbeats were missing for the timeout under one leader, and a node that
+//      could not be called is Ready only after a call was answered;
+//   6. what runs of a tenant is within its quota.
 // At every write: the scheduler that wrote was the leader.
-// At every call to an agent: at most as many are open for a node as the configuration says.
-// At rest: desired equals actual on every node, nothing runs twice, nothing that fits waits, nothing is written.
+// At every call to an agent: at most as many are open for a node as the configuration says, and what a node has
+// accepted is not sent there again at once.
+// At every registration of a native node: its epoch is a new one.
+// At rest: desired equals actual on every node, nothing runs twice, nothing that fits waits, nothing is written;
+// nothing is left on a node that is dead while another has room.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +24,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "contract/agent.h"
@@ -55,7 +62,12 @@ class SchedulerJudge {
   void AskedToDelete(const std::string& workload);
   // Calls of one scheduler process.
   void CallStarted(size_t process, const scheduler::Call& call, MonoTime now);
-  void CallEnded(size_t process, const scheduler::Call& call);
+  void CallEnded(size_t process, const scheduler::Call& call, const Status& status,
+                 const std::optional<contract::AgentReply>& reply, MonoTime now);
+  // A client asks for an attempt at once.
+  void AskedToRetry(const std::string& workload) { retried_.insert(workload); }
+  // A node was told that it is registered.
+  void Registered(const std::string& node, const contract::NodeRegistered& answer);
   // The process died: its calls are gone.
   void CallsForgotten(size_t process);
   void AtRest(const std::vector<JudgedNode>& nodes);
@@ -86,6 +98,9 @@ class SchedulerJudge {
   void Read(const contract::KeyValue& stored, Row& row);
   void CheckCapacity();
   void CheckPromises();
+  void CheckQuotas();
+  void CheckNode(const std::string& id, const scheduler::NodeRecord& node);
+  bool HasRoom(const JudgedNode& candidate, const model::Workload& workload) const;
   // What was seen last of a workload.
   struct Progress {
     uint64_t sequence = 0;  // largest
@@ -102,8 +117,16 @@ class SchedulerJudge {
   std::map<std::string, Row, std::less<>> rows_;  // of the store, by key
   std::map<std::string, scheduler::NodeRecord> nodes_;
   std::map<std::string, scheduler::WorkloadRecord> workloads_;
-  std::map<std::string, Progress> progress_;  // by workload
-  std::map<std::string, uint64_t> epochs_;    // by node
+  std::map<std::string, Progress> progress_;               // by workload
+  std::map<std::string, uint64_t> epochs_;                 // by node
+  std::map<std::string, std::set<uint64_t>> told_epochs_;  // by node: of its registrations
+  std::map<std::string, model::Quota> quotas_;             // by tenant
+  std::pair<contract::Revision, MonoTime> leads_;          // the key of the election, and when it changed
+  std::map<std::string, MonoTime> unreachable_;            // since when, by node
+  std::map<std::string, MonoTime> answered_;               // the last call that was, by node
+  std::map<std::tuple<size_t, std::string, std::string>, std::pair<contract::ApplyOnAgent, MonoTime>>
+      accepted_;                              // the last apply, by process, node and workload
+  std::set<std::string> retried_;             // workloads that a client asked to be tried again
   std::map<std::string, MonoTime> cordoned_;  // since when, by node
   MonoTime now_;
   std::map<std::string, Promise> promises_;

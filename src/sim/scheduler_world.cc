@@ -25,6 +25,7 @@
 #include "store/carry_out.h"
 #include "store/memory_store.h"
 #include "store/mirror.h"
+#include "store/rotating_lease.h"
 
 namespace muster::sim {
 namespace {
@@ -40,6 +41,9 @@ constexpr std::string_view kLeaderKey = "/leader";
 constexpr size_t kSchedulers = 2;
 constexpr size_t kAgents = 5;
 constexpr uint64_t kNames = 12;  // of workloads
+// One in four workloads is of a tenant with a quota, which the largest two of them exceed.
+constexpr std::string_view kTenant = "shop";
+constexpr int64_t kTenantCpu = 1600;
 
 scheduler::Config WorldConfig(size_t i) {
   return {.id = fmt::format("scheduler-{}", i),
@@ -55,6 +59,7 @@ scheduler::Config WorldConfig(size_t i) {
           .refusal_memory = 10s,
           .preempt_after = 2s,
           .commit_timeout = 2s,
+          .event_ttl = 20s,
           .events_per_workload = 6};
 }
 
@@ -83,6 +88,7 @@ class SchedulerWorld {
     for (size_t i = 0; i < kSchedulers; ++i) StartScheduler(i);
     for (auto& agent : agents_) agent->Start();
     Act();
+    ApplyQuota();
     MakeTrouble();
     return RunPhases(kernel_, network_, judge_, result_,
                      {{.begin = {}, .lasts = kFaultyTime},
@@ -96,6 +102,7 @@ class SchedulerWorld {
     std::unique_ptr<Host> host;
     std::unique_ptr<store::Mirror> mirror;
     std::unique_ptr<store::Candidate> candidate;
+    std::unique_ptr<store::RotatingLease> event_lease;
     std::map<contract::RequestId, std::function<void(Result<contract::ClusterReply>)>> waiting;
     bool paused = false;                           // a zombie to be: nothing reaches it and nothing leaves it
     std::vector<std::function<void()>> held_back;  // what reaches it when the pause ends
@@ -129,6 +136,10 @@ class SchedulerWorld {
         store_, schedule_, store::CandidateOptions{.key = std::string(kLeaderKey), .value = WorldConfig(i).id},
         [this, i, life](const store::CandidateEvent& event) {
           Into(i, life, [this, i, event] { OnCandidate(i, event); });
+        });
+    process.event_lease = std::make_unique<store::RotatingLease>(
+        store_, schedule_, WorldConfig(i).event_ttl, [this, i, life](contract::LeaseId lease) {
+          Into(i, life, [this, i, lease] { schedulers_[i].host->Post(scheduler::EventLease{.lease = lease}); });
         });
   }
 
@@ -178,6 +189,7 @@ class SchedulerWorld {
     if (!process.host->alive()) return;
     process.mirror.reset();
     process.candidate.reset();
+    process.event_lease.reset();
     process.host->Crash();
     process.waiting.clear();
     process.held_back.clear();
@@ -208,7 +220,7 @@ class SchedulerWorld {
     const auto finish = [this, i, life, call, open](Status status, std::optional<contract::AgentReply> reply) {
       if (!std::exchange(*open, false)) return;
       Into(i, life, [this, i, life, call, status, reply] {
-        judge_.CallEnded(i, call);
+        judge_.CallEnded(i, call, status, reply, kernel_.now().mono);
         schedulers_[i].host->Complete(life, {.id = call.id, .status = status, .reply = reply});
       });
     };
@@ -272,15 +284,20 @@ class SchedulerWorld {
       const uint64_t life = process.host->life();
       Into(which, life, [this, from, to, which, request, done] {
         const contract::RequestId id = ++last_request_;
-        schedulers_[which].waiting.emplace(id,
-                                           [this, from, to, which, done](const Result<contract::ClusterReply>& reply) {
-                                             if (!reply && reply.error().code() == Code::kUnavailable)
-                                               leader_ = 1 - which;
-                                             network_.Send(to, from, [done, reply] { done(reply); });
-                                           });
+        schedulers_[which].waiting.emplace(
+            id, [this, from, to, which, done, request](const Result<contract::ClusterReply>& reply) {
+              if (reply) JudgeAnswer(request, *reply);
+              if (!reply && reply.error().code() == Code::kUnavailable) leader_ = 1 - which;
+              network_.Send(to, from, [done, reply] { done(reply); });
+            });
         schedulers_[which].host->Post(scheduler::Asked{.request = id, .body = request});
       });
     });
+  }
+
+  void JudgeAnswer(const contract::ClusterRequest& request, const contract::ClusterReply& reply) {
+    const auto* asked = std::get_if<contract::RegisterNode>(&request);
+    if (asked != nullptr) judge_.Registered(asked->facts.node, std::get<contract::NodeRegistered>(reply));
   }
 
   // --- agents
@@ -288,7 +305,12 @@ class SchedulerWorld {
   void AddAgent(size_t i) {
     const bool foreign = i == 4;
     agents_.push_back(std::make_unique<SimAgent>(
-        kernel_, SimAgent::Options{.node = fmt::format("n{}", i), .zone = i % 2 == 0 ? "a" : "b", .native = !foreign},
+        kernel_,
+        SimAgent::Options{
+            .node = fmt::format("n{}", i),
+            .zone = i % 2 == 0 ? "a" : "b",
+            .native = !foreign,
+            .claims = i == 1 ? std::vector{model::WorkloadType::kVm} : std::vector<model::WorkloadType>()},
         100 + i, SimAgent::World{.ask = [this, i](contract::ClusterRequest request, auto done) {
           // Agents know all schedulers; one that does not lead sends them to the other.
           const size_t first = rng_.Chance(1, 8) ? 1 - leader_ : leader_;
@@ -312,12 +334,25 @@ class SchedulerWorld {
       return Delete(contract::ObjectKind::kWorkload, fmt::format("w{}", kNames / 2 + rng_.Below(kNames / 2)));
     if (dice < 75) return ApplySet(fmt::format("set{}", rng_.Below(2)));
     if (dice < 78) return Delete(contract::ObjectKind::kSet, fmt::format("set{}", rng_.Below(2)));
-    if (dice < 84) return Order(contract::RetryWorkload{.workload = name});
+    if (dice < 84) return Retry(name);
     const std::string node = fmt::format("n{}", rng_.Below(kAgents));
     if (dice < 90) return Order(contract::CordonNode{.node = node, .cordoned = rng_.Chance(1, 3)});
     if (dice < 93) return Order(contract::DrainNode{.node = node});
     if (dice < 96) return Order(contract::ScaleSet{.set = "set0", .replicas = static_cast<int32_t>(rng_.Below(6))});
     Order(contract::ListWorkloads{});
+  }
+
+  void Retry(const std::string& name) {
+    judge_.AskedToRetry(name);
+    Order(contract::RetryWorkload{.workload = name});
+  }
+
+  // Until it is there, the tenant applies nothing.
+  void ApplyQuota() {
+    if (limited_) return;
+    kernel_.After(1s, [this] { ApplyQuota(); });
+    Ask(kClient, leader_, contract::ApplyQuota{{.tenant = std::string(kTenant), .limits = {{"cpu", kTenantCpu}}}},
+        [this](const Result<contract::ClusterReply>& reply) { limited_ = limited_ || reply.has_value(); });
   }
 
   model::WorkloadTemplate DrawTemplate() {
@@ -336,6 +371,7 @@ class SchedulerWorld {
     const int64_t number = ++last_number_;
     contract::ApplyWorkload apply{.workload = name, .revision = fmt::format("r{}", number), .spec = DrawTemplate()};
     if (rng_.Chance(1, 6)) apply.desired = model::DesiredState::kStopped;
+    if (limited_ && (name.back() - '0') % 4 == 1) apply.tenant = kTenant;
     judge_.Asked(name, number);
     Ask(kClient, leader_, apply, [this, name, number](const Result<contract::ClusterReply>& reply) {
       if (reply) judge_.Acknowledged(name, number);
@@ -375,12 +411,14 @@ class SchedulerWorld {
                       .lost_answer_per_mille = static_cast<uint32_t>(rng_.Below(30)),
                       .max_watch_lag = Duration(rng_.Between(0, Duration(500ms).count())),
                       .compact_per_mille = static_cast<uint32_t>(rng_.Below(20))});
+    if (rng_.Chance(1, 3)) always_fails_ = fmt::format("w{}", rng_.Below(kNames));
     for (auto& agent : agents_) {
       agent->SetFaults({.fails_per_mille = static_cast<uint32_t>(rng_.Below(200)),
                         .refuses_per_mille = static_cast<uint32_t>(rng_.Below(60)),
                         .hangs_per_mille = static_cast<uint32_t>(rng_.Below(40)),
                         .vanishes_per_mille = static_cast<uint32_t>(rng_.Below(20)),
-                        .lies_per_mille = static_cast<uint32_t>(rng_.Below(50))});
+                        .lies_per_mille = static_cast<uint32_t>(rng_.Below(50)),
+                        .always_fails = always_fails_});
     }
     trouble_every_ = Duration(rng_.Between(Duration(1s).count(), Duration(10s).count()));
   }
@@ -421,9 +459,12 @@ class SchedulerWorld {
       ResumeScheduler(i);
       StartScheduler(i);
     }
-    for (auto& agent : agents_) {
-      agent->SetFaults({});
-      agent->Start();
+    // One node may be gone for good.
+    const size_t dead = rng_.Below(3 * kAgents);
+    for (size_t i = 0; i < kAgents; ++i) {
+      agents_[i]->SetFaults({.always_fails = always_fails_});
+      if (i == dead) agents_[i]->Crash(true);
+      if (i != dead) agents_[i]->Start();
     }
     // Orders that would keep work away are taken back, until one of them was heard.
     for (int turn = 0; turn < 10; ++turn) {
@@ -474,8 +515,10 @@ class SchedulerWorld {
   int64_t last_number_ = 0;
   contract::Revision seen_ = 0;
   Duration trouble_every_{};
-  bool calm_ = false;   // no faults
-  bool still_ = false;  // and nothing happens
+  bool limited_ = false;      // the tenant's quota is there
+  std::string always_fails_;  // a workload; empty: none
+  bool calm_ = false;         // no faults
+  bool still_ = false;        // and nothing happens
   RunResult result_;
 };
 

@@ -38,6 +38,8 @@ void SimAgent::Register() {
                    .supported_types = options_.types,
                    .labels = {{"zone", options_.zone}, {"kubernetes.io/hostname", options_.node}},
                    .native = options_.native};
+  request.facts.supported_types.insert(request.facts.supported_types.end(), options_.claims.begin(),
+                                       options_.claims.end());
   if (options_.native) request.running = AllStatuses();
   world_.ask(std::move(request),
              [this, life = life_](Result<contract::ClusterReply> reply) { OnRegistered(reply, life); });
@@ -159,7 +161,7 @@ void SimAgent::Launch(const contract::ApplyOnAgent& apply) {
              .stamp = apply.stamp,
              .job = apply.spec.restart != model::RestartPolicy::kAlways,
              .turn = ++turns_};
-  const bool fails = apply.run && Chance(faults_.fails_per_mille);
+  const bool fails = apply.run && (Chance(faults_.fails_per_mille) || apply.workload == faults_.always_fails);
   // The node does this, whether or not its agent lives meanwhile.
   kernel_.After(Duration(rng_.Between(0, Duration(2s).count())), [this, id = apply.workload, turn = running.turn,
                                                                   fails] {

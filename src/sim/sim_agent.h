@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/rng.h"
@@ -27,6 +28,7 @@ struct AgentFaults {
   uint32_t hangs_per_mille = 0;     // a call is never answered
   uint32_t vanishes_per_mille = 0;  // at a heartbeat, a workload is gone
   uint32_t lies_per_mille = 0;      // at a heartbeat, it reports a workload of another node
+  std::string always_fails = {};    // every start of this workload ends in Failed
 };
 
 class SimAgent {
@@ -38,6 +40,7 @@ class SimAgent {
     std::string zone;
     bool native = true;
     std::vector<model::WorkloadType> types = {model::WorkloadType::kProcess, model::WorkloadType::kContainer};
+    std::vector<model::WorkloadType> claims = {};  // types that it says it has besides, and has not
   };
   // What runs on the node.
   struct Running {
@@ -58,7 +61,7 @@ class SimAgent {
 
   SimAgent(Kernel& kernel, Options options, uint64_t stream, World world);
 
-  void SetFaults(AgentFaults faults) { faults_ = faults; }
+  void SetFaults(AgentFaults faults) { faults_ = std::move(faults); }
   // The agent comes up: it registers and beats from then on.
   void Start();
   // The agent is gone; with `node_too`, so are its workloads.

@@ -3,7 +3,8 @@
 // alone, and nodes have reserved what their workloads ask for and nothing else. And two schedulers on one etcd, of
 // which the leader is killed, or stopped.
 //
-// MUSTER_KILLS says how many random kills there are on each store, 5 unless given.
+// MUSTER_KILLS says how many random kills there are on each store, 5 unless given; MUSTER_AWAY for how many seconds an
+// etcd is away, 5 unless given.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,6 +35,11 @@ constexpr Duration kLong = 60s;
 int Kills() {
   const char* asked = std::getenv("MUSTER_KILLS");
   return asked != nullptr ? std::stoi(asked) : 5;
+}
+
+Duration Away() {
+  const char* asked = std::getenv("MUSTER_AWAY");
+  return std::chrono::seconds(asked != nullptr ? std::stoi(asked) : 5);
 }
 
 // Clients that apply as fast as they are answered, and remember what was acknowledged.
@@ -296,23 +302,57 @@ TEST_F(SchedulerPair, ALeaderThatIsToldToStopGivesItUpAtOnce) {
   EXPECT_EQ(leader.process().Wait(), 0);
 }
 
+// What a workload is and where, without what only says when.
+std::string PlaceOf(const contract::WorkloadView& view) {
+  return fmt::format("{} {} {} {}", view.workload, model::WorkloadPhaseName(view.phase), view.node,
+                     view.stamp.sequence);
+}
+
+// Longer than a node may be silent, so that every age would be too old if it went on counting.
 TEST_F(SchedulerPair, WhileEtcdIsAwayQuestionsAreAnsweredAndNothingMoves) {
   SchedulerLife& leader = *Leader();
+  // Alone: the agents know one address each.
+  Other(&leader)->process().Signal(SIGTERM);
+  ASSERT_EQ(Other(&leader)->process().Wait(), 0);
   FakeAgent first("n1");
-  first.Register(leader.grpc());
-  ASSERT_TRUE(Eventually([&] { return !leader.Nodes().empty(); }));
-  ASSERT_TRUE(Ask(Cluster::Container("web")).has_value());
-  ASSERT_TRUE(Eventually([&] { return Runs("web"); }));
+  FakeAgent second("n2");
+  for (FakeAgent* agent : {&first, &second}) agent->Register(leader.grpc());
+  ASSERT_TRUE(Eventually([&] { return leader.Nodes().size() == 2; }));
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(Ask(Cluster::Container(fmt::format("w{}", i))).has_value());
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(Eventually([&] { return Runs(fmt::format("w{}", i)); }));
+  std::vector<std::string> before;
+  for (const contract::WorkloadView& view : leader.Workloads()) before.push_back(PlaceOf(view));
+  const int applied = first.calls("ApplyWorkload") + second.calls("ApplyWorkload");
+
   etcd_.Pause(0);
+  const MonoTime gone = host::SystemClock().Read().mono;
   ASSERT_TRUE(Eventually([&] {
     const auto reply = leader.Ask(contract::ListWorkloads{});
     return reply && std::get<contract::WorkloadsListed>(*reply).stale_since.has_value();
   }));
   EXPECT_EQ(leader.Ask(Cluster::Container("other")).error().code(), Code::kUnavailable);
+  int answered = 0;
+  ASSERT_TRUE(Eventually(
+      [&] {
+        const auto reply = leader.Ask(contract::ListWorkloads{});
+        if (!reply || std::get<contract::WorkloadsListed>(*reply).workloads.size() != 10) return true;
+        ++answered;
+        return host::SystemClock().Read().mono - gone >= Away();
+      },
+      Away() + kLong));
+  EXPECT_GE(host::SystemClock().Read().mono - gone, Away()) << "a question was not answered from memory";
   etcd_.Resume(0);
+
   ASSERT_TRUE(Eventually([&] { return Ask(Cluster::Container("other")).has_value(); }, kLong));
-  EXPECT_TRUE(Eventually([&] { return Runs("web") && Runs("other"); }));
-  EXPECT_EQ(first.calls("DeleteWorkload"), 0);
+  ASSERT_TRUE(Eventually([&] { return Runs("other"); }));
+  std::vector<std::string> after;
+  for (const contract::WorkloadView& view : leader.Workloads()) {
+    if (view.workload != "other") after.push_back(PlaceOf(view));
+  }
+  EXPECT_EQ(after, before) << "nothing healthy fails over";
+  EXPECT_EQ(first.calls("DeleteWorkload") + second.calls("DeleteWorkload"), 0);
+  EXPECT_EQ(first.calls("ApplyWorkload") + second.calls("ApplyWorkload"), applied + 1);
+  std::cout << fmt::format("etcd was away for {} s, {} questions were answered meanwhile\n", Away() / 1s, answered);
 }
 
 }  // namespace

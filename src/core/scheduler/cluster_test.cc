@@ -251,6 +251,41 @@ TEST(SchedulerTenants, QuotaRefusesWithTheFigures) {
   EXPECT_EQ(listed.quotas[0].used.Get("cpu"), 3000);
 }
 
+TEST(SchedulerTenants, ATenantChangesWhatIsItsOwnAndNothingElse) {
+  Lab lab;
+  lab.AddNode("n1");
+  const auto ask = [&](const std::string& tenant, contract::ClusterRequest body) {
+    const contract::RequestId id = lab.Ask(contract::GetSummary{}) + 1'000'000;
+    lab.Post(Asked{.request = id, .body = std::move(body), .tenant = tenant});
+    lab.Run(10ms);
+    return lab.answers.at(id).status;
+  };
+  EXPECT_TRUE(ask("shop", Lab::ApplyOf("web")).ok());
+  EXPECT_EQ(lab.Workload("web").tenant, "shop") << "what a tenant applies is its own";
+  contract::ApplyWorkload other = Lab::ApplyOf("api");
+  other.tenant = "bank";
+  EXPECT_EQ(ask("shop", other),
+            Status(Code::kPermissionDenied, "tenant shop may not change what belongs to tenant bank"));
+  EXPECT_TRUE(ask("bank", other).ok());
+  const Status denied(Code::kPermissionDenied, "tenant shop may not change workload api, which is not its own");
+  EXPECT_EQ(ask("shop", Lab::ApplyOf("api")), denied);
+  EXPECT_EQ(ask("shop", contract::DeleteObject{.kind = contract::ObjectKind::kWorkload, .name = "api"}), denied);
+  EXPECT_EQ(ask("shop", contract::RetryWorkload{.workload = "api"}), denied);
+  EXPECT_EQ(ask("shop", contract::ApplyWorkload{.workload = "api", .desired = model::DesiredState::kStopped}), denied);
+  model::WorkloadSpec set{.kind = model::WorkloadKind::kSet, .name = "farm", .replicas = 1, .spec = Lab::Template()};
+  EXPECT_TRUE(ask("bank", contract::ApplySpec{.spec = set}).ok());
+  const Status no_set(Code::kPermissionDenied, "tenant shop may not change set farm, which is not its own");
+  EXPECT_EQ(ask("shop", contract::ScaleSet{.set = "farm", .replicas = 9}), no_set);
+  EXPECT_EQ(ask("shop", contract::RestartSet{.set = "farm"}), no_set);
+  EXPECT_EQ(
+      ask("shop", contract::DeleteObject{.kind = contract::ObjectKind::kNode, .name = "n1", .force = true}).code(),
+      Code::kPermissionDenied);
+  EXPECT_EQ(lab.Workload("api").desired, model::DesiredState::kRunning);
+  EXPECT_TRUE(ask("shop", contract::DeleteObject{.kind = contract::ObjectKind::kWorkload, .name = "web"}).ok());
+  EXPECT_TRUE(ask("", contract::DeleteObject{.kind = contract::ObjectKind::kWorkload, .name = "api"}).ok())
+      << "an operator may change all";
+}
+
 TEST(SchedulerTenants, RateLimitsApplies) {
   Lab lab;
   lab.AddNode("n1");

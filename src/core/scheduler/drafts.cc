@@ -116,7 +116,8 @@ void Drafts::Write(RecordKind kind, const std::string& id, std::optional<std::st
   piece.bytes += 2 * key.size() + (value ? value->size() : 0);
   if (!MUTANT("scheduler.no_compare")) piece.compares.push_back(copy_.Unchanged(key));
   draft.keys.push_back({.kind = kind, .id = id, .deleted = !value});
-  piece.writes.push_back({.key = key, .value = std::move(value)});
+  const bool leased = kind == RecordKind::kEvent && value.has_value() && !MUTANT("scheduler.events_stay");
+  piece.writes.push_back({.key = key, .value = std::move(value), .lease = leased ? state_.event_lease : 0});
 }
 
 void Drafts::AddRemoval(const ObjectId& object, Draft& draft, Piece& piece) {
@@ -316,6 +317,10 @@ Drafts::Ended Drafts::OnCommitDone(const contract::CommitDone& done, StepContext
   if (unknown != nullptr) PROBE("scheduler.unknown");
   ctx.counters.conflicts += conflict != nullptr;
   ctx.counters.unknowns += unknown != nullptr;
+  // The lease of events has ended: they are written without one until there is another.
+  const bool lease_gone = unknown != nullptr && unknown->status.code() == Code::kNotFound && state_.event_lease != 0;
+  if (lease_gone) PROBE("scheduler.event_lease_gone");
+  if (lease_gone) state_.event_lease = 0;
   ended.check = row.check;
   ended.holds = committed != nullptr;
   for (const ObjectId& object : row.objects) {
@@ -333,7 +338,7 @@ Drafts::Ended Drafts::OnCommitDone(const contract::CommitDone& done, StepContext
       for (contract::Decision& decision : draft.decisions) ctx.Emit(Publish{std::move(decision)});
     } else {
       BlockObject(object, conflict != nullptr ? conflict->revision : 0, ctx.now.mono);
-      const bool refused = unknown != nullptr && unknown->Refused();
+      const bool refused = unknown != nullptr && unknown->Refused() && !lease_gone;
       if (unknown != nullptr && !refused && !draft.removes && object.kind == contract::ObjectKind::kWorkload) {
         state_.doubts[object] = {.record = std::get<WorkloadRecord>(std::move(draft.record)),
                                  .base = draft.base,
@@ -345,7 +350,7 @@ Drafts::Ended Drafts::OnCommitDone(const contract::CommitDone& done, StepContext
     }
     ended.objects.push_back(std::move(resolved));
   }
-  if (unknown != nullptr && unknown->Refused()) {
+  if (unknown != nullptr && unknown->Refused() && !lease_gone) {
     ctx.Note("the store refuses a commit", row.objects.empty() ? row.check : row.objects.front().name,
              unknown->status.ToString());
   }

@@ -42,8 +42,9 @@ struct Waiter {
   contract::ClusterRequest body;
   bool charged = false;  // its tenant's rate
   contract::ApplyResult result = contract::ApplyResult::kUnchanged;
+  std::string tenant;  // whose objects it may change; empty: all
 
-  MUSTER_FIELDS(Waiter, request, body, charged, result)
+  MUSTER_FIELDS(Waiter, request, body, charged, result, tenant)
 };
 
 struct WrittenKey {
@@ -120,8 +121,10 @@ class Drafts {
     contract::CallId last = 0;
     std::string leader_key;  // empty: no election
     contract::Revision leader_revision = 0;
+    contract::LeaseId event_lease = 0;  // of events that are written
 
-    MUSTER_FIELDS(State, drafts, open, blocked, failures, doubts, commits, last, leader_key, leader_revision)
+    MUSTER_FIELDS(State, drafts, open, blocked, failures, doubts, commits, last, leader_key, leader_revision,
+                  event_lease)
   };
 
   Drafts(const Config& config, StoreCopy& copy, State state);
@@ -165,6 +168,7 @@ class Drafts {
 
   // --- commits
   void SetLeader(std::string key, contract::Revision revision);
+  void SetEventLease(contract::LeaseId lease) { state_.event_lease = lease; }
   void Flush(StepContext& ctx);
   // A commit that only compares, on behalf of `subject`.
   void Check(std::vector<contract::Compare> compares, const std::string& subject, StepContext& ctx);

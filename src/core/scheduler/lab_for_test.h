@@ -51,6 +51,7 @@ struct LabStore {
         row.key = write.key;
         row.value = *write.value;
         row.modified = revision;
+        row.lease = write.lease;
         changes.push_back({.deleted = false, .now = row});
       } else if (rows.erase(write.key) > 0) {
         changes.push_back({.deleted = true, .now = {.key = write.key, .value = {}, .modified = revision}});
@@ -112,7 +113,8 @@ class Lab {
   std::map<std::string, int> reconciled;  // by action
   Now now{.mono = MonoTime(1h), .wall = WallTime(1'700'000'000s)};
   Core core;
-  int most_in_flight = 0;  // calls to one node
+  int most_in_flight = 0;                                             // calls to one node
+  std::function<void(const Effect&)> observe = [](const Effect&) {};  // told of every effect before it is carried out
 
   // --- time
   void Post(Event event, Duration in = {}) { events_.emplace(now.mono + in, std::move(event)); }
@@ -292,7 +294,10 @@ class Lab {
     core.Step(event, now, effects);
     // Checks cost as much as there are workloads.
     if (++steps_ % std::max<size_t>(1, core.copy().All<WorkloadRecord>().size() / 20) == 0) core.CheckInvariants();
-    for (Effect& effect : effects) std::visit([&](auto& one) { CarryOut(one); }, effect);
+    for (Effect& effect : effects) {
+      observe(effect);
+      std::visit([&](auto& one) { CarryOut(one); }, effect);
+    }
   }
 
  private:

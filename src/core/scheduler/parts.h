@@ -27,7 +27,7 @@
 
 namespace muster::scheduler {
 
-inline constexpr uint64_t kLayout = 1;
+inline constexpr uint64_t kLayout = 2;
 
 struct SavedState {
   uint64_t layout = kLayout;

@@ -227,6 +227,31 @@ std::string NewLeaderWithAnOldCopy() {
                 "a leader decides on a copy from before its election");
 }
 
+std::string EventWithALease() {
+  Lab lab;
+  lab.Post(EventLease{.lease = 7});
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(5s);
+  for (const auto& [key, row] : lab.store->rows) {
+    const bool leased = row.lease == 7;
+    if (leased != key.starts_with("/events/")) return fmt::format("{} has the lease {}", key, row.lease);
+  }
+  return "";
+}
+
+std::string AnotherTenantsWorkload() {
+  Lab lab;
+  contract::ApplyWorkload apply = Lab::ApplyOf("web");
+  apply.tenant = "bank";
+  EXPECT_TRUE(lab.Try(apply).ok());
+  lab.Post(Asked{.request = 1'000'000,
+                 .body = contract::DeleteObject{.kind = contract::ObjectKind::kWorkload, .name = "web"},
+                 .tenant = "shop"});
+  lab.Run(1s);
+  return Unless(lab.Exists("web"), "a tenant deletes what is another's");
+}
+
 std::vector<PlantedBug> PlantedBugs() {
   return {
       {"scheduler.ages_go_on", StoreAwayForLong, "the node is lost though its age counts anew"},
@@ -234,6 +259,7 @@ std::vector<PlantedBug> PlantedBugs() {
       {"scheduler.calls_before_commit", DeleteBeforeALaunch, "a launch from a record that is about to change"},
       {"scheduler.drain_at_once", DrainOfASet, "a drain takes a set below min-available"},
       {"scheduler.epoch_stays", TwoRegistrations, "has the epoch of the one before"},
+      {"scheduler.events_stay", EventWithALease, "has the lease 0"},
       {"scheduler.heartbeat_revives", NodeThatCannotBeDialled, "heartbeats alone make it Ready"},
       {"scheduler.leader_unguarded", PausedLeader, "an old leader writes"},
       {"scheduler.leads_before_it_has_seen", NewLeaderWithAnOldCopy, "a copy from before its election"},
@@ -246,6 +272,7 @@ std::vector<PlantedBug> PlantedBugs() {
       {"scheduler.old_epoch_heard", HeartbeatOfAnEarlierLife, "a heartbeat of an older epoch is heard"},
       {"scheduler.quota_ignored", FullQuota, "a tenant gets more than its quota"},
       {"scheduler.refusal_forgotten", FullNode, "a node that refused is asked"},
+      {"scheduler.tenant_unbounded", AnotherTenantsWorkload, "a tenant deletes what is another's"},
   };
 }
 
@@ -288,10 +315,17 @@ TEST(SchedulerProbes, AreReached) {
   lab.Run(10s);
   lab.refuses_commits = Status(Code::kResourceExhausted, "the store is full");
   EXPECT_FALSE(lab.Try(Lab::ApplyOf("more")).ok());
+  lab.Post(EventLease{.lease = 7});
+  lab.refuses_commits = Status(Code::kNotFound, "the lease has ended");
+  lab.Ask(Lab::ApplyOf("late"));
+  lab.Run(3ms);
+  lab.refuses_commits = Status();
+  lab.Run(1s);
+  EXPECT_TRUE(lab.Exists("late")) << "it is stored, with events that have no lease";
   const auto hits = faults::ProbeHits();
-  for (const char* probe : {"scheduler.commit_refused", "scheduler.drain_waits", "scheduler.gave_up",
-                            "scheduler.member_taken", "scheduler.orphans_held", "scheduler.runtime_missing",
-                            "scheduler.status_error", "scheduler.unreadable_record"}) {
+  for (const char* probe : {"scheduler.commit_refused", "scheduler.drain_waits", "scheduler.event_lease_gone",
+                            "scheduler.gave_up", "scheduler.member_taken", "scheduler.orphans_held",
+                            "scheduler.runtime_missing", "scheduler.status_error", "scheduler.unreadable_record"}) {
     EXPECT_TRUE(hits.contains(probe) && hits.at(probe) > 0) << probe;
   }
 }

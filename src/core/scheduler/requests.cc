@@ -64,7 +64,7 @@ void Requests::Handle(const Asked& asked, StepContext& ctx) {
   }
   const auto object = ObjectOf(asked.body);
   MUSTER_CHECK(object.has_value(), "request {} changes nothing", asked.request);
-  Waiter waiter{.request = asked.request, .body = asked.body};
+  Waiter waiter{.request = asked.request, .body = asked.body, .tenant = asked.tenant};
   if (p_.drafts.Busy(*object) || state_.queued.contains(*object)) {
     state_.queued[*object].push_back(std::move(waiter));
     return;
@@ -73,6 +73,9 @@ void Requests::Handle(const Asked& asked, StepContext& ctx) {
 }
 
 void Requests::Carry(const ObjectId& object, Waiter waiter, StepContext& ctx) {
+  if (Status may = CheckTenant(object, waiter); !may.ok()) {
+    return Answer(waiter.request, std::unexpected(std::move(may)), ctx);
+  }
   const auto change = [&](const auto& body) -> Outcome {
     if constexpr (requires { this->Change(body, waiter, ctx); }) {
       return Change(body, waiter, ctx);
@@ -165,6 +168,30 @@ contract::ClusterReply Requests::ReplyTo(const Waiter& waiter, const Resolved& r
     return applied;
   }
   return contract::Done{.message = {}, .store_revision = resolved.revision};
+}
+
+// Whether who asks may change the object. What a tenant applies is its own, whether or not the request says so.
+Status Requests::CheckTenant(const ObjectId& object, Waiter& waiter) const {
+  const std::string& tenant = waiter.tenant;
+  if (tenant.empty() || MUTANT("scheduler.tenant_unbounded")) return {};
+  const auto denied = [&](std::string_view what) {
+    return Status(Code::kPermissionDenied, fmt::format("tenant {} may not change {}", tenant, what));
+  };
+  std::string* named = nullptr;
+  if (auto* apply = std::get_if<contract::ApplyWorkload>(&waiter.body)) named = &apply->tenant;
+  if (auto* apply = std::get_if<contract::ApplySpec>(&waiter.body)) named = &apply->spec.tenant;
+  if (named != nullptr && named->empty()) *named = tenant;
+  if (named != nullptr && *named != tenant) return denied(fmt::format("what belongs to tenant {}", *named));
+  const std::string* owner = &tenant;
+  if (object.kind == contract::ObjectKind::kWorkload) {
+    if (const auto* record = p_.drafts.Find<WorkloadRecord>(object.name)) owner = &record->workload.tenant;
+  } else if (object.kind == contract::ObjectKind::kSet) {
+    if (const auto* record = p_.drafts.Find<SetRecord>(object.name)) owner = &record->spec.tenant;
+  } else {
+    return denied("nodes and quotas");
+  }
+  if (*owner == tenant) return {};
+  return denied(fmt::format("{} {}, which is not its own", contract::ObjectKindName(object.kind), object.name));
 }
 
 // --- workloads

@@ -48,6 +48,7 @@ void Core::Handle(const Event& event, StepContext& ctx) {
                  },
                  [&](const StoreLost& lost) { OnStoreLost(lost, ctx); },
                  [&](const LeadershipChanged& changed) { OnLeadership(changed, ctx); },
+                 [&](const EventLease& granted) { parts_->drafts.SetEventLease(granted.lease); },
              },
              event);
 }

@@ -81,12 +81,20 @@ struct LeadershipChanged {
 
   MUSTER_FIELDS(LeadershipChanged, leading, leader, leader_key, leader_revision)
 };
+// Events that are stored from here on go with this lease, so that they are gone some time after `event_ttl` although
+// nobody touches them; 0: with none.
+struct EventLease {
+  contract::LeaseId lease = 0;
+
+  MUSTER_FIELDS(EventLease, lease)
+};
 // Somebody asks. Answered once, by an Answer with the same number.
 struct Asked {
   contract::RequestId request = 0;
   contract::ClusterRequest body;
+  std::string tenant;  // whose workloads and sets the caller may change, and nothing else; empty: it may change all
 
-  MUSTER_FIELDS(Asked, request, body)
+  MUSTER_FIELDS(Asked, request, body, tenant)
 };
 
 // --- effects
@@ -126,7 +134,7 @@ struct Reconciled {
 using Call = contract::Call<contract::AgentRequest>;
 using CallDone = contract::CallDone<contract::AgentReply>;
 using Event = std::variant<contract::Wake, Asked, CallDone, contract::CommitDone, StoreListed, StoreChanged, StoreLost,
-                           LeadershipChanged>;
+                           LeadershipChanged, EventLease>;
 using Effect = std::variant<contract::Persist, Call, contract::Commit, Answer, Publish, Notice, Reconciled>;
 
 }  // namespace muster::scheduler

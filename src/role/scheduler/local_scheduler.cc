@@ -62,7 +62,8 @@ void LocalScheduler::UseStore(std::string address) {
                                       StoreFeedOptions{.prefix = options_.config.prefix,
                                                        .address = std::move(address),
                                                        .election = options_.election,
-                                                       .lost_after = options_.store_lost_after},
+                                                       .lost_after = options_.store_lost_after,
+                                                       .event_ttl = options_.config.event_ttl},
                                       [this](Event event) { Tell(std::move(event)); });
 }
 
@@ -82,6 +83,10 @@ void LocalScheduler::Tell(Event event) {
 
 void LocalScheduler::Ask(contract::ClusterRequest request, Done done) {
   runner_.Ask(Asked{.request = 0, .body = std::move(request)}, std::move(done));
+}
+
+void LocalScheduler::AskFor(const std::string& tenant, contract::ClusterRequest request, Done done) {
+  runner_.Ask(Asked{.request = 0, .body = std::move(request), .tenant = tenant}, std::move(done));
 }
 
 void LocalScheduler::Read(contract::ReadLogs request, std::shared_ptr<contract::LogsSink> sink) {

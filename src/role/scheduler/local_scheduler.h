@@ -45,6 +45,7 @@ struct LocalEvents {
 
 class LocalScheduler final : public contract::ClusterPort,
                              public contract::LogsPort,
+                             public rpc::TenantPort,
                              private host::ThreadHost<Core>::Shell {
  public:
   // The clock outlives the scheduler.
@@ -62,6 +63,7 @@ class LocalScheduler final : public contract::ClusterPort,
   void Stop();
 
   void Ask(contract::ClusterRequest request, Done done) override;
+  void AskFor(const std::string& tenant, contract::ClusterRequest request, Done done) override;
   // Logs of a workload, from the agent of its node.
   void Read(contract::ReadLogs request, std::shared_ptr<contract::LogsSink> sink) override;
   rpc::WatchPort& watches() { return hub_; }

@@ -43,8 +43,8 @@ Status SchedulerRole::Start(std::stop_token) {
   server_.SetRefresh(
       [this] { metrics_.Update(*scheduler_->View(), scheduler_->watchers(), scheduler_->store_status().ok()); });
   MUSTER_RETURN_IF_ERROR(server_.Listen(
-      {{rpc::kControlService, rpc::MakeControlService(*scheduler_, scheduler_->streams())},
-       {rpc::kClusterService, rpc::MakeClusterService(*scheduler_, scheduler_->watches(), *scheduler_)}}));
+      {{rpc::kControlService, rpc::MakeControlService(*scheduler_, scheduler_->streams(), *scheduler_)},
+       {rpc::kClusterService, rpc::MakeClusterService(*scheduler_, scheduler_->watches(), *scheduler_, *scheduler_)}}));
   server_.SetReadyCheck("store", [this] { return scheduler_->store_status(); });
   server_.SetReadyCheck("leadership", [this] {
     const auto view = scheduler_->View();

@@ -113,6 +113,8 @@ StoreFeed::StoreFeed(store::Store& store, StoreFeedOptions options, Tell tell)
   mirror_ = std::make_unique<store::Mirror>(store, schedule_,
                                             store::MirrorOptions{.range = range, .lost_after = options_.lost_after},
                                             [rows = rows_](store::MirrorEvent event) { rows->Take(std::move(event)); });
+  event_lease_ = std::make_unique<store::RotatingLease>(
+      store, schedule_, options_.event_ttl, [this](contract::LeaseId lease) { tell_(EventLease{.lease = lease}); });
   if (!options_.election) return;
   candidate_ = std::make_unique<store::Candidate>(
       store, schedule_,
@@ -121,6 +123,7 @@ StoreFeed::StoreFeed(store::Store& store, StoreFeedOptions options, Tell tell)
 }
 
 StoreFeed::~StoreFeed() {
+  event_lease_.reset();
   candidate_.reset();
   mirror_.reset();
   rows_->Close();

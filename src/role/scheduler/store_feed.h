@@ -1,5 +1,6 @@
 // StoreFeed: tells a scheduler core what its store holds and who leads, as the core's own events: one StoreListed, then
-// StoreChanged; StoreLost when the store does not answer, and StoreListed again when it does; LeadershipChanged.
+// StoreChanged; StoreLost when the store does not answer, and StoreListed again when it does; LeadershipChanged; and
+// which lease stored events have.
 //
 // A store that several schedulers share has an election: the leader holds a key with a lease of three seconds. Resign
 // gives it up, so that another leads at once. A store that belongs to one process has none, and it always leads.
@@ -20,6 +21,7 @@
 #include "host/thread_schedule.h"
 #include "store/candidate.h"
 #include "store/mirror.h"
+#include "store/rotating_lease.h"
 #include "store/store.h"
 
 namespace muster::scheduler {
@@ -29,6 +31,7 @@ struct StoreFeedOptions {
   std::string address;  // of this scheduler, for others
   bool election = false;
   Duration lost_after = 5s;
+  Duration event_ttl = 1h;
 };
 
 class StoreFeed {
@@ -60,6 +63,7 @@ class StoreFeed {
   std::shared_ptr<Rows> rows_;
   std::unique_ptr<store::Mirror> mirror_;
   std::unique_ptr<store::Candidate> candidate_;
+  std::unique_ptr<store::RotatingLease> event_lease_;
 };
 
 }  // namespace muster::scheduler
