@@ -112,40 +112,64 @@ double BenchAnswers::At(double share) const {
   return samples_us[std::min(samples_us.size() - 1, index)];
 }
 
+namespace {
+
+// What AskMany waits for. An answer may still be on its way out when the last one has been counted.
+class Asking : public std::enable_shared_from_this<Asking> {
+ public:
+  Asking(contract::ClusterPort& cluster, size_t count, std::function<contract::ClusterRequest(size_t)> make)
+      : cluster_(cluster), count_(count), make_(std::move(make)) {}
+
+  void Begin(size_t at_once) {
+    open_ = at_once;
+    for (size_t i = 0; i < at_once; ++i) AskNext();
+  }
+  Result<std::vector<double>> Wait() {
+    if (!waiter_.Wait(10min, [this] { return open_ == 0; })) {
+      return Error(Code::kDeadlineExceeded, "the scheduler did not answer within ten minutes");
+    }
+    return waiter_.Get([this]() -> Result<std::vector<double>> {
+      if (!failed_.ok()) return std::unexpected(failed_);
+      return std::move(samples_us_);
+    });
+  }
+
+ private:
+  void AskNext() {
+    const size_t index = next_++;
+    if (index >= count_) return waiter_.Do([this] { --open_; });
+    const MonoTime asked = BenchClock().Read().mono;
+    cluster_.Ask(make_(index), [self = shared_from_this(), asked](const Result<contract::ClusterReply>& reply) {
+      const double took = std::chrono::duration<double, std::micro>(BenchClock().Read().mono - asked).count();
+      self->waiter_.Do([&] {
+        self->samples_us_.push_back(took);
+        if (!reply && self->failed_.ok()) self->failed_ = reply.error();
+      });
+      if (!reply) self->next_ = self->count_;
+      self->AskNext();
+    });
+  }
+
+  contract::ClusterPort& cluster_;
+  const size_t count_;
+  const std::function<contract::ClusterRequest(size_t)> make_;
+  std::atomic<size_t> next_ = 0;
+  store::Waiter waiter_;  // guards the rest
+  std::vector<double> samples_us_;
+  Status failed_;
+  size_t open_ = 0;
+};
+
+}  // namespace
+
 Result<BenchAnswers> AskMany(contract::ClusterPort& cluster, size_t count, size_t at_once,
                              const std::function<contract::ClusterRequest(size_t)>& make) {
-  struct Run {
-    store::Waiter waiter;  // guards the rest but `next`
-    std::vector<double> samples_us;
-    Status failed;
-    size_t open = 0;
-    std::atomic<size_t> next = 0;
-  };
-  Run run;
-  run.samples_us.reserve(count);
+  const auto asking = std::make_shared<Asking>(cluster, count, make);
   const MonoTime began = BenchClock().Read().mono;
-  std::function<void()> ask_next = [&] {
-    const size_t index = run.next++;
-    if (index >= count) return run.waiter.Do([&] { --run.open; });
-    const MonoTime asked = BenchClock().Read().mono;
-    cluster.Ask(make(index), [&, asked](const Result<contract::ClusterReply>& reply) {
-      const double took = std::chrono::duration<double, std::micro>(BenchClock().Read().mono - asked).count();
-      run.waiter.Do([&] {
-        run.samples_us.push_back(took);
-        if (!reply && run.failed.ok()) run.failed = reply.error();
-      });
-      if (!reply) run.next = count;
-      ask_next();
-    });
-  };
-  run.open = std::min(at_once, count);
-  for (size_t i = 0; i < std::min(at_once, count); ++i) ask_next();
-  if (!run.waiter.Wait(10min, [&] { return run.open == 0; })) {
-    return Error(Code::kDeadlineExceeded, "the scheduler did not answer within ten minutes");
-  }
-  if (!run.failed.ok()) return std::unexpected(run.failed);
+  asking->Begin(std::min(at_once, count));
+  MUSTER_ASSIGN_OR_RETURN(std::vector<double> samples_us, asking->Wait());
   const Duration took = BenchClock().Read().mono - began;
-  BenchAnswers answers{.seconds = std::chrono::duration<double>(took).count(), .samples_us = std::move(run.samples_us)};
+  BenchAnswers answers{.seconds = std::chrono::duration<double>(took).count(), .samples_us = std::move(samples_us)};
   std::ranges::sort(answers.samples_us);
   return answers;
 }

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
-#include <variant>
 
 #include "model/resources.h"
 
@@ -17,8 +15,6 @@ using model::WorkloadPhase;
 using scheduler::RecordKind;
 
 constexpr std::string_view kLeaderKey = "/leader";
-// The shortest pause between two launches of the same.
-constexpr Duration kLaunchPause = 1s;
 
 // "<node id> <host:port>"
 std::string NodeOf(const scheduler::Call& call) { return call.to.substr(0, call.to.find(' ')); }
@@ -94,7 +90,10 @@ void SchedulerJudge::CheckNode(const std::string& id, const scheduler::NodeRecor
   const bool lost = before->second.status == model::NodeStatus::kReady && node.status == model::NodeStatus::kNotReady;
   Check(!lost || node.status_updated_by != "monitor" || now_ - leads_.second >= config_.node_timeout,
         [&] { return fmt::format("node {} is lost for ages from before the leader was elected", id); });
-  if (node.unreachable && !before->second.unreachable) unreachable_[id] = now_;
+  if (node.unreachable && !before->second.unreachable) {
+    const auto failing = failing_.find(id);
+    unreachable_[id] = failing == failing_.end() ? answered_[id] : failing->second;
+  }
   if (!node.unreachable && before->second.unreachable) {
     const auto answered = answered_.find(id);
     Check(answered != answered_.end() && answered->second >= unreachable_[id],
@@ -235,28 +234,19 @@ void SchedulerJudge::CallStarted(size_t process, const scheduler::Call& call, Mo
         [&] { return fmt::format("{} calls are open for node {}", open.size(), node); });
 }
 
-void SchedulerJudge::CallEnded(size_t process, const scheduler::Call& call, const Status& status,
-                               const std::optional<contract::AgentReply>& reply, MonoTime now) {
+void SchedulerJudge::CallEnded(size_t process, const scheduler::Call& call, const Status& status, MonoTime now) {
   const std::string node = NodeOf(call);
   open_[{process, node}].erase(call.id);
-  if (status.code() != Code::kUnavailable && status.code() != Code::kDeadlineExceeded) answered_[node] = now;
-  const auto* apply = std::get_if<contract::ApplyOnAgent>(&call.request);
-  const auto* applied = reply ? std::get_if<contract::AppliedOnAgent>(&*reply) : nullptr;
-  if (apply == nullptr || applied == nullptr || !applied->applied) return;
-  const auto [last, is_new] = accepted_.try_emplace({process, node, apply->workload}, *apply, now);
-  if (is_new) return;
-  const auto& [before, at] = last->second;
-  const bool same = before.revision == apply->revision && before.run == apply->run && before.stamp == apply->stamp;
-  Check(!same || retried_.contains(apply->workload) || now - at >= kLaunchPause, [&] {
-    return fmt::format("{} was launched on {} again {} ms after it was accepted", apply->workload, node,
-                       std::chrono::duration_cast<std::chrono::milliseconds>(now - at).count());
-  });
-  last->second = {*apply, now};
+  if (status.code() == Code::kUnavailable || status.code() == Code::kDeadlineExceeded) {
+    failing_.emplace(node, now);
+  } else {
+    failing_.erase(node);
+    answered_[node] = now;
+  }
 }
 
 void SchedulerJudge::CallsForgotten(size_t process) {
   std::erase_if(open_, [&](const auto& entry) { return entry.first.first == process; });
-  std::erase_if(accepted_, [&](const auto& entry) { return std::get<0>(entry.first) == process; });
 }
 
 void SchedulerJudge::Registered(const std::string& node, const contract::NodeRegistered& answer) {

@@ -12,8 +12,7 @@
 //      could not be called is Ready only after a call was answered;
 //   6. what runs of a tenant is within its quota.
 // At every write: the scheduler that wrote was the leader.
-// At every call to an agent: at most as many are open for a node as the configuration says, and what a node has
-// accepted is not sent there again at once.
+// At every call to an agent: at most as many are open for a node as the configuration says.
 // At every registration of a native node: its epoch is a new one.
 // At rest: desired equals actual on every node, nothing runs twice, nothing that fits waits, nothing is written;
 // nothing is left on a node that is dead while another has room.
@@ -24,7 +23,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -62,10 +60,7 @@ class SchedulerJudge {
   void AskedToDelete(const std::string& workload);
   // Calls of one scheduler process.
   void CallStarted(size_t process, const scheduler::Call& call, MonoTime now);
-  void CallEnded(size_t process, const scheduler::Call& call, const Status& status,
-                 const std::optional<contract::AgentReply>& reply, MonoTime now);
-  // A client asks for an attempt at once.
-  void AskedToRetry(const std::string& workload) { retried_.insert(workload); }
+  void CallEnded(size_t process, const scheduler::Call& call, const Status& status, MonoTime now);
   // A node was told that it is registered.
   void Registered(const std::string& node, const contract::NodeRegistered& answer);
   // The process died: its calls are gone.
@@ -123,11 +118,8 @@ class SchedulerJudge {
   std::map<std::string, model::Quota> quotas_;             // by tenant
   std::pair<contract::Revision, MonoTime> leads_;          // the key of the election, and when it changed
   std::map<std::string, MonoTime> unreachable_;            // since when, by node
+  std::map<std::string, MonoTime> failing_;                // the first call that failed since one was answered, by node
   std::map<std::string, MonoTime> answered_;               // the last call that was, by node
-  std::map<std::tuple<size_t, std::string, std::string>, std::pair<contract::ApplyOnAgent, MonoTime>>
-      accepted_;                              // the last apply, by process, node and workload
-  std::set<std::string> retried_;             // workloads that a client asked to be tried again
-  std::map<std::string, MonoTime> cordoned_;  // since when, by node
   MonoTime now_;
   std::map<std::string, Promise> promises_;
   std::set<std::string> deletes_;

@@ -220,7 +220,7 @@ class SchedulerWorld {
     const auto finish = [this, i, life, call, open](Status status, std::optional<contract::AgentReply> reply) {
       if (!std::exchange(*open, false)) return;
       Into(i, life, [this, i, life, call, status, reply] {
-        judge_.CallEnded(i, call, status, reply, kernel_.now().mono);
+        judge_.CallEnded(i, call, status, kernel_.now().mono);
         schedulers_[i].host->Complete(life, {.id = call.id, .status = status, .reply = reply});
       });
     };
@@ -334,17 +334,12 @@ class SchedulerWorld {
       return Delete(contract::ObjectKind::kWorkload, fmt::format("w{}", kNames / 2 + rng_.Below(kNames / 2)));
     if (dice < 75) return ApplySet(fmt::format("set{}", rng_.Below(2)));
     if (dice < 78) return Delete(contract::ObjectKind::kSet, fmt::format("set{}", rng_.Below(2)));
-    if (dice < 84) return Retry(name);
+    if (dice < 84) return Order(contract::RetryWorkload{.workload = name});
     const std::string node = fmt::format("n{}", rng_.Below(kAgents));
     if (dice < 90) return Order(contract::CordonNode{.node = node, .cordoned = rng_.Chance(1, 3)});
     if (dice < 93) return Order(contract::DrainNode{.node = node});
     if (dice < 96) return Order(contract::ScaleSet{.set = "set0", .replicas = static_cast<int32_t>(rng_.Below(6))});
     Order(contract::ListWorkloads{});
-  }
-
-  void Retry(const std::string& name) {
-    judge_.AskedToRetry(name);
-    Order(contract::RetryWorkload{.workload = name});
   }
 
   // Until it is there, the tenant applies nothing.

@@ -19,7 +19,7 @@ Scenario World() {
 TEST(SchedulerWorld, HoldsOverManySeedsAndReachesItsProbes) {
   faults::ResetProbes();
   InlineParallel parallel;
-  const CampaignReport report = RunCampaign(World(), {.seeds = 60, .repeats = 2}, parallel);
+  const CampaignReport report = RunCampaign(World(), {.seeds = 90, .repeats = 2}, parallel);
   for (const SeedFailure& failure : report.failures) ADD_FAILURE() << "seed " << failure.seed << ": " << failure.what;
   EXPECT_GT(report.total.crashes, 60u);
   faults::ExpectReached("SchedulerWorld.HoldsOverManySeedsAndReachesItsProbes", "scheduler");

@@ -251,6 +251,52 @@ TEST(SchedulerTenants, QuotaRefusesWithTheFigures) {
   EXPECT_EQ(listed.quotas[0].used.Get("cpu"), 3000);
 }
 
+TEST(SchedulerTenants, WhatHasStoppedOrFailedRunsAgainOnlyWithinTheQuota) {
+  Lab lab({.max_attempts = 1});
+  lab.AddNode("n1");
+  lab.Get<contract::Applied>(contract::ApplyQuota{{.tenant = "shop", .limits = {{"cpu", 1000}}}});
+  const auto apply = [&](const std::string& id) {
+    contract::ApplyWorkload body = Lab::ApplyOf(id);
+    body.tenant = "shop";
+    return lab.Try(body);
+  };
+  const auto desire = [&](const std::string& id, model::DesiredState state) {
+    return lab.Try(contract::ApplyWorkload{.workload = id, .desired = state});
+  };
+  EXPECT_TRUE(apply("stopped").ok());
+  lab.Run(2s);
+  EXPECT_TRUE(desire("stopped", model::DesiredState::kStopped).ok());
+  lab.Run(2s);
+  lab.agents["n1"].fails["failed"] = "exit code 1";
+  EXPECT_TRUE(apply("failed").ok()) << "what has stopped holds nothing";
+  lab.Run(10s);
+  ASSERT_EQ(lab.Phase("failed"), "Failed");
+  lab.agents["n1"].fails.clear();
+  EXPECT_TRUE(apply("third").ok()) << "nor does what has failed for good";
+  lab.Run(2s);
+  EXPECT_EQ(desire("stopped", model::DesiredState::kRunning).code(), Code::kResourceExhausted);
+  EXPECT_EQ(lab.Try(contract::RetryWorkload{.workload = "failed"}).code(), Code::kResourceExhausted);
+  EXPECT_TRUE(lab.Delete("third").ok());
+  lab.Run(2s);
+  EXPECT_TRUE(lab.Try(contract::RetryWorkload{.workload = "failed"}).ok());
+}
+
+TEST(SchedulerTenants, WhatACommitOfUnknownOutcomeMayHaveTakenIsCounted) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Get<contract::Applied>(contract::ApplyQuota{{.tenant = "shop", .limits = {{"cpu", 1000}}}});
+  contract::ApplyWorkload first = Lab::ApplyOf("first");
+  first.tenant = "shop";
+  lab.watch_held = true;
+  lab.lose_answers = true;  // it happens, and nobody says so
+  lab.Ask(first);
+  lab.Run(5ms);
+  lab.lose_answers = false;
+  contract::ApplyWorkload second = Lab::ApplyOf("second");
+  second.tenant = "shop";
+  EXPECT_EQ(lab.Try(second).code(), Code::kResourceExhausted);
+}
+
 TEST(SchedulerTenants, ATenantChangesWhatIsItsOwnAndNothingElse) {
   Lab lab;
   lab.AddNode("n1");

@@ -1,5 +1,6 @@
 #include "core/scheduler/quota_use.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -14,7 +15,15 @@ QuotaUse::QuotaUse(const StoreCopy& copy, const Drafts& drafts, State state) : c
 std::optional<Holding> QuotaUse::Wanted(const ObjectId& object) const {
   if (object.kind == contract::ObjectKind::kWorkload) {
     const WorkloadRecord* record = drafts_.Find<WorkloadRecord>(object.name);
-    return record == nullptr ? std::nullopt : HoldingOf(*record);
+    std::optional<Holding> holding = record == nullptr ? std::nullopt : HoldingOf(*record);
+    const WorkloadRecord* doubt = drafts_.FindDoubt(object.name);
+    if (doubt == nullptr) return holding;
+    // The larger of both, until it is known which of them the store has.
+    std::optional<Holding> possible = HoldingOf(*doubt);
+    if (!possible || !holding || holding->tenant != possible->tenant) return possible ? possible : holding;
+    possible->each = model::Max(possible->each, holding->each);
+    possible->running = std::max(possible->running, holding->running);
+    return possible;
   }
   if (object.kind == contract::ObjectKind::kSet) {
     const SetRecord* record = drafts_.Find<SetRecord>(object.name);

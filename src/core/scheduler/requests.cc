@@ -107,9 +107,7 @@ void Requests::RunQueued(StepContext& ctx) {
 
 void Requests::OnResolved(Resolved resolved, StepContext& ctx) {
   switch (resolved.kind) {
-    case Resolved::Kind::kCommitted:
-      for (const Waiter& waiter : resolved.waiters) Answer(waiter.request, ReplyTo(waiter, resolved, ctx), ctx);
-      return;
+    case Resolved::Kind::kCommitted: return AnswerAll(resolved, ctx);
     case Resolved::Kind::kRefused:
       for (const Waiter& waiter : resolved.waiters) Answer(waiter.request, std::unexpected(resolved.status), ctx);
       return;
@@ -119,6 +117,23 @@ void Requests::OnResolved(Resolved resolved, StepContext& ctx) {
       std::deque<Waiter>& queue = state_.queued[resolved.object];
       queue.insert(queue.begin(), std::make_move_iterator(resolved.waiters.begin()),
                    std::make_move_iterator(resolved.waiters.end()));
+  }
+}
+
+// Of several registrations of a native node in one commit the last one has the epoch; the others must not act with it.
+void Requests::AnswerAll(const Resolved& resolved, StepContext& ctx) {
+  const auto native = [](const Waiter& waiter) {
+    const auto* body = std::get_if<contract::RegisterNode>(&waiter.body);
+    return body != nullptr && body->facts.native;
+  };
+  const auto last = std::ranges::find_if(resolved.waiters.rbegin(), resolved.waiters.rend(), native);
+  for (const Waiter& waiter : resolved.waiters) {
+    if (native(waiter) && &waiter != &*last) {
+      PROBE("scheduler.registered_twice");
+      Answer(waiter.request, Error(Code::kAborted, "the node registered again meanwhile: register"), ctx);
+    } else {
+      Answer(waiter.request, ReplyTo(waiter, resolved, ctx), ctx);
+    }
   }
 }
 
@@ -213,6 +228,14 @@ Status Requests::CheckReadable(const ObjectId& object) const {
                                        contract::ObjectKindName(object.kind), object.name)};
 }
 
+// What has stopped or failed holds nothing of its tenant's quota until it is to run again.
+Status Requests::AdmitRevived(const WorkloadRecord& before) const {
+  WorkloadRecord next = before;
+  next.workload.desired = DesiredState::kRunning;
+  next.workload.phase = model::WorkloadPhase::kPending;
+  return p_.quota.Admit(WorkloadObject(before.workload.id), HoldingOf(next));
+}
+
 Requests::Outcome Requests::ApplyTo(const WantedWorkload& wanted, Waiter& waiter, bool dry_run, StepContext& ctx) {
   const ObjectId object = WorkloadObject(wanted.id);
   if (Status readable = CheckReadable(object); !readable.ok()) return std::unexpected(readable);
@@ -260,6 +283,9 @@ Requests::Outcome Requests::Change(const contract::ApplyWorkload& body, Waiter& 
     return Error(Code::kFailedPrecondition,
                  fmt::format("workload {} is a member of set {}: change the set", body.workload, before->workload.set));
   }
+  if (body.desired == DesiredState::kRunning) {
+    if (Status admitted = AdmitRevived(*before); !admitted.ok()) return std::unexpected(std::move(admitted));
+  }
   const bool changed = p_.edits.SetDesired(body.workload, body.desired, ctx);
   waiter.result = changed ? contract::ApplyResult::kConfigured : contract::ApplyResult::kUnchanged;
   const ObjectId object = WorkloadObject(body.workload);
@@ -286,8 +312,10 @@ Requests::Outcome Requests::Change(const contract::ApplySpec& body, Waiter& wait
 }
 
 Requests::Outcome Requests::Change(const contract::RetryWorkload& body, Waiter&, StepContext& ctx) {
-  if (p_.drafts.Find<WorkloadRecord>(body.workload) == nullptr) {
-    return Error(Code::kNotFound, fmt::format("there is no workload {}", body.workload));
+  const WorkloadRecord* before = p_.drafts.Find<WorkloadRecord>(body.workload);
+  if (before == nullptr) return Error(Code::kNotFound, fmt::format("there is no workload {}", body.workload));
+  if (before->workload.phase == model::WorkloadPhase::kFailed && before->workload.desired == DesiredState::kRunning) {
+    if (Status admitted = AdmitRevived(*before); !admitted.ok()) return std::unexpected(std::move(admitted));
   }
   p_.edits.Retry(body.workload, ctx);
   return std::nullopt;

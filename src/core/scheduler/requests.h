@@ -82,6 +82,8 @@ class Requests {
   Outcome ApplySet(const contract::ApplySpec& body, Waiter& waiter, StepContext& ctx);
   Outcome StoreSet(SetRecord record, Waiter& waiter, bool dry_run, StepContext& ctx);
   Outcome DeleteNode(const contract::DeleteObject& body, StepContext& ctx);
+  void AnswerAll(const Resolved& resolved, StepContext& ctx);
+  Status AdmitRevived(const WorkloadRecord& before) const;
   Status CheckTenant(const ObjectId& object, Waiter& waiter) const;
   Status Charge(const std::string& tenant, Waiter& waiter, StepContext& ctx);
   Status CheckReadable(const ObjectId& object) const;
