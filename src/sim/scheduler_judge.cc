@@ -90,13 +90,16 @@ void SchedulerJudge::CheckNode(const std::string& id, const scheduler::NodeRecor
   const bool lost = before->second.status == model::NodeStatus::kReady && node.status == model::NodeStatus::kNotReady;
   Check(!lost || node.status_updated_by != "monitor" || now_ - leads_.second >= config_.node_timeout,
         [&] { return fmt::format("node {} is lost for ages from before the leader was elected", id); });
+  // A world that tells nothing of its calls is not judged by them.
+  const auto failing = failing_.find(id);
+  const auto answered = answered_.find(id);
   if (node.unreachable && !before->second.unreachable) {
-    const auto failing = failing_.find(id);
-    unreachable_[id] = failing == failing_.end() ? answered_[id] : failing->second;
+    if (failing != failing_.end()) unreachable_[id] = failing->second;
+    if (failing == failing_.end() && answered != answered_.end()) unreachable_[id] = answered->second;
   }
-  if (!node.unreachable && before->second.unreachable) {
-    const auto answered = answered_.find(id);
-    Check(answered != answered_.end() && answered->second >= unreachable_[id],
+  const auto since = unreachable_.find(id);
+  if (!node.unreachable && before->second.unreachable && since != unreachable_.end()) {
+    Check(answered != answered_.end() && answered->second >= since->second,
           [&] { return fmt::format("node {} is reachable again, and no call was answered", id); });
   }
 }

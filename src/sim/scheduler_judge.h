@@ -120,6 +120,7 @@ class SchedulerJudge {
   std::map<std::string, MonoTime> unreachable_;            // since when, by node
   std::map<std::string, MonoTime> failing_;                // the first call that failed since one was answered, by node
   std::map<std::string, MonoTime> answered_;               // the last call that was, by node
+  std::map<std::string, MonoTime> cordoned_;               // since when, by node
   MonoTime now_;
   std::map<std::string, Promise> promises_;
   std::set<std::string> deletes_;
