@@ -228,7 +228,7 @@ Status Requests::CheckReadable(const ObjectId& object) const {
                                        contract::ObjectKindName(object.kind), object.name)};
 }
 
-// What has stopped or failed holds nothing of its tenant's quota until it is to run again.
+// What has stopped holds nothing of its tenant's quota until it is to run again.
 Status Requests::AdmitRevived(const WorkloadRecord& before) const {
   WorkloadRecord next = before;
   next.workload.desired = DesiredState::kRunning;
@@ -314,9 +314,6 @@ Requests::Outcome Requests::Change(const contract::ApplySpec& body, Waiter& wait
 Requests::Outcome Requests::Change(const contract::RetryWorkload& body, Waiter&, StepContext& ctx) {
   const WorkloadRecord* before = p_.drafts.Find<WorkloadRecord>(body.workload);
   if (before == nullptr) return Error(Code::kNotFound, fmt::format("there is no workload {}", body.workload));
-  if (before->workload.phase == model::WorkloadPhase::kFailed && before->workload.desired == DesiredState::kRunning) {
-    if (Status admitted = AdmitRevived(*before); !admitted.ok()) return std::unexpected(std::move(admitted));
-  }
   p_.edits.Retry(body.workload, ctx);
   return std::nullopt;
 }

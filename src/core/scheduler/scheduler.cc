@@ -82,10 +82,8 @@ void Core::RunPass(StepContext& ctx) {
   for (const auto& [node, record] : p.copy.All<NodeRecord>()) {
     const NodeHealth::Entry* entry = p.health.Find(node);
     const bool probe = record.unreachable && entry != nullptr && !entry->stale;
-    // Agents send heartbeats less often than there are passes: one without a heartbeat for two of them is silent.
-    const bool quiet = entry != nullptr && ctx.now.mono - entry->judged_from > 2 * p.config.reconcile_interval;
-    const bool list = quiet && !p.copy.OnNode(node).empty() && p.health.Available(node) &&
-                      std::ranges::binary_search(silent, node);
+    const bool list =
+        !p.copy.OnNode(node).empty() && p.health.Available(node) && std::ranges::binary_search(silent, node);
     if ((probe || list) && !p.calls.Has(node, "")) p.calls.Enqueue({.kind = CallKind::kList, .node = node});
   }
   for (const auto& [id, record] : p.copy.All<WorkloadRecord>()) {
