@@ -54,7 +54,6 @@ void SchedulerJudge::StoreHolds(const std::vector<contract::KeyValue>& rows, Mon
   }
   CheckCapacity();
   CheckPromises();
-  CheckQuotas();
 }
 
 void SchedulerJudge::Read(const contract::KeyValue& stored, Row& row) {
@@ -76,8 +75,6 @@ void SchedulerJudge::Read(const contract::KeyValue& stored, Row& row) {
     if (!workload) return;
     CheckProgress(id, *workload);
     workloads_.insert_or_assign(id, *std::move(workload));
-  } else if (row.kind == RecordKind::kQuota) {
-    if (auto quota = scheduler::DecodeQuota(stored.value)) quotas_.insert_or_assign(id, *std::move(quota));
   } else if (row.kind == RecordKind::kEvent) {
     if (const auto event = scheduler::DecodeEvent(stored.value)) row.owner = event->workload;
   }
@@ -164,23 +161,6 @@ void SchedulerJudge::CheckCapacity() {
     Check(at->second.facts.total.Covers(sum), [&] {
       return fmt::format("node {} has {} reserved of {}", node, sum.ToString(), at->second.facts.total.ToString());
     });
-  }
-}
-
-void SchedulerJudge::CheckQuotas() {
-  std::map<std::string, model::Resources> used;
-  for (const auto& [id, record] : workloads_) {
-    const model::Workload& workload = record.workload;
-    if (!quotas_.contains(workload.tenant) || workload.phase != WorkloadPhase::kRunning) continue;
-    if (workload.desired != DesiredState::kRunning) continue;
-    if (auto sum = model::Add(used[workload.tenant], workload.spec.resources)) used[workload.tenant] = *std::move(sum);
-  }
-  for (const auto& [tenant, sum] : used) {
-    const model::Resources& limits = quotas_.at(tenant).limits;
-    for (const auto& [name, limit] : limits.entries()) {
-      Check(sum.Get(name) <= limit,
-            [&] { return fmt::format("tenant {} has {} of {}, its quota is {}", tenant, sum.Get(name), name, limit); });
-    }
   }
 }
 
