@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -51,7 +52,7 @@ Result<int64_t> ParseFactor(std::string_view text, std::string_view option) {
     return InvalidArgument(fmt::format("{}: {} is no factor; write x2 or 0.5, from 0.001 to {}", option,
                                        model::Quoted(text), kMostFactor));
   }
-  return static_cast<int64_t>(factor * 1000 + 0.5);
+  return std::llround(factor * 1000);
 }
 
 Result<Event> EventOf(const Flags& flags) {
