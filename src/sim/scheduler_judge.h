@@ -93,7 +93,6 @@ class SchedulerJudge {
   void Read(const contract::KeyValue& stored, Row& row);
   void CheckCapacity();
   void CheckPromises();
-  void CheckQuotas();
   void CheckNode(const std::string& id, const scheduler::NodeRecord& node);
   bool HasRoom(const JudgedNode& candidate, const model::Workload& workload) const;
   // What was seen last of a workload.
@@ -115,7 +114,6 @@ class SchedulerJudge {
   std::map<std::string, Progress> progress_;               // by workload
   std::map<std::string, uint64_t> epochs_;                 // by node
   std::map<std::string, std::set<uint64_t>> told_epochs_;  // by node: of its registrations
-  std::map<std::string, model::Quota> quotas_;             // by tenant
   std::pair<contract::Revision, MonoTime> leads_;          // the key of the election, and when it changed
   std::map<std::string, MonoTime> unreachable_;            // since when, by node
   std::map<std::string, MonoTime> failing_;                // the first call that failed since one was answered, by node
