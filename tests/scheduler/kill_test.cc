@@ -262,7 +262,8 @@ class SchedulerPair : public testing::Test {
 TEST_F(SchedulerPair, AStandbyAnswersQuestionsAndNamesTheLeaderToThoseWhoChange) {
   SchedulerLife& leader = *Leader();
   SchedulerLife& standby = *Other(&leader);
-  ASSERT_TRUE(Ask(Cluster::Container("web")).has_value());
+  // A leader refuses changes until it has seen all that was written before it was elected.
+  ASSERT_TRUE(Eventually([&] { return Ask(Cluster::Container("web")).has_value(); }));
   EXPECT_TRUE(Eventually([&] { return standby.Workloads().size() == 1; }));
   const auto refused = standby.Ask(Cluster::Container("other"));
   ASSERT_FALSE(refused.has_value());
