@@ -32,8 +32,9 @@ bool IsHandle(std::string_view text) {
 }
 
 Status CannotKeep(const std::filesystem::path& file, int error) {
-  return {Code::kUnavailable,
-          fmt::format("cannot keep a secret in {}: {}", file.string(), std::generic_category().message(error))};
+  const std::string why = error == ENOSPC || error == EDQUOT ? "it is full; free space on its disk"
+                                                             : std::generic_category().message(error);
+  return {Code::kUnavailable, fmt::format("state cannot be stored: a secret in {}: {}", file.string(), why)};
 }
 
 Status SyncDirectory(const std::filesystem::path& directory) {
