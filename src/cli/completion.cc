@@ -91,7 +91,7 @@ void AddCompletion(CommandLine& app) {
       return kOk;
     });
   };
-  verb.Example("source <(muster completion bash)");
+  verb.Example("muster completion bash > ~/.local/share/bash-completion/completions/muster");
   add("bash", "source <(muster completion bash)");
   add("zsh", "source <(muster completion zsh)");
   add("fish", "muster completion fish | source");
