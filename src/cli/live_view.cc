@@ -179,7 +179,8 @@ std::string CheapestText(const CheapestFleet& fleet, const LiveOutcome& outcome,
                                 key.capacity == model::CapacityType::kSpot ? " (spot)" : "", OrDash(key.zone)));
   }
   return fmt::format(
-      "The cheapest fleet for what this cluster then runs, planned afresh: {} for {}/h ({}); the machines above cost {}/h.{}\n",
+      "The cheapest fleet for what this cluster then runs, planned afresh: {} for {}/h ({}); the machines above cost "
+      "{}/h.{}\n",
       Plural(count, "machine"), FormatPrice(fleet.cost),
       parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, ", ")), FormatPrice(own),
       fleet.unplaced == 0 ? "" : fmt::format(" {} fit on no type.", Plural(fleet.unplaced, "unit")));
