@@ -9,10 +9,46 @@ std::string muster::BuildDir() { return "@CMAKE_BINARY_DIR@"; }
   target_include_directories(muster_source_dir PUBLIC ${CMAKE_SOURCE_DIR}/src)
 endif()
 
-# muster_library(folder DEPS ...): the library muster_<folder> from src/<folder>/*.cc and, when tests are built, the
-# program <folder>_test from its *_test.cc. Slashes in the folder become underscores.
+# muster_groups(out name sources...): the sources, joined to groups of MUSTER_GROUP that are compiled as one, because most of a
+# compiler's time goes into headers and what every source instantiates of them. 0 compiles each source alone, and so are those of
+# cmake/alone.txt in any case.
+file(STRINGS ${CMAKE_SOURCE_DIR}/cmake/alone.txt MUSTER_ALONE REGEX "^[^#]")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/alone.txt)
+list(TRANSFORM MUSTER_ALONE PREPEND ${CMAKE_SOURCE_DIR}/)
+function(muster_groups out name)
+  set(sources ${ARGN})
+  list(LENGTH sources count)
+  if(MUSTER_GROUP LESS 2 OR count LESS 2)
+    set(${out} ${sources} PARENT_SCOPE)
+    return()
+  endif()
+  # Groups of one size: 9 sources in groups of 8 are 5 and 4.
+  math(EXPR groups "(${count} + ${MUSTER_GROUP} - 1) / ${MUSTER_GROUP}")
+  math(EXPR size "(${count} + ${groups} - 1) / ${groups}")
+  math(EXPR last "${groups} - 1")
+  set(files "")
+  foreach(number RANGE ${last})
+    math(EXPR begin "${number} * ${size}")
+    list(SUBLIST sources ${begin} ${size} group)
+    set(alone ${group})
+    list(REMOVE_ITEM group ${MUSTER_ALONE})
+    list(REMOVE_ITEM alone ${group})
+    list(APPEND files ${alone})
+    # Paths from the source directory, so that clones share what ccache keeps.
+    list(TRANSFORM group REPLACE "^${CMAKE_SOURCE_DIR}/(src/)?(.*)$" "#include \"\\2\"")
+    list(JOIN group "\n" text)
+    set(file ${CMAKE_BINARY_DIR}/groups/${name}_${number}.cc)
+    file(CONFIGURE OUTPUT ${file} CONTENT "${text}\n" @ONLY)
+    list(APPEND files ${file})
+  endforeach()
+  set(${out} ${files} PARENT_SCOPE)
+endfunction()
+
+# muster_library(folder DEPS ... [SHARDS n] [COST seconds]): the library muster_<folder> from src/<folder>/*.cc and, when tests
+# are built, the program <folder>_test from its *_test.cc, with SHARDS and COST as muster_test has them. Slashes in the folder
+# become underscores.
 function(muster_library folder)
-  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "SHARDS;COST" "DEPS" ${ARGN})
   string(REPLACE "/" "_" name ${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.cc)
   set(tests ${sources})
@@ -20,7 +56,8 @@ function(muster_library folder)
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
 
   if(sources)
-    add_library(muster_${name} STATIC ${sources})
+    muster_groups(grouped ${name} ${sources})
+    add_library(muster_${name} STATIC ${grouped})
     target_include_directories(muster_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
     target_link_libraries(muster_${name} PUBLIC ${ARG_DEPS})
   else()
@@ -30,7 +67,7 @@ function(muster_library folder)
   endif()
 
   if(MUSTER_TESTS AND tests)
-    muster_test(${name}_test SOURCES ${tests} DEPS muster_${name})
+    muster_test(${name}_test SOURCES ${tests} DEPS muster_${name} SHARDS ${ARG_SHARDS} COST ${ARG_COST})
   endif()
 endfunction()
 
@@ -39,9 +76,15 @@ endfunction()
 # built program, which it finds in MUSTER. Its test cases are listed one by one too: see single_tests.cmake.
 function(muster_test name)
   cmake_parse_arguments(ARG "RUNS_MUSTER" "SHARDS;COST" "SOURCES;DEPS;LABELS" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
+  list(TRANSFORM ARG_SOURCES REPLACE "^([^/].*)$" "${CMAKE_CURRENT_SOURCE_DIR}/\\1")
+  muster_groups(grouped ${name} ${ARG_SOURCES})
+  add_executable(${name} ${grouped})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} muster_source_dir GTest::gtest GTest::gtest_main rapidcheck)
-  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
+  # A third less of the compiler's time than -O2, and nearly all of a test's time goes into the libraries; but for searches.
+  if(NOT "search" IN_LIST ARG_LABELS)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Debug>:-O1>)
+  endif()
   if(ARG_RUNS_MUSTER)
     add_dependencies(${name} muster)
     set(environment MUSTER=$<TARGET_FILE:muster>)
@@ -63,7 +106,6 @@ function(muster_test name)
   set_tests_properties(${tests} PROPERTIES LABELS "${ARG_LABELS}" ENVIRONMENT "${environment}")
 
   muster_single_tests(${name} "${environment}" "${ARG_LABELS}")
-  list(TRANSFORM ARG_SOURCES REPLACE "^([^/].*)$" "${CMAKE_CURRENT_SOURCE_DIR}/\\1")
   list(TRANSFORM ARG_SOURCES REPLACE "^${CMAKE_SOURCE_DIR}/" "")
   string(JOIN " " line ${name} ${ARG_SOURCES})
   set_property(GLOBAL APPEND_STRING PROPERTY MUSTER_TEST_PROGRAMS "${line}\n")

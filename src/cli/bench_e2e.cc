@@ -13,6 +13,7 @@
 #include "bench/line.h"
 #include "cli/ask.h"
 #include "cli/bench.h"
+#include "cli/bench_machine.h"
 #include "cli/own_cluster.h"
 #include "cli/own_etcd.h"
 #include "host/json_object.h"
@@ -29,7 +30,7 @@ struct Flags {
   std::string shape = "all";
   std::string store = "sqlite";
   int64_t agents = 4;
-  int64_t samples = 200;
+  int64_t samples = 0;  // 0: as many as the shape usually has
   bool json = false;
 };
 
@@ -38,6 +39,11 @@ struct Shape {
   size_t callers;  // each waits until its workload runs before it applies the next one
 };
 constexpr Shape kShapes[] = {{"apply-to-running", 1}, {"apply-to-running-16", 16}};
+constexpr int64_t kUsualSamples = 200;
+constexpr std::string_view kMachineShape = "apply-to-machine";
+// Each takes a machine, which is a process of its own.
+constexpr int64_t kUsualMachines = 20;
+constexpr int64_t kMostMachines = 200;
 
 // Applies workloads, and knows from a watch when each runs.
 class Run {
@@ -211,9 +217,45 @@ void PrintLine(const Flags& flags, const Shape& shape, const Run& run) {
                     p50 / 1000, p99 / 1000, std::ranges::max(run.samples()) / 1000, run.samples().size()));
 }
 
+struct Step {
+  std::string_view key;
+  double MachineSteps::* time;
+};
+constexpr Step kSteps[] = {{"pending", &MachineSteps::pending}, {"need", &MachineSteps::need},
+                           {"created", &MachineSteps::created}, {"configured", &MachineSteps::configured},
+                           {"joined", &MachineSteps::joined},   {"running", &MachineSteps::running}};
+
+Result<int> BenchMachine(const Flags& flags) {
+  const int64_t wanted = flags.samples == 0 ? kUsualMachines : flags.samples;
+  if (wanted > kMostMachines) {
+    return InvalidArgument(fmt::format("--samples must be from 1 to {} with {}", kMostMachines, kMachineShape));
+  }
+  const host::Signals signals;
+  host::InstallLogBackend(log::Level::kWarn);
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<MachineSteps> samples,
+                          MeasureMachines(static_cast<size_t>(wanted), signals.stop_token()));
+  host::JsonObject json;
+  json.Add("shape", kMachineShape).Add("store", "sqlite").Add("kind", "end-to-end");
+  std::string rows = fmt::format("{:<12} {:>10} {:>10} {:>10}\n", "step", "p50 ms", "p99 ms", "max ms");
+  for (const Step& step : kSteps) {
+    std::vector<double> times;
+    for (const MachineSteps& sample : samples) times.push_back(sample.*step.time);
+    const double p50 = bench::Percentile(times, 50);
+    const double p99 = bench::Percentile(times, 99);
+    json.Add(fmt::format("{}_p50_ms", step.key), p50)
+        .Add(fmt::format("{}_p99_ms", step.key), p99)
+        .Add(fmt::format("{}_max_ms", step.key), std::ranges::max(times));
+    rows += fmt::format("{:<12} {:>10.1f} {:>10.1f} {:>10.1f}\n", step.key, p50, p99, std::ranges::max(times));
+  }
+  json.Add("samples", samples.size());
+  Print(flags.json ? json.Take() + "\n" : rows);
+  return kOk;
+}
+
 Result<int> BenchE2e(const Flags& flags) {
   if (flags.agents < 1 || flags.agents > 100) return InvalidArgument("--agents must be from 1 to 100");
-  if (flags.samples < 1 || flags.samples > 100'000) return InvalidArgument("--samples must be from 1 to 100000");
+  if (flags.samples < 0 || flags.samples > 100'000) return InvalidArgument("--samples must be from 1 to 100000");
+  if (flags.shape == kMachineShape) return BenchMachine(flags);
   const host::Signals signals;
   host::InstallLogBackend(log::Level::kWarn);
   std::unique_ptr<OwnEtcd> etcd;
@@ -229,7 +271,8 @@ Result<int> BenchE2e(const Flags& flags) {
   }
   for (const Shape& shape : kShapes) {
     if (flags.shape != "all" && flags.shape != shape.name) continue;
-    Run run(cluster->client(), shape, static_cast<size_t>(flags.samples), signals.stop_token());
+    Run run(cluster->client(), shape, static_cast<size_t>(flags.samples == 0 ? kUsualSamples : flags.samples),
+            signals.stop_token());
     if (Status status = run.Measure(); !status.ok()) return std::unexpected(std::move(status));
     PrintLine(flags, shape, run);
   }
@@ -242,14 +285,18 @@ void AddBenchE2e(Verb& bench) {
   const auto flags = std::make_shared<Flags>();
   std::vector<std::string> names = {"all"};
   for (const Shape& shape : kShapes) names.emplace_back(shape.name);
+  names.emplace_back(kMachineShape);
   Verb verb =
       bench.AddVerb("e2e", "From apply to a running process, through a scheduler and agents that are started for it");
-  verb.Choice("--shape", flags->shape, names, "What to measure")
+  verb.Choice("--shape", flags->shape, names,
+              "What to measure; all: those with free nodes. apply-to-machine starts a muster up, and buys a machine "
+              "for each")
       .Choice("--store", flags->store, {"memory", "sqlite", "etcd"}, "Store of the scheduler; etcd is started for it")
       .Option("--agents", flags->agents, "Agents on this machine")
-      .Option("--samples", flags->samples, "Workloads, for each shape")
+      .Option("--samples", flags->samples, "Workloads, for each shape; 200 unless given, 20 with apply-to-machine")
       .Flag("--json", flags->json, "One object per line")
       .Example("muster bench e2e --json")
+      .Example("muster bench e2e --shape apply-to-machine")
       .Run([flags] { return BenchE2e(*flags); });
 }
 

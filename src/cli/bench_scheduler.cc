@@ -155,12 +155,14 @@ Status Restart(BenchLines& lines) {
   BenchNodes nodes;
   const host::SystemClock clock;
   const MonoTime began = clock.Read().mono;
+  const double processor = ProcessorSeconds();
   auto scheduler = StartBenchScheduler(url, nodes.Agents(false));
   if (!scheduler) return scheduler.error();
   const double seconds = std::chrono::duration<double>(clock.Read().mono - began).count();
+  const double cpu_seconds = ProcessorSeconds() - processor;
   const double resident = ResidentMegabytes();
   scheduler->reset();  // the next one may have the store
-  lines.Write(fmt::format("{} {}", seconds, resident));
+  lines.Write(fmt::format("{} {} {}", seconds, resident, cpu_seconds));
   return {};
 }
 
@@ -240,12 +242,15 @@ Status FillStore(Processes& processes, const std::string& url) {
 Status MeasureRestart(Processes& processes, const std::string& url, std::string_view store, const Flags& flags) {
   std::vector<double> seconds;
   double resident = 0;
+  double cpu_seconds = 0;  // both of the last one
   for (const auto& process : processes.measured) {
     process->Write(url);
     const auto line = process->Read();
     if (!line) return line.error();
     double took = 0;
-    if (std::sscanf(line->c_str(), "%lf %lf", &took, &resident) != 2) return {Code::kInternal, "a bad line: " + *line};
+    if (std::sscanf(line->c_str(), "%lf %lf %lf", &took, &resident, &cpu_seconds) != 3) {
+      return {Code::kInternal, "a bad line: " + *line};
+    }
     seconds.push_back(took);
   }
   std::ranges::sort(seconds);
@@ -257,7 +262,7 @@ Status MeasureRestart(Processes& processes, const std::string& url, std::string_
           .p50_us = seconds[seconds.size() / 2] * 1e6,
           .p99_us = seconds.back() * 1e6,
           .size = size,
-          .more = {{"rss_mb", resident}}},
+          .more = {{"rss_mb", resident}, {"cpu_s", cpu_seconds}}},
          flags.json);
   return {};
 }

@@ -7,6 +7,8 @@
 // Thread-safety: one thread.
 #pragma once
 
+#include <unistd.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -41,6 +43,8 @@ struct ClusterAccess {
   std::function<void(Duration)> pause;
   // The fleet's shard, for the verbs that ask both halves. Empty: there is none.
   std::function<Result<std::unique_ptr<contract::ShardPort>>(const ShardFlags&)> shard = {};
+  // Whether the descriptor is a terminal, which control characters steer.
+  std::function<bool(int fd)> is_terminal = [](int fd) { return isatty(fd) == 1; };
 };
 // A scheduler over the network, and the machine's time.
 ClusterAccess RealCluster();

@@ -30,13 +30,20 @@ struct Flags {
   std::string output = "table";
 };
 
+// What the scheduler answers with is sealed, so that only the names can be compared; values are shown to nobody.
+constexpr std::string_view kSecrets = "template.secretEnv.";
+std::string Shown(const std::string& field, const std::string& value) {
+  return field.starts_with(kSecrets) ? "(secret)" : value;
+}
+
 // In the order of the new document, then what only the old one has.
 std::vector<FieldChange> Compare(const Document& before, const Document& after) {
   std::map<std::string, std::string> old;
-  for (auto& [field, value] : before.Leaves()) old.emplace(field, value);
+  for (auto& [field, value] : before.Leaves()) old.emplace(field, Shown(field, value));
   std::vector<FieldChange> changes;
   std::set<std::string> seen;
-  for (const auto& [field, value] : after.Leaves()) {
+  for (const auto& [field, written] : after.Leaves()) {
+    const std::string value = Shown(field, written);
     seen.insert(field);
     const auto at = old.find(field);
     if (at != old.end() && at->second == value) continue;

@@ -117,6 +117,14 @@ template: {type: process, command: [sum]}
             "1 created, 2 changed, 0 unchanged\n");
 }
 
+TEST_F(ClusterDiff, ValuesOfSecretsAreNotShown) {
+  const Outcome added =
+      Diff("kind: Workload\nname: db\ntemplate: {type: process, command: [db], secretEnv: {TOKEN: hunter2}}\n");
+  EXPECT_EQ(added.code, 2) << added.err;
+  EXPECT_TRUE(added.out.contains("  + template.secretEnv.TOKEN: (secret)\n")) << added.out;
+  EXPECT_FALSE(added.out.contains("hunter2")) << added.out;
+}
+
 TEST_F(ClusterDiff, AnApplyStartsWhatWasStopped) {
   desired_ = model::DesiredState::kStopped;
   const Outcome outcome = Diff("kind: Workload\nname: db\ntemplate: {type: process, command: [db]}\n");

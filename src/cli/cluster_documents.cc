@@ -121,6 +121,7 @@ Document TemplateDocument(const model::WorkloadTemplate& spec) {
   AddTexts(map, "command", spec.command);
   AddText(map, "compose", spec.compose);
   AddMap(map, "env", spec.env);
+  AddMap(map, "secretEnv", spec.secret_env);
   AddList(map, "ports", spec.ports, PortDocument);
   AddList(map, "volumes", spec.volumes, VolumeDocument);
   AddAmounts(map, "resources", spec.resources);

@@ -22,6 +22,7 @@ template:
   image: registry.example/web:1.4
   command: [serve, --port, "8080"]
   env: {MODE: production}
+  secretEnv: {TOKEN: s3cr3t}
   ports:
   - {container: 8080, host: 80, protocol: UDP, hostIP: 10.0.0.1}
   volumes:

@@ -1,5 +1,6 @@
 // `muster events` and `muster logs`: what happened to workloads and nodes, and what workloads wrote.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -7,6 +8,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/cluster.h"
@@ -15,6 +18,7 @@
 #include "cli/cluster_names.h"
 #include "cli/cluster_tables.h"
 #include "cli/cluster_watch.h"
+#include "cli/printable_lines.h"
 #include "model/text_scalars.h"
 
 namespace muster::cli {
@@ -114,6 +118,44 @@ struct LogFlags {
   bool follow = false;
   int64_t tail = -1;
   std::string since;
+  bool raw = false;
+};
+
+// Writes one of the two outputs of a workload. To a terminal its control characters are shown, not sent: a workload is
+// not to steer the screen of who reads its log. A file or a pipe gets the bytes as they are.
+class LogWriter {
+ public:
+  LogWriter(std::FILE* out, bool shows) : out_(out), shows_(shows) {}
+
+  void Write(std::string_view bytes) {
+    if (!shows_) return Put(bytes);
+    held_ += bytes;
+    const size_t whole = held_.size() - UnfinishedAtEnd(held_);
+    Put(PrintableLines(std::string_view(held_).substr(0, whole)));
+    held_.erase(0, whole);
+  }
+  // There is no more: a character that was begun is shown as the bytes it has.
+  void Finish() { Put(PrintableLines(std::exchange(held_, {}))); }
+
+ private:
+  // How many bytes at the end begin a character of UTF-8 that the next part may complete.
+  static size_t UnfinishedAtEnd(std::string_view text) {
+    for (size_t back = 1; back <= std::min<size_t>(3, text.size()); ++back) {
+      const auto byte = static_cast<unsigned char>(text[text.size() - back]);
+      if ((byte & 0xc0) == 0x80) continue;  // not its first
+      const size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+      return length > back ? back : 0;
+    }
+    return 0;
+  }
+  void Put(std::string_view bytes) {
+    std::fwrite(bytes.data(), 1, bytes.size(), out_);
+    std::fflush(out_);
+  }
+
+  std::FILE* const out_;
+  const bool shows_;
+  std::string held_;  // the beginning of a character
 };
 
 Result<int> Logs(const ClusterAccess& access, const LogFlags& flags) {
@@ -127,11 +169,13 @@ Result<int> Logs(const ClusterAccess& access, const LogFlags& flags) {
     if (!since) return InvalidArgument(fmt::format("--since: {}", since.error().message()));
     question.since = session.now().wall - *since;
   }
-  const Status ended = ReadLogs(session.client(), question, std::nullopt, [](const contract::LogChunk& chunk) {
-    std::FILE* out = chunk.stream == contract::LogStream::kStderr ? stderr : stdout;
-    std::fwrite(chunk.data.data(), 1, chunk.data.size(), out);
-    std::fflush(out);
+  LogWriter out(stdout, !flags.raw && access.is_terminal(STDOUT_FILENO));
+  LogWriter err(stderr, !flags.raw && access.is_terminal(STDERR_FILENO));
+  const Status ended = ReadLogs(session.client(), question, std::nullopt, [&](const contract::LogChunk& chunk) {
+    (chunk.stream == contract::LogStream::kStderr ? err : out).Write(chunk.data);
   });
+  out.Finish();
+  err.Finish();
   if (!ended.ok()) return std::unexpected(NamedNotFound(session.Explained(ended), "workload", names[0]));
   return kOk;
 }
@@ -160,7 +204,8 @@ void AddLogs(CommandLine& app, const ClusterAccess& access) {
       .NamesOf("workload")
       .Flag("-f,--follow", flags->follow, "Go on with what it writes")
       .Option("--tail", flags->tail, "The last so many lines; -1 shows all that is kept")
-      .Option("--since", flags->since, "Nothing older than this, such as 10m");
+      .Option("--since", flags->since, "Nothing older than this, such as 10m")
+      .Flag("--raw", flags->raw, "Send control characters to a terminal too, not shown as \\x1b");
   AddSchedulerFlags(verb, flags->cluster);
   verb.Example("muster logs web-0 --tail 20").Example("muster logs -f web-0").Run([access, flags] {
     return Logs(access, *flags);

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "cli/config_file.h"
+#include "cli/printable_lines.h"
 #include "cli/table.h"
 #include "model/text_scalars.h"
 
@@ -71,20 +72,11 @@ const CLI::App& Chosen(const CLI::App& app) {
   return chosen.empty() ? app : Chosen(*chosen.front());
 }
 
-// Line by line as it may reach a terminal: part of it may be what a server said.
-std::string Shown(std::string_view text) {
-  std::string shown;
-  for (size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
-    shown += Printable(text.substr(0, end)) + '\n';
-    text.remove_prefix(end + 1);
-  }
-  return shown + Printable(text);
-}
-
 int Fail(int code, std::string_view sentence) {
   std::fflush(stdout);
   fmt::memory_buffer line;
-  fmt::format_to(std::back_inserter(line), "muster: {}\n", Shown(sentence));
+  fmt::format_to(std::back_inserter(line), "muster: {}\n",
+                 Printable(sentence));  // part of it may be what a server said
   std::fwrite(line.data(), 1, line.size(), stderr);
   return code;
 }
@@ -367,6 +359,10 @@ int CommandLine::Main(int argc, const char* const* argv) {
   return code;
 }
 
-void Print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+// What a server said steers no terminal, wherever it stands.
+void Print(std::string_view text) {
+  const std::string shown = PrintableLines(text);
+  std::fwrite(shown.data(), 1, shown.size(), stdout);
+}
 
 }  // namespace muster::cli

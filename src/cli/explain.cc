@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 #include "cli/halves.h"
 #include "cli/journal_halves.h"
 #include "cli/table.h"
+#include "cli/up_tree.h"
 #include "cli/verbs.h"
 #include "model/text_scalars.h"
 
@@ -54,12 +56,40 @@ void PrintChain(const ExplainedChain& chain, const std::string& output) {
   Print(output == "json" ? document.ToJson() + "\n" : document.ToYaml());
 }
 
+// A directory in which `muster up` works stands for the journals of its scheduler and its shard; the usual one is meant
+// where none is given.
+Result<std::vector<std::string>> JournalsOf(const std::vector<std::string>& given) {
+  std::vector<std::string> journals;
+  const auto add_of_up = [&journals](const std::filesystem::path& dir) {
+    bool found = false;
+    for (const char* const part : {"scheduler", "shard"}) {
+      const std::filesystem::path journal = UpJournal(dir, part);
+      std::error_code error;
+      if (!std::filesystem::exists(journal, error)) continue;
+      journals.push_back(journal.string());
+      found = true;
+    }
+    return found;
+  };
+  for (const std::string& directory : given) {
+    if (!add_of_up(directory)) journals.push_back(directory);
+  }
+  if (given.empty() && !add_of_up(DefaultUpDir(false))) {
+    return InvalidArgument(
+        fmt::format("--at needs the journals, and {} has none: --journal DIR, once for the scheduler and once for the "
+                    "shard, or the data directory of a muster up",
+                    DefaultUpDir(false).string()));
+  }
+  return journals;
+}
+
 Result<int> Run(const ClusterAccess& access, const Flags& flags, const std::string& name, const Explainer& explain) {
   std::unique_ptr<Halves> halves = std::make_unique<RunningHalves>(access, flags.halves);
   if (!flags.at.empty()) {
     const auto at = model::ParseWallTime(flags.at);
     if (!at) return InvalidArgument(fmt::format("--at: {}", at.error().message()));
-    MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<JournalHalves> past, JournalHalves::Open(flags.journals, *at));
+    MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> journals, JournalsOf(flags.journals));
+    MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<JournalHalves> past, JournalHalves::Open(journals, *at));
     for (const std::string& note : past->notes()) fmt::print(stderr, "{}\n", Printable(note));
     halves = std::move(past);
   } else if (!flags.journals.empty()) {
@@ -91,7 +121,8 @@ void AddSubject(Verb& explain, const ClusterAccess& access, const Subject& subje
       .Choice("-o,--output", flags->output, {"table", "wide", "json", "yaml"}, "Form; wide lists every node")
       .Option("--cluster", flags->chain.cluster, "How the shard names the cluster; found if it can be")
       .Option("--at", flags->at, "Explain this moment, such as 2026-01-31T12:00:00Z, from the journals")
-      .Option("--journal", flags->journals, "With --at: a directory that a scheduler or a shard wrote; once for each");
+      .Option("--journal", flags->journals,
+              "With --at: what a scheduler or a shard wrote, once for each, or where a muster up works; the usual up");
   verb.NamesOf(subject.word == "member" ? "workload" : subject.word == "need" ? "" : subject.word);
   if (subject.word == "need") verb.Option("--group", flags->group, "Its group, if it has one");
   AddHalvesFlags(verb, flags->halves);
@@ -115,6 +146,7 @@ void AddExplainSubjects(Verb& explain, const ClusterAccess& access) {
        .summary = "Why a workload is where it is: nodes that refuse it, its need, and the machines for that",
        .argument = "NAME",
        .examples = {"muster explain workload web-7", "muster explain workload web-7 -o wide",
+                    "muster explain workload web-7 --at 2026-01-31T12:00:00Z",
                     "muster explain workload web-7 --at 2026-01-31T12:00:00Z --journal /var/lib/muster/journal"}},
       of_workload);
   AddSubject(explain, access,

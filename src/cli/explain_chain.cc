@@ -109,9 +109,14 @@ Result<std::string> ClusterNamed(const ChainOptions& options, const ClusterFacts
                            Names({all.begin(), all.end()})));
 }
 
-contract::NeedRef RefOf(const contract::WorkloadView& view) {
+// The need of a workload that the operator asks for apart, if the shard has it, otherwise that of all others like it.
+contract::NeedRef RefOf(const contract::WorkloadView& view, const FleetFacts& fleet) {
   const operators::DemandUnit unit = operators::UnitOf(view);
-  return {.cluster_id = "", .fingerprint = unit.profile.fingerprint(), .group = unit.group};
+  const std::string apart = operators::GroupOfSize(unit.request);
+  const bool is_apart = std::ranges::any_of(fleet.needs.needs, [&](const contract::NeedView& need) {
+    return need.need.group == apart && need.need.profile.fingerprint() == unit.profile.fingerprint();
+  });
+  return {.cluster_id = "", .fingerprint = unit.profile.fingerprint(), .group = is_apart ? apart : unit.group};
 }
 
 // "need" of a machine: the one it was last claimed for.
@@ -216,15 +221,16 @@ struct NeedDemand {
   model::Resources sum;
 };
 
-NeedDemand DemandOf(const contract::NeedRef& ref, const std::vector<contract::WorkloadView>& workloads) {
+NeedDemand DemandOf(const contract::NeedRef& ref, const FleetFacts& fleet,
+                    const std::vector<contract::WorkloadView>& workloads) {
   NeedDemand demand;
   for (const contract::WorkloadView& view : workloads) {
     if (!operators::CountsAsDemand(view)) continue;
-    const operators::DemandUnit unit = operators::UnitOf(view);
-    if (unit.profile.fingerprint() != ref.fingerprint || unit.group != ref.group) continue;
+    const contract::NeedRef own = RefOf(view, fleet);
+    if (own.fingerprint != ref.fingerprint || own.group != ref.group) continue;
     demand.workloads.push_back(view.workload);
     if (view.node.empty()) demand.without_node.push_back(view.workload);
-    if (auto sum = model::Add(demand.sum, unit.request)) demand.sum = *std::move(sum);
+    if (auto sum = model::Add(demand.sum, view.spec.resources)) demand.sum = *std::move(sum);
   }
   return demand;
 }
@@ -250,7 +256,7 @@ Result<ExplainedLink> NeedLink(Halves& halves, const contract::NeedRef& ref, con
   link.head = fmt::format("need {} of cluster {}{}, cycle {}", ref.fingerprint, ref.cluster_id,
                           ref.group.empty() ? "" : ", group " + ref.group, fleet.needs.cycle);
   if (workloads != nullptr) {
-    const NeedDemand demand = DemandOf(ref, *workloads);
+    const NeedDemand demand = DemandOf(ref, fleet, *workloads);
     link.lines.push_back(fmt::format(
         "the operator adds up {}: {}", Plural(static_cast<int64_t>(demand.workloads.size()), "workload"),
         demand.workloads.empty() ? "none" : fmt::format("{} ({})", demand.sum.ToString(), Names(demand.workloads))));
@@ -401,7 +407,7 @@ Result<ExplainedChain> ExplainWorkload(Halves& halves, const std::string& name, 
     return chain;
   }
   MUSTER_ASSIGN_OR_RETURN(const ClusterFacts cluster, AskWholeCluster(halves));
-  contract::NeedRef ref = RefOf(view);
+  contract::NeedRef ref = RefOf(view, *fleet);
   const auto named = ClusterNamed(options, cluster, *fleet, &ref);
   if (!named) {
     chain.links.push_back(Silent("shard", named.error()));
@@ -417,13 +423,25 @@ Result<ExplainedChain> ExplainWorkload(Halves& halves, const std::string& name, 
                            .lines = {}});
     return chain;
   }
-  if (machine == nullptr) {
+  const operators::DemandUnit unit = operators::UnitOf(view);
+  const model::Requirement* obstacle = operators::LeftOutBy(unit);
+  if (obstacle != nullptr) {
+    chain.links.push_back({.kind = "need",
+                           .name = "",
+                           .verdict = "none",
+                           .head = fmt::format("need: the operator leaves it out, the shard's protocol cannot express "
+                                               "\"{}\": use In with the values that are meant",
+                                               ToString(*obstacle)),
+                           .lines = {}});
+  } else if (machine == nullptr) {
     if (Status status = AddNeedAndSupply(halves, ref, *fleet, &cluster.workloads, chain); !status.ok()) {
       return std::unexpected(std::move(status));
     }
   } else {
     MUSTER_ASSIGN_OR_RETURN(ExplainedLink need, NeedLink(halves, ref, *fleet, &cluster.workloads));
     chain.links.push_back(std::move(need));
+  }
+  if (machine != nullptr) {
     MUSTER_ASSIGN_OR_RETURN(ExplainedLink link, MachineLink(halves, *machine, *fleet));
     chain.links.push_back(std::move(link));
   }
@@ -504,7 +522,7 @@ Result<ExplainedChain> ExplainNeed(Halves& halves, const std::string& id, const 
     if (at == cluster->workloads.end()) {
       return std::unexpected(NamedNotFound(Status(Code::kNotFound, ""), "workload", name));
     }
-    ref = RefOf(*at);
+    ref = RefOf(*at, fleet);
     MUSTER_ASSIGN_OR_RETURN(ref.cluster_id, ClusterNamed(options, *cluster, fleet, &ref));
   }
   if (ref.cluster_id.empty()) {

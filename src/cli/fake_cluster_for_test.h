@@ -32,6 +32,7 @@ struct FakeCluster {
   std::deque<Stream> streams;
   std::vector<contract::LogChunk> logs;
   Status logs_end;
+  bool terminal = false;  // what is printed goes to one
 
   std::vector<contract::ClusterRequest> asked;
   std::vector<contract::WatchCluster> watched;
@@ -91,7 +92,8 @@ inline ClusterAccess FakeCluster::Access() {
             return std::make_unique<FakeClusterClient>(*this);
           },
           .clock = clock,
-          .pause = [this](Duration how_long) { clock->Advance(how_long); }};
+          .pause = [this](Duration how_long) { clock->Advance(how_long); },
+          .is_terminal = [this](int) { return terminal; }};
 }
 
 struct Outcome {

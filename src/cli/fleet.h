@@ -9,6 +9,6 @@ void AddFleetMachines(Verb& fleet);
 void AddFleetNeeds(Verb& fleet);  // needs, shortfalls
 void AddFleetClusters(Verb& fleet);
 void AddFleetActions(Verb& fleet);
-void AddFleetOrders(Verb& fleet);  // pause, resume, repair, forget
+void AddFleetOrders(Verb& fleet);  // pause, resume, repair, forget, recall, accept, decommission
 
 }  // namespace muster::cli

@@ -8,10 +8,25 @@
 #include "cli/table.h"
 #include "contract/shard.h"
 #include "host/json_object.h"
+#include "model/money.h"
 #include "model/text_scalars.h"
 
 namespace muster::cli {
 namespace {
+
+// "3 of 20 machines, $1.20 of $5.00/h, priority up to 100"; empty without a ceiling.
+std::string CeilingText(const contract::ClusterView& view) {
+  if (!view.ceiling) return "";
+  const contract::CeilingView& ceiling = *view.ceiling;
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (ceiling.most_machines) add(fmt::format("{} of {} machines", ceiling.machines, *ceiling.most_machines));
+  if (ceiling.most_per_hour) {
+    add(fmt::format("{} of {}/h", model::FormatMoney(ceiling.per_hour), model::FormatMoney(*ceiling.most_per_hour)));
+  }
+  if (ceiling.highest_priority) add(fmt::format("priority up to {}", *ceiling.highest_priority));
+  return text;
+}
 
 std::string JsonOf(const contract::ClusterView& view) {
   host::JsonObject json;
@@ -27,6 +42,8 @@ std::string JsonOf(const contract::ClusterView& view) {
       .Add("holdUntil", view.hold_until ? model::FormatWallTime(*view.hold_until) : "")
       .Add("missing", view.missing)
       .Add("decommissioned", view.decommissioned)
+      .Add("ceiling", CeilingText(view))
+      .Add("atCeiling", view.ceiling && view.ceiling->reached)
       .Add("lastOrder", view.last_order.kind)
       .Add("orderedBy", view.last_order.who)
       .Add("orderReason", view.last_order.reason)
@@ -42,6 +59,7 @@ std::string Trouble(const contract::ClusterView& view) {
   if (view.missing > 0) add(fmt::format("{} missing", view.missing));
   if (view.hold_until)
     add(fmt::format("its Configures fail; on hold until {}", model::FormatWallTime(*view.hold_until)));
+  if (view.ceiling && view.ceiling->reached) add("at its ceiling: " + CeilingText(view));
   if (!view.last_refusal.empty()) add(view.last_refusal);
   return text;
 }

@@ -93,7 +93,7 @@ Result<std::vector<contract::MachineView>> FromProvider(const Flags& flags, std:
                           }));
   auto& list = std::get<contract::ListReply>(reply);
   for (const contract::RejectedMachine& rejected : list.rejected) {
-    fmt::print(stderr, "not shown: {}: {}\n", rejected.id, rejected.reason);
+    fmt::print(stderr, "not shown: {}: {}\n", Printable(rejected.id), Printable(rejected.reason));
   }
   std::erase_if(list.machines,
                 [&](const auto& machine) { return !flags.cluster.empty() && machine->cluster != flags.cluster; });

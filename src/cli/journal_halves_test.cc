@@ -4,6 +4,7 @@
 
 #include "base/codec.h"
 #include "cli/explain_chain.h"
+#include "cli/halves.h"
 #include "core/scheduler/lab_for_test.h"
 #include "core/shard/lab_for_test.h"
 #include "host/journal.h"
@@ -105,6 +106,39 @@ TEST(JournalHalves, WhatIsOutOfTheJournalIsSaid) {
             Code::kInvalidArgument);
   EXPECT_EQ(JournalHalves::Open({}, lab.now.wall).error().code(), Code::kInvalidArgument);
   EXPECT_EQ(JournalHalves::Open({dir.File("none")}, lab.now.wall).error().code(), Code::kNotFound);
+}
+
+// A cluster with one workload, and a fleet that knows nothing of it.
+class OneWorkload final : public Halves {
+ public:
+  explicit OneWorkload(contract::WorkloadView view) : view_(std::move(view)) {}
+
+  Result<contract::ClusterReply> AskCluster(contract::ClusterRequest request) override {
+    if (std::holds_alternative<contract::ExplainWorkload>(request)) return contract::Explanation{.workload = view_};
+    if (std::holds_alternative<contract::ListNodes>(request)) return contract::NodesListed{};
+    return contract::WorkloadsListed{.workloads = {view_}};
+  }
+  Result<contract::ShardReply> AskShard(contract::ShardRequest request) override {
+    if (std::holds_alternative<contract::InspectNeeds>(request)) return contract::NeedsInspected{};
+    if (std::holds_alternative<contract::ListActions>(request)) return contract::ActionsListed{};
+    return contract::MachinesListed{};
+  }
+
+ private:
+  const contract::WorkloadView view_;
+};
+
+TEST(ExplainChain, AWorkloadThatTheOperatorLeavesOutIsSaidToBe) {
+  contract::WorkloadView view{.workload = "web"};
+  view.spec.requirements = {{{.key = "generation", .op = model::Operator::kGt, .values = {"4"}}}};
+  OneWorkload halves(view);
+  const auto chain = ExplainWorkload(halves, "web", {.cluster = "blue"});
+  ASSERT_TRUE(chain.has_value()) << chain.error().ToString();
+  EXPECT_EQ(chain->links.back().kind, "need");
+  EXPECT_EQ(chain->links.back().verdict, "none");
+  EXPECT_EQ(chain->links.back().head,
+            "need: the operator leaves it out, the shard's protocol cannot express \"generation Gt [4]\": use In with "
+            "the values that are meant");
 }
 
 }  // namespace

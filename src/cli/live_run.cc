@@ -239,10 +239,10 @@ namespace {
 
 // The types of the fleet's machines, with every zone and terms they are there in. Labels that not all machines of a
 // type have in common are left out.
-planner::Catalogue CatalogueOf(const std::vector<contract::MachineView>& machines) {
+planner::Catalogue CatalogueOf(const std::vector<const model::Machine*>& machines) {
   std::map<std::string, planner::MachineType> types;
-  for (const contract::MachineView& view : machines) {
-    const model::Machine& machine = *view.machine;
+  for (const model::Machine* const one : machines) {
+    const model::Machine& machine = *one;
     const auto [at, fresh] = types.try_emplace(machine.instance_type);
     planner::MachineType& type = at->second;
     if (fresh) {
@@ -272,34 +272,120 @@ planner::Catalogue CatalogueOf(const std::vector<contract::MachineView>& machine
   return catalogue;
 }
 
+// What the cluster has or could get: machines that serve others, that failed or that cannot be had are left out.
+std::vector<const model::Machine*> MachinesFor(const LiveWorld& world, const sim::LoopView& view) {
+  std::vector<const model::Machine*> machines;
+  for (const contract::MachineView& one : view.machines) {
+    const model::Machine& machine = *one.machine;
+    const bool others = !machine.cluster.empty() && machine.cluster != world.cluster;
+    const bool to_be_had = HasHardware(machine) || !world.out_of_stock.contains(machine.id);
+    if (!others && to_be_had && machine.state != MachineState::kFailed) machines.push_back(&machine);
+  }
+  return machines;
+}
+
+MachineClass ClassOf(const planner::Candidate& candidate) {
+  return {.type = candidate.type, .capacity = candidate.capacity, .zone = candidate.zone};
+}
+
+// The planner buys without limit. Of what it would buy more of than there is, all are taken, as nodes that are there,
+// and the rest is planned again without them: a fleet that can be had, and not always the cheapest of those.
+class StockedPlan {
+ public:
+  StockedPlan(planner::Request request, const std::vector<const model::Machine*>& machines)
+      : request_(std::move(request)) {
+    for (const model::Machine* const machine : machines) ++stock_[ClassOf(*machine)];
+  }
+
+  Result<CheapestFleet> Make() {
+    MUSTER_ASSIGN_OR_RETURN(planner::Plan plan, planner::MakePlan(request_));
+    while (TakeScarce(plan)) {
+      MUSTER_ASSIGN_OR_RETURN(plan, planner::MakePlan(request_));
+    }
+    CheapestFleet fleet;
+    fleet.unplaced = static_cast<int64_t>(plan.unplaced.size());
+    for (const planner::PlannedMachine& machine : plan.machines) {
+      const planner::Candidate& candidate = request_.candidates[machine.candidate];
+      Add(fleet, ClassOf(candidate), candidate.price);
+    }
+    std::set<std::string> used;
+    for (const planner::Assignment& assignment : plan.assignments) used.insert(assignment.node);
+    for (const auto& [id, facts] : request_.nodes) {
+      if (!used.contains(id)) continue;
+      Add(fleet, {.type = facts.type, .capacity = facts.capacity, .zone = facts.zone}, *facts.price);
+    }
+    return fleet;
+  }
+
+ private:
+  static void Add(CheapestFleet& fleet, const MachineClass& key, model::Money price) {
+    MachineCount& count = fleet.machines[key];
+    ++count.after;
+    count.price = price;
+    fleet.cost.micros += price.micros;
+  }
+
+  // False: the plan is within what there is.
+  bool TakeScarce(const planner::Plan& plan) {
+    std::map<MachineClass, int64_t> wanted;
+    for (const planner::PlannedMachine& machine : plan.machines) {
+      ++wanted[ClassOf(request_.candidates[machine.candidate])];
+    }
+    std::erase_if(wanted, [this](const auto& row) { return row.second <= stock_[row.first]; });
+    std::vector<planner::Candidate> plenty;
+    for (const planner::Candidate& candidate : request_.candidates) {
+      if (wanted.contains(ClassOf(candidate))) {
+        TakeAll(candidate);
+      } else {
+        plenty.push_back(candidate);
+      }
+    }
+    request_.candidates = std::move(plenty);
+    return !wanted.empty();
+  }
+
+  void TakeAll(const planner::Candidate& candidate) {
+    request_.keep = planner::Keep::kNodes;
+    for (int64_t i = 0; i < stock_[ClassOf(candidate)]; ++i) {
+      placement::Node node{.id = fmt::format("taken-{:04}", request_.world.nodes.size()),
+                           .taints = candidate.taints,
+                           .total = candidate.allocatable,
+                           .devices = candidate.devices};
+      model::TextMap::Map labels = candidate.labels;
+      labels["kubernetes.io/hostname"] = node.id;
+      node.labels = std::move(labels);
+      request_.nodes[node.id] = {.price = candidate.price,
+                                 .type = candidate.type,
+                                 .zone = candidate.zone,
+                                 .pool = candidate.pool,
+                                 .capacity = candidate.capacity,
+                                 .stays_because = {}};
+      request_.world.nodes.push_back(std::move(node));
+    }
+  }
+
+  planner::Request request_;
+  std::map<MachineClass, int64_t> stock_;
+};
+
 }  // namespace
 
-Result<CheapestFleet> FindCheapestFleet(const sim::LoopView& view, const std::string& cluster) {
+Result<CheapestFleet> FindCheapestFleet(const LiveWorld& world, const sim::LoopView& view) {
   model::WorkloadFile wanted;
-  const sim::LoopClusterView& own = view.clusters.at(cluster);
+  const sim::LoopClusterView& own = view.clusters.at(world.cluster);
   for (const contract::SetView& set : own.sets) {
     if (!set.deleting && set.spec.replicas > 0) wanted.workloads.push_back(set.spec);
   }
   for (const contract::WorkloadView& workload : own.workloads) {
     if (workload.set.empty() && operators::CountsAsDemand(workload)) wanted.workloads.push_back(SpecOf(workload));
   }
-  CheapestFleet fleet;
-  if (wanted.workloads.empty()) return fleet;
+  if (wanted.workloads.empty()) return CheapestFleet();
+  const std::vector<const model::Machine*> machines = MachinesFor(world, view);
   MUSTER_ASSIGN_OR_RETURN(
       kube::PlanInput input,
-      kube::MakePlanInput({}, {wanted}, CatalogueOf(view.machines), {.keep = planner::Keep::kNone, .allow = {"spot"}}));
+      kube::MakePlanInput({}, {wanted}, CatalogueOf(machines), {.keep = planner::Keep::kNone, .allow = {"spot"}}));
   input.request.exact = true;
-  MUSTER_ASSIGN_OR_RETURN(const planner::Plan plan, planner::MakePlan(input.request));
-  for (const planner::PlannedMachine& machine : plan.machines) {
-    const planner::Candidate& candidate = input.request.candidates[machine.candidate];
-    MachineCount& count =
-        fleet.machines[{.type = candidate.type, .capacity = candidate.capacity, .zone = candidate.zone}];
-    ++count.after;
-    count.price = candidate.price;
-  }
-  fleet.cost = plan.cost_machines;
-  fleet.unplaced = static_cast<int64_t>(plan.unplaced.size());
-  return fleet;
+  return StockedPlan(std::move(input.request), machines).Make();
 }
 
 }  // namespace muster::cli

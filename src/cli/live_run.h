@@ -84,13 +84,13 @@ Result<std::unique_ptr<sim::Loop>> MakeLoop(const LiveWorld& world);
 // The event on a loop, whose machines and workloads are asked for: also for a world that is no copy.
 Status Happen(sim::Loop& loop, const LiveWorld& world, const Event& event);
 
-// The cheapest fleet that would carry the workloads that are to run afterwards, by the offline planner, if every type
-// that the fleet has could be bought without limit.
+// The cheapest fleet that the offline planner finds for the workloads that are to run afterwards, of machines that the
+// cluster has or could get.
 struct CheapestFleet {
   std::map<MachineClass, MachineCount> machines;  // `after`
   model::Money cost;
   int64_t unplaced = 0;
 };
-Result<CheapestFleet> FindCheapestFleet(const sim::LoopView& view, const std::string& cluster);
+Result<CheapestFleet> FindCheapestFleet(const LiveWorld& world, const sim::LoopView& view);
 
 }  // namespace muster::cli

@@ -89,8 +89,8 @@ std::string ShortfallsText(const LiveOutcome& outcome) {
       fmt::format("{} would be short:\n", Plural(static_cast<int64_t>(outcome.shortfalls.size()), "need"));
   for (const contract::NeedView& view : outcome.shortfalls) {
     text += fmt::format("  {} of cluster {}: short of {}, {} ({})\n", Printable(view.need.profile.fingerprint()),
-                        Printable(view.need.cluster), view.residual.ToString(), model::ReasonSentence(view.reason),
-                        model::ReasonName(view.reason));
+                        Printable(view.need.cluster), Printable(view.residual.ToString()),
+                        model::ReasonSentence(view.reason), model::ReasonName(view.reason));
   }
   return text;
 }
@@ -175,15 +175,16 @@ std::string CheapestText(const CheapestFleet& fleet, const LiveOutcome& outcome,
   std::vector<std::string> parts;
   for (const auto& [key, machines] : fleet.machines) {
     count += machines.after;
-    parts.push_back(fmt::format("{} {}{} in {}", machines.after, key.type,
-                                key.capacity == model::CapacityType::kSpot ? " (spot)" : "", OrDash(key.zone)));
+    parts.push_back(fmt::format("{} {}{} in {}", machines.after, Printable(key.type),
+                                key.capacity == model::CapacityType::kSpot ? " (spot)" : "",
+                                Printable(OrDash(key.zone))));
   }
   return fmt::format(
-      "The cheapest fleet for what this cluster then runs, planned afresh: {} for {}/h ({}); the machines above cost "
-      "{}/h.{}\n",
+      "The cheapest fleet found for what this cluster then runs, of the machines there are: {} for {}/h ({}); the "
+      "machines above cost {}/h.{}\n",
       Plural(count, "machine"), FormatPrice(fleet.cost),
       parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, ", ")), FormatPrice(own),
-      fleet.unplaced == 0 ? "" : fmt::format(" {} fit on no type.", Plural(fleet.unplaced, "unit")));
+      fleet.unplaced == 0 ? "" : fmt::format(" {} fit on none of them.", Plural(fleet.unplaced, "unit")));
 }
 
 Document CheapestDocument(const CheapestFleet& fleet) {

@@ -10,6 +10,7 @@
 
 #include "base/codec.h"
 #include "base/hash.h"
+#include "engine/bind_stamp.h"
 #include "model/names.h"
 
 namespace muster::cli {
@@ -51,6 +52,20 @@ Result<std::string> NameOfCluster(const std::string& given, const std::vector<co
                   clusters.clusters.size()));
 }
 
+// Machines say whom they were bound for; a shard that takes them up is to know whom they serve since.
+void StampServed(std::vector<model::Machine>& machines, const std::vector<contract::MachineView>& views,
+                 const std::vector<contract::NeedView>& needs) {
+  std::map<engine::NeedKey, const model::Profile*> served;
+  for (const contract::NeedView& view : needs) served.emplace(engine::KeyOf(view.need), &view.need.profile);
+  for (size_t i = 0; i < machines.size(); ++i) {
+    const auto need = served.find({machines[i].cluster, views[i].need_fingerprint, views[i].need_group});
+    if (need == served.end()) continue;
+    for (const auto& [key, value] : engine::BindStampOf(need->first, *need->second)) {
+      machines[i].shard_metadata[key] = value;
+    }
+  }
+}
+
 }  // namespace
 
 Result<LiveWorld> ReadLiveWorld(Halves& halves, const std::string& cluster) {
@@ -75,6 +90,7 @@ Result<LiveWorld> ReadLiveWorld(Halves& halves, const std::string& cluster) {
     world.start.machines.push_back(*view.machine);
     if (!view.hold.empty()) world.out_of_stock.insert(view.machine->id);
   }
+  StampServed(world.start.machines, machines.machines, needs.needs);
   std::map<std::string, std::vector<model::Need>> others;
   for (const contract::ClusterView& view : clusters.clusters) {
     if (view.cluster_id == world.cluster) continue;
@@ -89,6 +105,7 @@ Result<LiveWorld> ReadLiveWorld(Halves& halves, const std::string& cluster) {
     }
   }
   for (const contract::NeedView& view : needs.needs) {
+    if (view.need.cluster == world.cluster) own.asked.push_back(view.need);
     if (const auto other = others.find(view.need.cluster); other != others.end()) other->second.push_back(view.need);
   }
   for (auto& [id, wants] : others) world.start.others.push_back({.cluster = id, .needs = std::move(wants)});

@@ -49,7 +49,7 @@ Result<int> PlanLive(Halves& halves, const LivePlanFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const LiveWorld world, ReadLiveWorld(halves, flags.cluster));
   MUSTER_ASSIGN_OR_RETURN(const std::vector<ObjectDiff> diffs, DiffsOf(halves, file));
   MUSTER_ASSIGN_OR_RETURN(const LiveOutcome outcome, RunApply(world, file));
-  const Result<CheapestFleet> cheapest = FindCheapestFleet(outcome.after, world.cluster);
+  const Result<CheapestFleet> cheapest = FindCheapestFleet(world, outcome.after);
   const std::string id = FormatPlanId(PlanIdOf(world, file));
   if (flags.output == "table") {
     std::string text;

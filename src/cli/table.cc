@@ -8,10 +8,27 @@ namespace muster::cli {
 
 namespace {
 
+// How many bytes the character at the front has; 0: they are no UTF-8. A terminal may take such a byte for a control
+// character of eight bits.
+size_t LengthOf(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text.front());
+  const size_t length = first < 0x80   ? 1
+                        : first < 0xc2 ? 0
+                        : first < 0xe0 ? 2
+                        : first < 0xf0 ? 3
+                        : first < 0xf5 ? 4
+                                       : 0;
+  if (length > text.size()) return 0;
+  const auto follows = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };
+  return std::ranges::all_of(text.substr(std::min<size_t>(length, 1), length == 0 ? 0 : length - 1), follows) ? length
+                                                                                                              : 0;
+}
+
 // How many bytes at the front of the text must not reach a terminal as they are; 0: they may.
 size_t Unprintable(std::string_view text) {
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
-  if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
+  if (byte(0) < 0x20 || byte(0) == 0x7f || LengthOf(text) == 0) return 1;
+  if (byte(0) == 0xd8 && byte(1) == 0x9c) return 2;                                        // U+061C
   if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) return 2;                      // C1
   if (byte(0) == 0xe2 && byte(1) == 0x80 && (byte(2) & 0xfe) == 0x8e) return 3;            // U+200E, U+200F
   if (byte(0) == 0xe2 && byte(1) == 0x80 && byte(2) >= 0xa8 && byte(2) <= 0xae) return 3;  // U+2028 to U+202E
@@ -25,14 +42,15 @@ std::string Printable(std::string_view text) {
   std::string printable;
   while (!text.empty()) {
     const size_t length = Unprintable(text);
+    const size_t whole = length == 0 ? LengthOf(text) : length;
     const auto byte = [&](size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(text[i])); };
-    if (length == 0) printable += text.front();
+    if (length == 0) printable += text.substr(0, whole);
     if (length == 1) printable += fmt::format("\\x{:02x}", byte(0));
     if (length == 2) printable += fmt::format("\\u{:04x}", (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f));
     if (length == 3) {
       printable += fmt::format("\\u{:04x}", (byte(0) & 0x0f) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f));
     }
-    text.remove_prefix(std::max<size_t>(length, 1));
+    text.remove_prefix(whole);
   }
   return printable;
 }

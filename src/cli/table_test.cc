@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/printable_lines.h"
+
 namespace muster::cli {
 namespace {
 
@@ -14,6 +16,12 @@ TEST(Table, ShowsWhatWouldSteerATerminal) {
   EXPECT_EQ(Printable("\xe2\x80\xae"
                       "abc\xe2\x81\xa6"),
             "\\u202eabc\\u2066");
+  EXPECT_EQ(Printable("\xd8\x9c|\xd8\xa7|\xf0\x9f\x9a\x80"), "\\u061c|\xd8\xa7|\xf0\x9f\x9a\x80");
+  EXPECT_EQ(Printable("\x9b"
+                      "2J\xff\xc3"),
+            "\\x9b2J\\xff\\xc3")
+      << "no UTF-8: C1 in eight bits";
+  EXPECT_EQ(PrintableLines("a\tb\x1b\n\rc"), "a\tb\\x1b\n\\x0dc");
   EXPECT_EQ(FormatTable({{"NAME", "X"}, {"a\nb", "y"}}), "NAME    X\na\\x0ab  y\n");
 }
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -25,6 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kCluster = "home";
+// Of each journal. A shard that cycles five times a second and has nothing to do writes 1 KB a second: most of a day.
+constexpr std::string_view kJournalLimit = "64MiB";
 
 // Small machines, so that a laptop's worth of work buys several; what they cost is only a figure.
 constexpr std::string_view kCatalogue = R"(# What the local provider offers: each machine is an agent on this computer.
@@ -52,18 +53,6 @@ struct Flags {
   bool plain = false;
   bool demo = false;
 };
-
-// Under the user's state directory.
-std::string DefaultDataDir(bool demo) {
-  // NOLINTBEGIN(concurrency-mt-unsafe): nothing writes the environment
-  const char* const state = std::getenv("XDG_STATE_HOME");
-  const char* const home = std::getenv("HOME");
-  // NOLINTEND(concurrency-mt-unsafe)
-  const fs::path base = state != nullptr && *state != '\0' ? fs::path(state)
-                        : home != nullptr && *home != '\0' ? fs::path(home) / ".local" / "state"
-                                                           : fs::path("/var/lib");
-  return (base / "muster" / (demo ? "demo" : "up")).string();
-}
 
 class Up {
  public:
@@ -119,14 +108,33 @@ class Up {
          "--metrics-addr", flags_.provider_metrics, "--data-dir", (dir / "provider").string(), "--machines",
          std::to_string(flags_.machines), "--catalogue", (dir / "catalogue.yaml").string()}));
     // Lively: a fleet on one computer costs nothing to change.
+    MUSTER_RETURN_IF_ERROR(tree_.StartChild("shard", {"shard",
+                                                      "--listen",
+                                                      flags_.shard_listen,
+                                                      "--metrics-addr",
+                                                      flags_.shard_metrics,
+                                                      "--data-dir",
+                                                      (dir / "shard").string(),
+                                                      "--provider-addr",
+                                                      Target(flags_.provider_listen),
+                                                      "--audit-log",
+                                                      (dir / "audit.log").string(),
+                                                      "--cycle-interval",
+                                                      "200ms",
+                                                      "--reclaim-budget",
+                                                      "100%/1m",
+                                                      "--surplus-hold",
+                                                      "5s",
+                                                      "--release-hold",
+                                                      "on-demand=30s,spot=10s",
+                                                      "--journal",
+                                                      UpJournal(dir, "shard").string(),
+                                                      "--journal-limit",
+                                                      std::string(kJournalLimit)}));
     MUSTER_RETURN_IF_ERROR(tree_.StartChild(
-        "shard", {"shard", "--listen", flags_.shard_listen, "--metrics-addr", flags_.shard_metrics, "--data-dir",
-                  (dir / "shard").string(), "--provider-addr", Target(flags_.provider_listen), "--audit-log",
-                  (dir / "audit.log").string(), "--cycle-interval", "200ms", "--reclaim-budget", "100%/1m",
-                  "--surplus-hold", "5s", "--release-hold", "on-demand=30s,spot=10s"}));
-    MUSTER_RETURN_IF_ERROR(
-        tree_.StartChild("scheduler", {"scheduler", "--listen", flags_.scheduler_listen, "--metrics-addr",
-                                       flags_.scheduler_metrics, "--store", "sqlite:" + (dir / "store").string()}));
+        "scheduler", {"scheduler", "--listen", flags_.scheduler_listen, "--metrics-addr", flags_.scheduler_metrics,
+                      "--store", "sqlite:" + (dir / "store").string(), "--journal",
+                      UpJournal(dir, "scheduler").string(), "--journal-limit", std::string(kJournalLimit)}));
     return tree_.StartChild("operator",
                             {"operator", "--cluster", std::string(kCluster), "--listen", flags_.operator_listen,
                              "--metrics-addr", flags_.operator_metrics, "--scheduler", Target(flags_.scheduler_listen),
@@ -193,7 +201,7 @@ class Up {
 };
 
 Result<int> Run(Flags flags) {
-  if (flags.data_dir.empty()) flags.data_dir = DefaultDataDir(flags.demo);
+  if (flags.data_dir.empty()) flags.data_dir = DefaultUpDir(flags.demo).string();
   if (flags.demo) {
     return RunDemo({.data_dir = flags.data_dir,
                     .shard_listen = flags.shard_listen,

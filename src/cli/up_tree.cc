@@ -28,6 +28,19 @@ constexpr int kEarlyDeaths = 3;  // of one child in a row: it will not come up
 
 std::string Target(const std::string& listen) { return listen.starts_with(':') ? "127.0.0.1" + listen : listen; }
 
+fs::path DefaultUpDir(bool demo) {
+  // NOLINTBEGIN(concurrency-mt-unsafe): nothing writes the environment
+  const char* const state = std::getenv("XDG_STATE_HOME");
+  const char* const home = std::getenv("HOME");
+  // NOLINTEND(concurrency-mt-unsafe)
+  const fs::path base = state != nullptr && *state != '\0' ? fs::path(state)
+                        : home != nullptr && *home != '\0' ? fs::path(home) / ".local" / "state"
+                                                           : fs::path("/var/lib");
+  return base / "muster" / (demo ? "demo" : "up");
+}
+
+fs::path UpJournal(const fs::path& dir, const std::string& part) { return dir / "journal" / part; }
+
 Status WriteWhole(const fs::path& path, std::string_view text) {
   const fs::path draft = path.string() + ".new";
   std::ofstream file(draft, std::ios::trunc);
@@ -130,7 +143,9 @@ void UpTree::PrintScreen(const std::function<std::string(size_t, size_t, bool)>&
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing writes the environment
   const bool colour = std::getenv("NO_COLOR") == nullptr;
   const size_t height = known ? size.ws_row : 24;
-  Print("\x1b[H\x1b[2J" + draw(known ? size.ws_col : 80, height > 16 ? height - 6 : height, colour) + foot);
+  const std::string screen =
+      "\x1b[H\x1b[2J" + draw(known ? size.ws_col : 80, height > 16 ? height - 6 : height, colour) + foot;
+  std::fwrite(screen.data(), 1, screen.size(), stdout);  // not Print: its control characters are ours
 }
 
 void UpTree::Stop() { children_.Stop(kStopPatience); }

@@ -68,6 +68,10 @@ class UpTree {
 
 // The client's form of an address to listen on.
 std::string Target(const std::string& listen);
+// Where `muster up` keeps everything unless told: under the user's state directory.
+std::filesystem::path DefaultUpDir(bool demo);
+// Where a part of `muster up` ("scheduler", "shard") that works in `dir` writes its journal.
+std::filesystem::path UpJournal(const std::filesystem::path& dir, const std::string& part);
 // Replaces the file as a whole.
 Status WriteWhole(const std::filesystem::path& path, std::string_view text);
 // By its real name, so that its children can be told apart from others.

@@ -1,5 +1,6 @@
 #include "contract/cluster.h"
 
+#include <algorithm>
 #include <array>
 
 namespace muster::contract {
@@ -19,6 +20,16 @@ std::string_view DecisionKindName(DecisionKind kind) {
                                                            "gave-up",   "evicted",    "rolled-out",     "deleted",
                                                            "node-lost", "node-ready", "orphan-deleted", "orphans-held"};
   return kNames.at(static_cast<size_t>(kind));
+}
+
+bool TellsOfFailure(model::WorkloadPhase phase, std::string_view reason) {
+  using enum model::WorkloadPhase;
+  static constexpr std::array<std::string_view, 5> kProgress{"placed", "agent.launched", "agent.running",
+                                                             "agent.stopped", "agent.completed"};
+  if (std::ranges::find(kProgress, reason) != kProgress.end() || reason.starts_with("request.")) return false;
+  // A record of another program has no reason; an eviction or a failover is the cause of a wait, and else a move.
+  if (!reason.empty() && !reason.starts_with("evicted.") && !reason.starts_with("failover.")) return true;
+  return phase == kPending || phase == kRetryPending || phase == kFailed || phase == kUnknown;
 }
 
 }  // namespace muster::contract

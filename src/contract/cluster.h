@@ -28,12 +28,13 @@ namespace muster::contract {
 
 // --- nodes
 
-// A node registers, again or for the first time. `running` is what the agent has, of a native one.
+// A node registers, again or for the first time. `running` and `epoch` are what the agent has, of a native one.
 struct RegisterNode {
   NodeFacts facts;
   std::vector<WorkloadStatus> running;
+  uint64_t epoch = 0;  // of the latest registration, with any scheduler; 0: none. The reply has a higher one
 
-  MUSTER_FIELDS(RegisterNode, facts, running)
+  MUSTER_FIELDS(RegisterNode, facts, running, epoch)
 };
 struct NodeRegistered {
   bool accepted = false;

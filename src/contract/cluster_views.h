@@ -83,6 +83,10 @@ struct WorkloadView {
                 metadata, spec, created_at, updated_at, stamp, store_revision)
 };
 
+// Whether the message of a workload in this phase, with this reason, tells of a failure: what clients of persys read as
+// `failure_reason`. That of a workload that runs, or is on its way as it should be, does not.
+bool TellsOfFailure(model::WorkloadPhase phase, std::string_view reason);
+
 struct SetView {
   model::WorkloadSpec spec;
   std::string revision;  // of the template

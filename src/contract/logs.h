@@ -46,10 +46,12 @@ class LogsSink {
   // reads files does so on a thread of its own.
   virtual bool Write(LogChunk chunk) = 0;
   // The same for a port that must not wait: `next` gets the answer when there is room for more, at once or later.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): a port that waits keeps it
   virtual void WriteThen(LogChunk chunk, std::function<void(bool)> next) { next(Write(std::move(chunk))); }
   // Whether Write would return false; for a port that follows and has nothing to write.
   virtual bool Gone() const = 0;
   // Calls `gone` once the reader is gone, at once if it is; not after End. For a port that has nothing to poll with.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): a port that waits keeps it
   virtual void OnGone(std::function<void()> gone) { static_cast<void>(gone); }
   // Last, once: OK, NOT_FOUND if the node does not have the workload, or why it cannot be read.
   virtual void End(Status status) = 0;

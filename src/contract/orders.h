@@ -99,7 +99,7 @@ struct OrderTaken {
   MUSTER_FIELDS(OrderTaken)
 };
 
-// An order that was taken.
+// An order that was taken. The value of a durable row of the shard (order_log.h): it cannot gain a field.
 struct OrderView {
   std::string kind;        // pause, dry-run, resume, repair, forget, recall, accept or decommission
   std::string cluster_id;  // empty: it is about the whole shard, or a machine that serves no cluster

@@ -49,7 +49,7 @@ struct StartRun {
   std::string workload;
   uint64_t launch = 0;
   std::string revision;
-  model::WorkloadTemplate spec;
+  model::WorkloadTemplate spec;  // to a runtime: secrets are among the variables, `secret_env` has their names
   std::map<std::string, std::string> labels;
 
   MUSTER_FIELDS(StartRun, workload, launch, revision, spec, labels)

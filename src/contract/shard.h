@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 #include "contract/orders.h"
 #include "contract/provider.h"
 #include "model/machine.h"
+#include "model/money.h"
 #include "model/need.h"
 #include "model/reason.h"
 #include "model/resources.h"
@@ -185,6 +187,32 @@ struct ActionsListed {
   MUSTER_FIELDS(ActionsListed, actions)
 };
 
+// The most that a cluster may ask for and have; what is not given has no limit.
+struct Ceiling {
+  std::optional<int32_t> highest_priority;
+  std::optional<int64_t> most_machines;
+  std::optional<model::Money> most_per_hour;
+
+  bool operator==(const Ceiling&) const = default;
+  MUSTER_FIELDS(Ceiling, highest_priority, most_machines, most_per_hour)
+};
+// By cluster; kEveryOther is that of clusters without a line of their own.
+using Ceilings = std::map<std::string, Ceiling, std::less<>>;
+inline constexpr std::string_view kEveryOther = "*";
+
+// A cluster's ceiling, and how far it is filled.
+struct CeilingView {
+  std::optional<int32_t> highest_priority;
+  std::optional<int64_t> most_machines;
+  std::optional<model::Money> most_per_hour;
+  int64_t machines = 0;   // it has or that are on their way to it
+  model::Money per_hour;  // of them
+  bool reached = false;   // something was decided for it that the ceiling does not allow
+
+  bool operator==(const CeilingView&) const = default;
+  MUSTER_FIELDS(CeilingView, highest_priority, most_machines, most_per_hour, machines, per_hour, reached)
+};
+
 struct ClusterView {
   std::string cluster_id;
   bool session = false;
@@ -199,10 +227,11 @@ struct ClusterView {
   OrderView last_order;                // about it or one of its machines; no kind: none
   int32_t missing = 0;                 // of its machines
   bool decommissioned = false;         // by order: it is gone, and its machines are reclaimed
+  std::optional<CeilingView> ceiling;  // none: it has no ceiling
 
   bool operator==(const ClusterView&) const = default;
   MUSTER_FIELDS(ClusterView, cluster_id, session, gate_open, mode, needs, configured, held_rollups, last_refusal,
-                reclaims_in_window, hold_until, last_order, missing, decommissioned)
+                reclaims_in_window, hold_until, last_order, missing, decommissioned, ceiling)
 };
 
 struct ClustersListed {

@@ -85,4 +85,12 @@ std::map<std::string, std::string> EncodeBindStamp(const model::Attribution& att
           {std::string(kGroup), attribution.group}};
 }
 
+std::map<std::string, std::string> BindStampOf(const NeedKey& need, const model::Profile& profile) {
+  return EncodeBindStamp({.fingerprint = need.fingerprint,
+                          .group = need.group,
+                          .priority = profile.priority(),
+                          .interruption = model::UpperBound(profile.interruption()),
+                          .reclamation = model::UpperBound(profile.reclamation())});
+}
+
 }  // namespace muster::engine

@@ -8,7 +8,9 @@
 #include <string>
 #include <string_view>
 
+#include "engine/types.h"
 #include "model/machine.h"
+#include "model/profile.h"
 
 namespace muster::engine {
 
@@ -27,5 +29,7 @@ std::optional<model::Attribution> DecodeBindStamp(const std::map<std::string, st
 // Of that, the bucket of the interruption penalty alone; kZero if there is none.
 model::PenaltyBucket BoundInterruption(const std::map<std::string, std::string>& metadata);
 std::map<std::string, std::string> EncodeBindStamp(const model::Attribution& attribution);
+// Of a machine that is bound for this need.
+std::map<std::string, std::string> BindStampOf(const NeedKey& need, const model::Profile& profile);
 
 }  // namespace muster::engine

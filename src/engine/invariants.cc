@@ -434,8 +434,10 @@ class Checker {
   }
 
   void GangsTakeInOneDomain(size_t i) {
-    if (SameKeys(NeedOf(i)).empty()) return;
-    for (const std::string& id : TakenFor(KeyOf(NeedOf(i)))) {
+    const NeedKey key = KeyOf(NeedOf(i));
+    // Rows of one key: which of them an action is for is not to be seen.
+    if (SameKeys(NeedOf(i)).empty() || IsShared(key)) return;
+    for (const std::string& id : TakenFor(key)) {
       if (DomainText(At(id), NeedOf(i)) == decision_.needs[i].domain) continue;
       Fail("{} takes {}, outside its domain", Name(NeedOf(i)), id);
     }

@@ -25,7 +25,7 @@
 namespace muster::engine {
 
 // Names a need over cycles. Machines, pledges and parking belong to a key; equal rows share it.
-struct NeedKey {
+struct NeedKey {  // in durable rows of the shard: it cannot gain a field
   std::string cluster;
   std::string fingerprint;
   std::string group;
@@ -122,7 +122,7 @@ struct NeedMemory {
   MUSTER_FIELDS(NeedMemory, age_unmet, hopeless, supply_seen)
 };
 
-struct DrainMean {
+struct DrainMean {  // the value of a durable row of the shard: it cannot gain a field
   int64_t total_millis = 0;
   int64_t drains = 0;
 

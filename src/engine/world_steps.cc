@@ -15,12 +15,7 @@ using model::MachineState;
 std::map<std::string, std::string> StampOf(const NeedKey& key, const Decision& decision) {
   for (const NeedVerdict& verdict : decision.needs) {
     if (KeyOf(verdict.need) != key) continue;
-    const model::Profile& profile = verdict.need.profile;
-    return EncodeBindStamp({.fingerprint = key.fingerprint,
-                            .group = key.group,
-                            .priority = profile.priority(),
-                            .interruption = model::UpperBound(profile.interruption()),
-                            .reclamation = model::UpperBound(profile.reclamation())});
+    return BindStampOf(key, verdict.need.profile);
   }
   MUSTER_CHECK(false, "an action for a need that was not decided");
 }

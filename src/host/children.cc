@@ -55,7 +55,7 @@ Status Children::Spawn(Child& child) {
     return {Code::kUnavailable, fmt::format("{}: cannot start it: {}", child.options.name, Message(error))};
   }
   if (pid == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(kExecFailed);  // it died before it could be watched
     setpgid(0, 0);                                // Ctrl-C is for the parent, which then ends its children in order
     sigset_t none;

@@ -1,8 +1,9 @@
 // Children: programs this process starts, watches and starts again when they die.
 //
 // A child that dies is started again after a pause that doubles from `first_pause` to `longest_pause`, and begins anew
-// once a child has lived for `settled`. Standard output and error of each go to a log file. However this process ends,
-// its children are told to end too (SIGTERM), by the kernel if need be.
+// once a child has lived for `settled`. Standard output and error of each go to a log file. Stop ends the children with
+// SIGTERM. If this process is killed, the kernel kills them too: none of them takes that for a wish to wind up its
+// work.
 //
 // Thread-safety: one thread, which must live as long as the children: the kernel tells them when it ends.
 #pragma once

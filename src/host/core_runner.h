@@ -63,6 +63,7 @@ class CoreRunner {
     std::string name;                  // of the role, for the refusal: "the shard is stopping; ask again"
     std::filesystem::path state_file;  // in a directory that the caller owns; empty: none
     std::filesystem::path journal;     // empty: none
+    JournalOptions journal_options = {};
     const Clock& clock;
   };
 
@@ -89,7 +90,7 @@ class CoreRunner {
     if (!core) return core.error();
     rows->clear();
     if (!options_.journal.empty()) {
-      auto journal = JournalWriter::Open(options_.journal, std::string(C::kName));
+      auto journal = JournalWriter::Open(options_.journal, std::string(C::kName), options_.journal_options);
       if (!journal) return journal.error();
       journal_ = *std::move(journal);
     }

@@ -35,6 +35,9 @@ namespace muster::host {
 struct JournalOptions {
   size_t segment_bytes = 64u << 20;
   size_t keep_segments = 8;
+
+  // As many segments as usual, which together stay below so much.
+  static JournalOptions OfBytes(uint64_t bytes) { return {.segment_bytes = bytes / JournalOptions().keep_segments}; }
 };
 
 class JournalWriter {

@@ -5,9 +5,10 @@
 // Run, and carries out what comes through the Port. Post may be called from inside the Port's functions.
 //
 // Invariants:
-//   1. Effects reach the Port in the order the core produced them, over all steps.
-//   2. Nothing after a Persist reaches the Port before that Persist is durable. One batch is in flight at a time; all
-//      Persists waiting when it starts go into it together.
+//   1. Effects reach the Port in the order the core produced them, over all steps, but for what ReleaseReads lets pass.
+//   2. Nothing after a Persist reaches the Port before that Persist is durable, but for what ReleaseReads lets pass.
+//   One
+//      batch is in flight at a time; all Persists waiting when it starts go into it together.
 //   3. Every call handed to the Port leads to exactly one CallDone step: the first of reply and deadline. Later
 //      answers are dropped.
 #pragma once
@@ -52,6 +53,8 @@ class Loop {
     virtual void BeforeStep(Now now, const Event& event) = 0;
     // It has stepped; none of these effects has been carried out.
     virtual void AfterStep(std::span<const Effect> effects) = 0;
+    // Whether the effect only tells somebody what the core knows, and promises nothing.
+    virtual bool IsRead(const Effect&) const { return false; }
   };
 
   // `port` must outlive the loop.
@@ -85,6 +88,15 @@ class Loop {
       Step(event, now);
       Release(now);
     }
+  }
+
+  // While a batch cannot be stored: lets the answers pass that promise nothing. They may tell what is not durable yet.
+  void ReleaseReads(Now now) {
+    std::deque<Effect> reads;
+    std::deque<Effect> others;
+    for (Effect& effect : waiting_) (port_.IsRead(effect) ? reads : others).push_back(std::move(effect));
+    waiting_ = std::move(others);
+    for (const Effect& effect : reads) CarryOut(effect, now);
   }
 
   // When Run should be called next though nothing was posted. Nothing if it need not.

@@ -60,6 +60,10 @@ class LoopTest : public ::testing::Test, public Loop<Puppet>::Port {
   }
   void StartCall(const Puppet::Call& call) override { seen.push_back("call " + std::to_string(call.id)); }
   void Emit(const Puppet::Effect& effect) override { seen.push_back(std::get<Text>(effect).text); }
+  bool IsRead(const Puppet::Effect& effect) const override {
+    const auto* text = std::get_if<Text>(&effect);
+    return text != nullptr && text->text.starts_with("read ");
+  }
   void BeforeStep(Now, const Puppet::Event&) override { ++begun; }
   void AfterStep(std::span<const Puppet::Effect>) override { EXPECT_EQ(++steps, begun); }
 
@@ -105,6 +109,23 @@ TEST_F(LoopTest, LaterStepsWaitTooAndTheirBatchesAreJoined) {
   loop.PersistDone();
   loop.Run(now);
   EXPECT_EQ(TakeSeen(), (Lines{"c", "d"}));
+}
+
+TEST_F(LoopTest, ReadsPassABatchThatCannotBeStoredAndNothingElseDoes) {
+  Do({Store("1"), Say("read a"), Say("b")});
+  Do({Store("2"), Say("read c"), Ask(1)});
+  EXPECT_EQ(TakeSeen(), Lines{"persist 1"});
+  loop.ReleaseReads(now);
+  EXPECT_EQ(TakeSeen(), (Lines{"read a", "read c"}));
+  loop.ReleaseReads(now);
+  EXPECT_EQ(TakeSeen(), Lines{}) << "once";
+  loop.PersistDone();
+  loop.Run(now);
+  EXPECT_EQ(TakeSeen(), (Lines{"b", "persist 2"}));
+  loop.PersistDone();
+  loop.Run(now);
+  EXPECT_EQ(TakeSeen(), Lines{"call 1"});
+  EXPECT_TRUE(loop.Settled());
 }
 
 TEST_F(LoopTest, ACallEndsOnceByItsReply) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "base/check.h"
@@ -193,11 +194,26 @@ Status SqliteFile::CheckPages() {
   return verdict == "ok" ? Status() : Damaged(verdict);
 }
 
+// Pages by another reader of the file, at the same time as what they hold: whoever has a large store waits for this.
 Status SqliteFile::CheckWhole() {
-  MUSTER_RETURN_IF_ERROR(CheckPages());
+  Status pages;
+  std::thread other([this, &pages] {
+    const auto reader = Open(path_, {.read_only = true});
+    pages = reader ? (*reader)->CheckPages() : reader.error();
+  });
+  Status content = CheckContent();
+  other.join();
+  return pages.ok() ? content : pages;
+}
+
+Status SqliteFile::CheckContent() {
   {
+    // One at a time: a large store is not in memory twice while its scheduler waits.
     Query query(*this, "SELECT key, value, created, modified, lease, sum FROM row");
-    if (const auto rows = ReadRows(query); !rows) return rows.error();
+    while (query.Next()) {
+      if (const auto row = ReadRow(query); !row) return row.error();
+    }
+    MUSTER_RETURN_IF_ERROR(query.status("read"));
   }
   Query last(*this, "SELECT coalesce(max(revision), 0) FROM history");
   if (!last.Next()) return Failure("read");
@@ -340,15 +356,21 @@ Status SqliteFile::Log(const contract::Change& change, int64_t op) {
   return add.Bind(5, change.now.created).Bind(6, change.now.lease).Bind(7, SumOfChange(change, op)).Run("write");
 }
 
+Result<store::KeyValue> SqliteFile::ReadRow(Query& query) {
+  store::KeyValue row{.key = query.Bytes(0),
+                      .value = query.Bytes(1),
+                      .created = query.Number(2),
+                      .modified = query.Number(3),
+                      .lease = query.Number(4)};
+  if (SumOfRow(row) != query.Number(5)) return std::unexpected(Damaged("a row does not have its sum"));
+  return row;
+}
+
 Result<std::vector<store::KeyValue>> SqliteFile::ReadRows(Query& query) {
   std::vector<store::KeyValue> rows;
   while (query.Next()) {
-    rows.push_back({.key = query.Bytes(0),
-                    .value = query.Bytes(1),
-                    .created = query.Number(2),
-                    .modified = query.Number(3),
-                    .lease = query.Number(4)});
-    if (SumOfRow(rows.back()) != query.Number(5)) return std::unexpected(Damaged("a row does not have its sum"));
+    MUSTER_ASSIGN_OR_RETURN(store::KeyValue row, ReadRow(query));
+    rows.push_back(std::move(row));
   }
   if (Status status = query.status("read"); !status.ok()) return std::unexpected(std::move(status));
   return rows;

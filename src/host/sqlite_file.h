@@ -83,6 +83,7 @@ class SqliteFile {
   Status CheckFormat();
   Status CheckWhole();
   Status CheckPages();
+  Status CheckContent();
   Status ReadHead(Head& head);
   Status WriteHead();
   Result<bool> Holds(const contract::Compare& compare);
@@ -91,6 +92,7 @@ class SqliteFile {
                std::vector<contract::Change>& changes);
   Status Log(const contract::Change& change, int64_t op);
   Status PutRow(const store::KeyValue& row);
+  Result<store::KeyValue> ReadRow(Query& query);
   // The row, or nothing.
   Result<std::vector<store::KeyValue>> ReadRows(Query& query);
   Status Exec(const char* sql);

@@ -27,7 +27,7 @@ namespace muster::host {
 struct SqliteStoreOptions {
   bool read_only = false;  // commits, leases and compactions are refused with PERMISSION_DENIED
   bool durable = true;     // false: nothing is synced; for tests whose files need not survive
-  store::Revision keep_history = 100'000;
+  store::Revision keep_history = 10'000;
 };
 
 // Opens DIR/store.db; directory and file are made if they are not there, unless read_only. FAILED_PRECONDITION if

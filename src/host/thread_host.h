@@ -4,7 +4,7 @@
 // called on the loop thread and must not block: they hand work to whoever does it.
 //
 // When the disk refuses a batch it is tried again, with growing pauses, and everything behind it waits; meanwhile
-// persist_status() says why, and servers refuse new requests with it.
+// persist_status() says why, and servers refuse new requests with it. Only what the shell calls a read does not wait.
 #pragma once
 
 #include <algorithm>
@@ -48,6 +48,11 @@ class ThreadHost final : private Loop<C>::Port {
     virtual void Stepped(std::span<const Effect> effects, Duration took) {
       static_cast<void>(effects);
       static_cast<void>(took);
+    }
+    // Whether the effect only tells somebody what the core knows: it is carried out also while state cannot be stored.
+    virtual bool IsRead(const Effect& effect) const {
+      static_cast<void>(effect);
+      return false;
     }
   };
 
@@ -162,6 +167,7 @@ class ThreadHost final : private Loop<C>::Port {
       }
       items.clear();
       loop_.Run(options_.clock.Read());
+      if (!persist_status().ok()) loop_.ReleaseReads(options_.clock.Read());
       if (options_.journal != nullptr) options_.journal->Flush();
       ReportJournal();
       auto view = loop_.core().View();
@@ -214,6 +220,7 @@ class ThreadHost final : private Loop<C>::Port {
   }
   void StartCall(const Call& call) override { shell_.StartCall(call); }
   void Emit(const Effect& effect) override { shell_.Emit(effect); }
+  bool IsRead(const Effect& effect) const override { return shell_.IsRead(effect); }
   bool Journaling() const { return options_.journal != nullptr && options_.journal->status().ok(); }
   void BeforeStep(Now now, const Event& event) override {
     if (Journaling()) options_.journal->BeginStep(now, codec::ToBytes(event));

@@ -65,9 +65,11 @@ Result<std::string> ReadBraced(std::string_view inside, const Env& env) {
   return found != env.end() && !found->second.empty() ? found->second : std::string(rest.substr(2));
 }
 
-Result<std::string> Interpolate(std::string_view text, const Env& env) {
+// `left`: how many bytes it may become; what it became is taken from it.
+Result<std::string> Interpolate(std::string_view text, const Env& env, size_t& left) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
+    if (out.size() > left) return InvalidArgument("its variables make the file too long");
     const size_t dollar = text.find('$', at);
     out.append(text.substr(at, dollar - at));
     if (dollar == std::string_view::npos) break;
@@ -90,21 +92,23 @@ Result<std::string> Interpolate(std::string_view text, const Env& env) {
       at = end;
     }
   }
+  if (out.size() > left) return InvalidArgument("its variables make the file too long");
+  left -= out.size();
   return out;
 }
 
 // In values only: a key says what it is.
-Status InterpolateAll(TextValue& value, const std::string& path, const Env& env) {
+Status InterpolateAll(TextValue& value, const std::string& path, const Env& env, size_t& left) {
   if (value.kind == Kind::kScalar && value.scalar.contains('$')) {
-    auto text = Interpolate(value.scalar, env);
+    auto text = Interpolate(value.scalar, env, left);
     if (!text) return TextError("compose", value.position, path, text.error().message());
     value.scalar = *std::move(text);
   }
   for (size_t i = 0; i < value.items.size(); ++i) {
-    MUSTER_RETURN_IF_ERROR(InterpolateAll(value.items[i], ItemPath(path, i), env));
+    MUSTER_RETURN_IF_ERROR(InterpolateAll(value.items[i], ItemPath(path, i), env, left));
   }
   for (TextField& field : value.fields) {
-    MUSTER_RETURN_IF_ERROR(InterpolateAll(field.value, FieldPath(path, field.key), env));
+    MUSTER_RETURN_IF_ERROR(InterpolateAll(field.value, FieldPath(path, field.key), env, left));
   }
   return {};
 }
@@ -550,7 +554,8 @@ Result<std::vector<std::string>> SplitWords(std::string_view line) {
 Result<ComposeFile> ReadCompose(std::string_view text, const Env& env) {
   MUSTER_ASSIGN_OR_RETURN(TextValue value,
                           ReadYamlDocument(text, "compose", {.max_bytes = kMostComposeBytes, .max_depth = kMostDepth}));
-  if (Status status = InterpolateAll(value, "", env); !status.ok()) return std::unexpected(std::move(status));
+  size_t left = kMostInterpolatedBytes;
+  if (Status status = InterpolateAll(value, "", env, left); !status.ok()) return std::unexpected(std::move(status));
   TextErrors errors("compose");
   Part root{TextReader(errors, value), &value};
   root.Only({"version", "services", "volumes"});  // `version` has no meaning any more, and most files have it
@@ -571,6 +576,27 @@ Result<ComposeFile> ReadCompose(std::string_view text, const Env& env) {
   std::ranges::sort(file.services, {},
                     [](const ComposeService& s) { return std::pair(s.depth, std::string_view(s.name)); });
   return file;
+}
+
+std::vector<Port> PublishedPorts(std::string_view text, const Env& env) {
+  std::vector<Port> ports;
+  if (!text.contains("ports")) return ports;  // most have none, and the whole file need not be read
+  const auto value = ReadYamlDocument(text, "compose", {.max_bytes = kMostComposeBytes, .max_depth = kMostDepth});
+  const TextField* const services = value && value->kind == Kind::kMap ? value->Find("services") : nullptr;
+  if (services == nullptr || services->value.kind != Kind::kMap) return ports;
+  size_t left = kMostInterpolatedBytes;
+  for (const TextField& service : services->value.fields) {
+    const TextField* const published = service.value.kind == Kind::kMap ? service.value.Find("ports") : nullptr;
+    if (published == nullptr) continue;
+    for (TextValue item : published->value.items) {
+      if (!InterpolateAll(item, "", env, left).ok()) continue;
+      TextErrors errors("compose");
+      Part part{TextReader(errors, item), &item};
+      Port port = item.kind == Kind::kMap ? ReadLongPort(part) : ReadShortPort(part);
+      if (errors.ok()) ports.push_back(std::move(port));
+    }
+  }
+  return ports;
 }
 
 }  // namespace muster::model

@@ -21,6 +21,7 @@
 namespace muster::model {
 
 inline constexpr size_t kMostComposeBytes = 256U << 10;
+inline constexpr size_t kMostInterpolatedBytes = 1U << 20;  // of a file's values that have variables, with their texts
 inline constexpr size_t kMostComposeServices = 50;
 
 struct ComposeService {
@@ -51,6 +52,10 @@ struct ComposeFile {
 // environment of the services, unless one lists a name without a value.
 // INVALID_ARGUMENT: "compose:4:5: services.web.build: ...".
 Result<ComposeFile> ReadCompose(std::string_view text, const std::map<std::string, std::string>& env);
+
+// The ports of the node that the services publish, for placement: also of a file that only other agents run. What
+// cannot be read is left out: an agent refuses it.
+std::vector<Port> PublishedPorts(std::string_view text, const std::map<std::string, std::string>& env);
 
 // A command line as words: blanks part them, '...' and "..." keep them together, a backslash takes the next character
 // as it is. There is no shell behind it. INVALID_ARGUMENT for a quote without an end.

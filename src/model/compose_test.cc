@@ -126,6 +126,37 @@ TEST(Compose, RefusesEverythingElseByItsPath) {
   }
 }
 
+TEST(Compose, PublishedPortsAreReadFromAnyFile) {
+  const std::string text =
+      "services:\n  a:\n    build: .\n    ports: [\"${P}:80\", \"127.0.0.1:90:90/udp\", \"70000:1\", \"80\"]\n"
+      "  b: {ports: [{target: 1, published: 2, protocol: tcp}]}\n  c: {image: x}\n  d: 5\n";
+  EXPECT_EQ(PublishedPorts(text, {{"P", "8080"}}), (std::vector<Port>{{80, 8080, PortProtocol::kTcp, ""},
+                                                                      {90, 90, PortProtocol::kUdp, "127.0.0.1"},
+                                                                      {1, 2, PortProtocol::kTcp, ""}}));
+  EXPECT_EQ(PublishedPorts(text, {}).size(), 2u) << "a variable without a value";
+  for (const char* none : {"", "ports", "ports: [\"1:1\"]", "services: {ports: 5}", "services: [ports]",
+                           "services:\n  a: {ports: 5}\n", ": ports : ["}) {
+    EXPECT_TRUE(PublishedPorts(none, {}).empty()) << none;
+  }
+}
+
+TEST(Compose, VariablesMakeNoFileWithoutBound) {
+  const std::map<std::string, std::string> env = {{"A", std::string(300U << 10, '1')}};
+  const auto with = [](int items, const std::string& item) {
+    std::string text = "services:\n  a:\n    image: i\n    ports:\n";
+    for (int i = 0; i < items; ++i) text += "      - \"" + item + "\"\n";
+    return text;
+  };
+  std::string repeated;
+  for (int i = 0; i < 60'000; ++i) repeated += "$A";
+  for (const std::string& text : {with(1, repeated), with(20'000, "$A")}) {
+    EXPECT_TRUE(PublishedPorts(text, env).empty());
+    const auto read = ReadCompose(text, env);
+    ASSERT_FALSE(read.has_value());
+    EXPECT_TRUE(read.error().message().contains("its variables make the file too long")) << read.error().message();
+  }
+}
+
 TEST(Compose, IsBounded) {
   EXPECT_TRUE(Refusal(std::string(kMostComposeBytes + 1, ' ')).contains("bytes"));
   std::string many = "services:\n";

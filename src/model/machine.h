@@ -65,7 +65,7 @@ struct Attribution {
   MUSTER_FIELDS(Attribution, fingerprint, group, priority, interruption, reclamation)
 };
 
-struct Machine {
+struct Machine {  // in durable rows of shard and provider: it cannot gain a field
   std::string id;
   MachineState state = MachineState::kUnspecified;
   HostRef host;

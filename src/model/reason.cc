@@ -42,7 +42,8 @@ constexpr ReasonRow Row(Reason reason) {
     case Reason::kClusterPaused:
       return {reason, "short.paused", "the cluster is paused or in dry run, so nothing is acquired for it"};
     case Reason::kClusterOnHold:
-      return {reason, "short.held", "the cluster's machines fail to configure, so nothing is acquired for it for now"};
+      return {reason, "short.held",
+              "nothing is acquired for the cluster for now: its machines fail to configure, or it is at its ceiling"};
     case Reason::kNoSuchResource:
       return {reason, "short.resource", "no machine of the shard offers a resource it asks for"};
     case Reason::kReclaimsSpent:

@@ -306,6 +306,7 @@ WorkloadTemplate ReadWorkloadTemplate(TextReader& reader, WorkloadKind kind) {
   reader.Field("image").Read(spec.image);
   reader.Field("compose").Read(spec.compose);
   reader.Field("env").Read(spec.env);
+  reader.Field("secretEnv").Read(spec.secret_env);
   for (TextReader& item : reader.Field("ports").List()) spec.ports.push_back(ReadPort(item));
   for (TextReader& item : reader.Field("volumes").List()) spec.volumes.push_back(ReadVolume(item));
   reader.Field("resources").Read(spec.resources);

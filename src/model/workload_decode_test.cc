@@ -32,6 +32,7 @@ template:
   image: registry.example/web:1.4
   command: [serve, --port, "8080"]
   env: {MODE: production}
+  secretEnv: {TOKEN: s3cr3t}
   ports:
   - {container: 8080, host: 80, protocol: TCP, hostIP: 10.0.0.1}
   - {container: 9000}
@@ -91,6 +92,7 @@ TEST(WorkloadFile, EveryKey) {
   spec.image = "registry.example/web:1.4";
   spec.command = {"serve", "--port", "8080"};
   spec.env = {{"MODE", "production"}};
+  spec.secret_env = {{"TOKEN", "s3cr3t"}};
   spec.ports = {{8080, 80, PortProtocol::kTcp, "10.0.0.1"}, {9000, 0, PortProtocol::kTcp, ""}};
   spec.volumes = {{"/srv/web", "/data", true}};
   spec.resources = {{"cpu", 500}, {"memory", int64_t{1000} << 30}, {"gpu-milli", 250'000}};
@@ -150,6 +152,8 @@ TEST(WorkloadFile, ErrorsSayWhere) {
       {SetWith("ports: [{host: 70000}]"), "w.yaml:7:18: template.ports[0].host: 70000 is not from 1 to 65535"},
       {SetWith("ports: [{}]"), "w.yaml:7:11: template.ports[0].container: missing"},
       {SetWith("ports: [{host: 1, protocol: tcp}]"), "template.ports[0].protocol: unknown protocol \"tcp\""},
+      {SetWith("env: {A: b}\n  secretEnv: {A: c}"), "template.secretEnv.A: is in env too; name it once"},
+      {SetWith("secretEnv: {A: ''}"), "template.secretEnv.A: is empty"},
       {SetWith("volumes: [{source: /a}]"), "template.volumes[0].target: this field is required"},
       {SetWith("resources: {cpu: 4x}"), "w.yaml:7:20: template.resources.cpu: quantity \"4x\": unknown suffix"},
       {SetWith("requirements: [{key: a, operator: Same}]"),

@@ -126,8 +126,18 @@ Result<RestartPolicy> ParseRestartPolicy(std::string_view name) {
 std::string_view PortProtocolName(PortProtocol protocol) { return NameOf(kProtocols, protocol); }
 Result<PortProtocol> ParsePortProtocol(std::string_view name) { return ParseName(kProtocols, "protocol", name); }
 
+std::map<std::string, std::string> WholeEnv(const WorkloadTemplate& spec) {
+  std::map<std::string, std::string> whole = spec.env;
+  whole.insert(spec.secret_env.begin(), spec.secret_env.end());
+  return whole;
+}
+
 std::string TemplateProblem(const WorkloadTemplate& spec) {
   if (std::string problem = ContentProblem(spec); !problem.empty()) return problem;
+  for (const auto& [name, value] : spec.secret_env) {
+    if (spec.env.contains(name)) return fmt::format("secretEnv.{}: is in env too; name it once", name);
+    if (value.empty()) return fmt::format("secretEnv.{}: is empty; a secret has a value", name);
+  }
   if (std::string problem = FirstProblem("ports", spec.ports, PortProblem); !problem.empty()) return problem;
   if (std::string problem = RequirementsProblem(spec.requirements); !problem.empty()) return problem;
   if (std::string problem = FirstProblem("tolerations", spec.tolerations, TolerationProblem); !problem.empty()) {

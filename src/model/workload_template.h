@@ -103,11 +103,16 @@ struct WorkloadTemplate {
   PenaltyBucket reclamation = PenaltyBucket::kZero;
   RestartPolicy restart = RestartPolicy::kAlways;
   Duration grace = std::chrono::seconds(30);
+  // Variables whose values are secrets. Only files and shells have the values: a core gets sealed texts or handles.
+  std::map<std::string, std::string> secret_env;
 
   bool operator==(const WorkloadTemplate&) const = default;
   MUSTER_FIELDS(WorkloadTemplate, type, command, image, compose, env, ports, volumes, resources, requirements,
-                tolerations, spread, colocate, exclude, priority, interruption, reclamation, restart, grace)
+                tolerations, spread, colocate, exclude, priority, interruption, reclamation, restart, grace, secret_env)
 };
+
+// The variables that a compose file or a process sees: `env` and `secret_env`.
+std::map<std::string, std::string> WholeEnv(const WorkloadTemplate& spec);
 
 // What is to run fits the type, ports are from 1 to 65535, requirements and spreads are valid. The message begins with
 // the field as it is written in files: "ports[1].host: ...". Empty if all holds.

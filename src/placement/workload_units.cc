@@ -1,7 +1,11 @@
 #include "placement/workload_units.h"
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
+
+#include "model/compose.h"
 
 namespace muster::placement {
 namespace {
@@ -74,10 +78,15 @@ Kind KindOf(const model::WorkloadSpec& spec) {
   labels.emplace(kSetLabel, spec.name);
   kind.labels = std::move(labels);
   AddResources(body.resources, kind);
-  for (const model::Port& port : body.ports) {
+  std::vector<model::Port> ports = body.ports;
+  if (body.type == model::WorkloadType::kCompose) {
+    std::ranges::move(model::PublishedPorts(body.compose, model::WholeEnv(body)), std::back_inserter(ports));
+  }
+  for (const model::Port& port : ports) {
     if (port.host == 0) continue;
-    kind.ports.push_back(
-        {.protocol = std::string(model::PortProtocolName(port.protocol)), .ip = port.host_ip, .port = port.host});
+    HostPort taken{
+        .protocol = std::string(model::PortProtocolName(port.protocol)), .ip = port.host_ip, .port = port.host};
+    if (std::ranges::find(kind.ports, taken) == kind.ports.end()) kind.ports.push_back(std::move(taken));
   }
   if (body.requirements.size() == 1) kind.requirements = body.requirements.front();
   if (body.requirements.size() > 1) {

@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -15,8 +17,10 @@
 #include <utility>
 
 #include "base/log.h"
+#include "host/json_object.h"
 #include "host/text_file.h"
 #include "model/requirement.h"
+#include "model/yaml_reader.h"
 
 namespace muster::provider {
 namespace {
@@ -76,6 +80,38 @@ std::string Labels(const model::Machine& machine) {
 std::string Amount(const model::Resources& resources, std::string_view name) {
   const int64_t milli = resources.Get(name);
   return name == "cpu" ? fmt::format("{}m", milli) : fmt::format("{}", milli / 1000);
+}
+
+bool IsSecretOption(std::string_view name) {
+  constexpr std::array<std::string_view, 3> kWords = {"token", "secret", "password"};
+  return std::ranges::any_of(kWords, [&](std::string_view word) { return name.contains(word); });
+}
+
+// What an agent that has joined needs to come back: the options of its configuration as one flat object, which is YAML
+// too, without those that are secrets and without what else stands in the text.
+Result<std::string> OptionsOf(const std::string& blob) {
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<model::TextValue> documents, model::ReadYaml(blob, "bootstrap data"));
+  host::JsonObject options;
+  if (!documents.empty()) {
+    for (const model::TextField& field : documents[0].fields) {
+      if (IsSecretOption(field.key)) continue;
+      std::string value = field.value.scalar;
+      for (const model::TextValue& item : field.value.items) value += (value.empty() ? "" : ",") + item.scalar;
+      options.Add(field.key, value);
+    }
+  }
+  return options.Take() + "\n";
+}
+
+// A file in memory with this text, to be read from its begin; -1 if there is none.
+int InMemory(std::string_view text) {
+  const int file = memfd_create("bootstrap", MFD_CLOEXEC);
+  if (file < 0) return -1;
+  if (write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && lseek(file, 0, SEEK_SET) == 0) {
+    return file;
+  }
+  close(file);
+  return -1;
 }
 
 }  // namespace
@@ -159,26 +195,30 @@ std::optional<Result<OperationDone>> LocalBackend::AdvanceCreate(const Running& 
   return OperationDone{.host = {.provider = options_.name, .ref = ref}};
 }
 
-Status LocalBackend::WriteConfig(const contract::Operation& operation) const {
-  return WriteSecret(Dir(operation.machine->id) / "agent.yaml", operation.bootstrap_blob);
+// What the machine adds to the bootstrap data are flags, which come before a configuration.
+Status LocalBackend::WriteFlags(const contract::Operation& operation) const {
+  const model::Machine& slot = *operation.machine;
+  const model::Resources& has = slot.allocatable ? *slot.allocatable : slot.resources;
+  std::string flags = fmt::format("--node-id\n{}\n--cpu\n{}\n--memory\n{}\n--labels\n{}\n", slot.id, Amount(has, "cpu"),
+                                  Amount(has, "memory"), Labels(slot));
+  if (has.Get("disk") > 0) flags += fmt::format("--disk\n{}\n", Amount(has, "disk"));
+  return WriteSecret(Dir(slot.id) / "flags", flags);
 }
 
 std::optional<Result<OperationDone>> LocalBackend::AdvanceConfigure(const Running& running, Now now) {
   const std::string& machine = running.operation.machine->id;
-  if (!fs::exists(Dir(machine) / "agent.yaml")) {
-    if (Status status = WriteConfig(running.operation); !status.ok()) return std::unexpected(std::move(status));
-    // What the machine adds to the bootstrap data are flags, which come before a configuration.
-    const model::Machine& slot = *running.operation.machine;
-    const model::Resources& has = slot.allocatable ? *slot.allocatable : slot.resources;
-    std::string flags = fmt::format("--node-id\n{}\n--cpu\n{}\n--memory\n{}\n--labels\n{}\n", machine,
-                                    Amount(has, "cpu"), Amount(has, "memory"), Labels(slot));
-    if (has.Get("disk") > 0) flags += fmt::format("--disk\n{}\n", Amount(has, "disk"));
-    if (Status status = WriteSecret(Dir(machine) / "flags", flags); !status.ok())
-      return std::unexpected(std::move(status));
+  const std::string& blob = running.operation.bootstrap_blob;
+  if (!fs::exists(Dir(machine) / "flags")) {
+    if (Status status = WriteFlags(running.operation); !status.ok()) return std::unexpected(std::move(status));
   }
-  if (Status status = KeepAgent(machine, now); !status.ok()) return std::unexpected(std::move(status));
+  if (Status status = KeepAgent(machine, now, &blob); !status.ok()) return std::unexpected(std::move(status));
   const auto state = ReadState(machine);
   if (!state || !state->joined) return std::nullopt;
+  auto options = OptionsOf(blob);
+  if (!options) return std::unexpected(options.error());
+  if (Status status = WriteSecret(Dir(machine) / "agent.yaml", *options); !status.ok()) {
+    return std::unexpected(std::move(status));
+  }
   return OperationDone{};
 }
 
@@ -250,7 +290,7 @@ pid_t LocalBackend::LiveAgent(const std::string& machine) const {
   return 0;
 }
 
-Status LocalBackend::KeepAgent(const std::string& machine, Now now) {
+Status LocalBackend::KeepAgent(const std::string& machine, Now now, const std::string* blob) {
   if (LiveAgent(machine) != 0) return {};
   if (const auto last = started_.find(machine); last != started_.end() && now.mono - last->second < kRestartPause)
     return {};
@@ -259,7 +299,8 @@ Status LocalBackend::KeepAgent(const std::string& machine, Now now) {
   fs::remove(Dir(machine) / "agent" / kStatusFile, error);
   const auto flags = host::ReadTextFile((Dir(machine) / "flags").string());
   if (!flags) return {Code::kInternal, fmt::format("machine {}: {}", machine, flags.error().message())};
-  std::vector<std::string> arguments = {"agent",       "--config",    (Dir(machine) / "agent.yaml").string(),
+  const std::string config = blob != nullptr ? "-" : (Dir(machine) / "agent.yaml").string();
+  std::vector<std::string> arguments = {"agent",       "--config",    config,
                                         "--listen",    "127.0.0.1:0", "--metrics-addr",
                                         "127.0.0.1:0", "--data-dir",  (Dir(machine) / "agent").string()};
   for (size_t begin = 0; begin < flags->size();) {
@@ -267,7 +308,7 @@ Status LocalBackend::KeepAgent(const std::string& machine, Now now) {
     arguments.push_back(flags->substr(begin, end - begin));
     begin = end == std::string::npos ? flags->size() : end + 1;
   }
-  auto pid = Spawn(machine, arguments);
+  auto pid = Spawn(machine, arguments, blob != nullptr ? *blob : std::string_view());
   return pid ? Status() : pid.error();
 }
 
@@ -279,10 +320,16 @@ void LocalBackend::KeepAgents(Now now) {
   }
 }
 
-Result<pid_t> LocalBackend::Spawn(const std::string& machine, const std::vector<std::string>& arguments) {
+Result<pid_t> LocalBackend::Spawn(const std::string& machine, const std::vector<std::string>& arguments,
+                                  std::string_view input) {
   const fs::path log_path = Dir(machine) / "agent.log";
   const int log = open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (log < 0) return std::unexpected(Status(Code::kInternal, fmt::format("cannot open {}", log_path.string())));
+  const int given = input.empty() ? open("/dev/null", O_RDONLY | O_CLOEXEC) : InMemory(input);
+  if (given < 0) {
+    close(log);
+    return std::unexpected(Status(Code::kUnavailable, "cannot open a file in memory"));
+  }
   // Everything the child needs is made before the fork: after it, only system calls are safe.
   const std::string program = options_.program.string();
   std::vector<char*> words = {const_cast<char*>(program.c_str())};
@@ -296,12 +343,12 @@ Result<pid_t> LocalBackend::Spawn(const std::string& machine, const std::vector<
     sigprocmask(SIG_SETMASK, &none, nullptr);
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
-    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+    dup2(given, STDIN_FILENO);
     execv(program.c_str(), words.data());
     _exit(kExecFailed);
   }
   close(log);
+  close(given);
   if (pid < 0) return std::unexpected(Status(Code::kUnavailable, fmt::format("cannot start {}", program)));
   children_.push_back(pid);
   return pid;

@@ -3,9 +3,13 @@
 // and deleting it removes the directory.
 //
 //   <root>/<machine>/host         the reference of the hardware, made by Create
-//   <root>/<machine>/agent.yaml   the agent's configuration: the bootstrap data and what the machine adds; a secret
+//   <root>/<machine>/flags        what the machine adds to the agent's configuration
+//   <root>/<machine>/agent.yaml   the options of the bootstrap data, once the agent has joined
 //   <root>/<machine>/agent        the agent's data directory; agent.status in it says pid, joined, workloads
 //   <root>/<machine>/agent.log    what the agent prints
+//
+// The bootstrap data may hold a join secret. An agent that has not joined gets it through a file in memory, and this
+// backend writes it to no disk; what an agent needs to come back are its options without secrets.
 //
 // Agents outlive this process: a backend that is opened again finds them by their agent.status. One that dies while its
 // machine is configured is started again, as an init system would. Stop of the provider leaves them; Retire ends them.
@@ -75,8 +79,10 @@ class LocalBackend final : public Backend {
   std::optional<AgentState> ReadState(const std::string& machine) const;
   // The live agent of the machine; 0: none.
   pid_t LiveAgent(const std::string& machine) const;
-  Result<pid_t> Spawn(const std::string& machine, const std::vector<std::string>& arguments);
-  Status WriteConfig(const contract::Operation& operation) const;
+  // `input`: what the program reads on its standard input.
+  Result<pid_t> Spawn(const std::string& machine, const std::vector<std::string>& arguments,
+                      std::string_view input = {});
+  Status WriteFlags(const contract::Operation& operation) const;
   // The end of the operation, or nothing while it goes on.
   std::optional<Result<contract::OperationDone>> Advance(Running& running, Now now);
   std::optional<Result<contract::OperationDone>> AdvanceCreate(const Running& running);
@@ -84,8 +90,9 @@ class LocalBackend final : public Backend {
   std::optional<Result<contract::OperationDone>> AdvanceDrain(Running& running, Now now);
   std::optional<Result<contract::OperationDone>> AdvanceDelete(Running& running, Now now);
   void KeepAgents(Now now);
-  // Starts the agent of a configured machine if none lives, not more often than every second.
-  Status KeepAgent(const std::string& machine, Now now);
+  // Starts the agent of a machine if none lives, not more often than every second: with this bootstrap data, or with
+  // the options of what it has joined with.
+  Status KeepAgent(const std::string& machine, Now now, const std::string* blob = nullptr);
 
   const Catalogue catalogue_;
   const LocalBackendOptions options_;

@@ -80,8 +80,8 @@ class LogsCall final : public grpc::ClientReadReactor<v1::LogChunk> {
     stub.async()->Logs(&call->context, &call->request_, call);
     call->AddHold();
     call->StartRead(&call->chunk_);
-    call->StartCall();
     call->sink_->OnGone([cancel = call->cancel_] { cancel->Run(); });
+    call->StartCall();  // last: a call that fails at once has deleted itself when this comes back
   }
 
   grpc::ClientContext context;

@@ -53,7 +53,7 @@ MUSTER_WIRE_PART(model::WorkloadTemplate, v1::WorkloadTemplate, MUSTER_WIRE(type
                  MUSTER_WIRE(colocate), MUSTER_WIRE(exclude), MUSTER_WIRE(priority),
                  MUSTER_WIRE_DEFAULT(interruption, kPenaltyNumbers), MUSTER_WIRE_DEFAULT(reclamation, kPenaltyNumbers),
                  MUSTER_WIRE(restart, Numbers(0, 2, "a restart policy; use 0 (always), 1 (on-failure) or 2 (never)")),
-                 MUSTER_WIRE_DEFAULT_AS(grace, grace_nanos, Count()));
+                 MUSTER_WIRE_DEFAULT_AS(grace, grace_nanos, Count()), MUSTER_WIRE(secret_env));
 MUSTER_WIRE_PART(contract::ApplyOnAgent, v1::ApplyOnAgent, MUSTER_WIRE(workload, Required("name the workload")),
                  MUSTER_WIRE(set), MUSTER_WIRE(tenant), MUSTER_WIRE(revision), MUSTER_WIRE(run), MUSTER_WIRE(spec),
                  MUSTER_WIRE(labels), MUSTER_WIRE(stamp));

@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -55,9 +56,16 @@ void ReadAsBytes(std::string_view service, const std::string& method, const Mark
   mark(found->index(), new grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, Reply>(std::move(begin)));
 }
 
+// What counts a stream until its first word, and no longer than it lives: BoundedService leaves it here while it begins
+// a stream, and the stream's FirstWord takes it.
+inline thread_local std::shared_ptr<void> begun_stream;
+
 // Ends a stream unless it is told in time that the peer has said something.
 class FirstWord {
  public:
+  // On the thread that begins the stream.
+  FirstWord() : counted_(std::exchange(begun_stream, nullptr)) {}
+
   // `silent` runs on a thread of gRPC, at most once; it may still run while Said is called.
   void Await(std::function<void()> silent) {
     alarm_.Set(std::chrono::system_clock::now() +
@@ -66,10 +74,14 @@ class FirstWord {
                  if (rang) silent();
                });
   }
-  void Said() { alarm_.Cancel(); }
+  void Said() {
+    alarm_.Cancel();
+    counted_.reset();
+  }
 
  private:
   grpc::Alarm alarm_;
+  std::shared_ptr<void> counted_;
 };
 
 }  // namespace muster::rpc

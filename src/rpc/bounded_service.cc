@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "model/names.h"
+#include "rpc/bounded_read.h"
 #include "rpc/channel.h"
 #include "rpc/message_bounds.h"
 #include "rpc/server_credentials.h"
@@ -75,6 +76,25 @@ void OpenStreams::Close(const std::string& who) {
   --all_;
 }
 
+Result<std::shared_ptr<void>> OpenStreams::Unheard(const std::string& who) {
+  const std::lock_guard lock(mu_);
+  size_t& unheard = unheard_of_[who];
+  if (unheard >= bounds_.unheard) {
+    return Error(
+        Code::kResourceExhausted,
+        fmt::format("{} has {} streams open that have said nothing, and no more are allowed; send on those first",
+                    model::Quoted(who), unheard));
+  }
+  ++unheard;
+  // The pointer carries nothing but its end.
+  return std::shared_ptr<void>(this, [who](void* streams) {
+    auto& self = *static_cast<OpenStreams*>(streams);
+    const std::lock_guard end(self.mu_);
+    const auto found = self.unheard_of_.find(who);
+    if (--found->second == 0) self.unheard_of_.erase(found);
+  });
+}
+
 class BoundedService::Handler final : public MethodHandler {
  public:
   Handler(const google::protobuf::MethodDescriptor& method, std::string_view path, MethodHandler& inner,
@@ -103,11 +123,20 @@ class BoundedService::Handler final : public MethodHandler {
     std::string who = CallerName(*call.server_context);
     const Status fit = streams_.Open(who, CallerOf(*call.server_context).has_value());
     if (!fit.ok()) return Refuse(call, bytes, kTooMany, fit);
+    if (method_.client_streaming()) {
+      auto unheard = streams_.Unheard(who);
+      if (!unheard) {
+        streams_.Close(who);
+        return Refuse(call, bytes, kTooMany, unheard.error());
+      }
+      begun_stream = *std::move(unheard);
+    }
     // What gRPC calls when the stream is over.
     Pass(call, bytes, [this, who = std::move(who), requester = call.call_requester] {
       streams_.Close(who);
       requester();
     });
+    begun_stream.reset();  // a stream that may be silent has not taken it
   }
 
  private:

@@ -3,6 +3,7 @@
 //   - A request beyond MessageBounds is refused before it is parsed. Methods that read a stream check each message
 //     themselves (bounded_read.h), because gRPC parses those without asking.
 //   - Streams are bounded, of one caller and of all: a caller beyond the bound is refused, and the others are served.
+//   - So are, more tightly, those of a caller that have not said anything yet (FirstWord): one costs 20 KiB.
 //
 // gRPC has no hook between the bytes of a request and its parsing that a program can register. What it has is the
 // handler of a method, an object behind an interface; this service takes those of another and puts its own before them.
@@ -15,6 +16,7 @@
 #include <cstddef>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -32,6 +34,7 @@ struct StreamBounds {
   size_t of_identity = 64;    // under TLS, of one identity
   size_t of_address = 2'048;  // in plaintext, of one address
   size_t of_all = 16'384;
+  size_t unheard = 128;  // of one caller, before their first message
 };
 
 // The streams that are open at a server.
@@ -43,11 +46,16 @@ class OpenStreams {
   Status Open(const std::string& who, bool identified);
   void Close(const std::string& who);
 
+  // Counts a stream of which nothing was heard yet, as long as the result lives, which this outlives.
+  // RESOURCE_EXHAUSTED, naming the bound.
+  Result<std::shared_ptr<void>> Unheard(const std::string& who);
+
  private:
   const StreamBounds bounds_;
   std::mutex mu_;
-  size_t all_ = 0;                    // guarded by mu_
-  std::map<std::string, size_t> of_;  // guarded by mu_: callers without a stream have no entry
+  size_t all_ = 0;                            // guarded by mu_
+  std::map<std::string, size_t> of_;          // guarded by mu_: callers without a stream have no entry
+  std::map<std::string, size_t> unheard_of_;  // guarded by mu_: the same
 };
 
 class BoundedService final : public grpc::Service {

@@ -38,7 +38,7 @@ MUSTER_WIRE_SOME(contract::NodeFacts, v1::NodeFacts, MUSTER_WIRE(node, kNode), M
                  MUSTER_WIRE(endpoint, Required("give host:port at which the agent serves")),
                  MUSTER_WIRE(agent_version), MUSTER_WIRE(total), MUSTER_WIRE(supported_types, kWorkloadTypes),
                  MUSTER_WIRE(storage_drivers), MUSTER_WIRE(labels), MUSTER_WIRE(taints));
-MUSTER_WIRE_PART(contract::RegisterNode, v1::JoinRequest, MUSTER_WIRE(facts), MUSTER_WIRE(running));
+MUSTER_WIRE_PART(contract::RegisterNode, v1::JoinRequest, MUSTER_WIRE(facts), MUSTER_WIRE(running), MUSTER_WIRE(epoch));
 MUSTER_WIRE_PART(contract::Heartbeat, v1::NodeHeartbeat, MUSTER_WIRE(node, kNode), MUSTER_WIRE(epoch),
                  MUSTER_WIRE_OPTIONAL(used), MUSTER_WIRE(statuses_complete), MUSTER_WIRE(statuses), MUSTER_WIRE(usage),
                  MUSTER_WIRE(usage_of));

@@ -12,6 +12,7 @@
 #include "host/temp_dir_for_test.h"
 #include "muster/v1/cluster.grpc.pb.h"
 #include "persys/control/v1/control.grpc.pb.h"
+#include "rpc/agent_client.h"
 #include "rpc/certificates_for_test.h"
 #include "rpc/channel.h"
 #include "rpc/cluster_client.h"
@@ -273,6 +274,7 @@ class Node final : public JoinHandler {
     request.facts.node = "n";
     request.facts.endpoint = "127.0.0.1:1";
     request.facts.total = {{"cpu", 1000}};
+    request.epoch = 3;
     return request;
   }
   void Joined(const std::string& /*scheduler*/, contract::NodeRegistered registered) override {
@@ -305,6 +307,7 @@ TEST_F(ClusterRpc, ANodeJoinsBeatsAndJoinsAgainWhenItIsNotKnown) {
   const auto request = std::get<contract::RegisterNode>(*served_.scheduler.requests.Take());
   EXPECT_TRUE(request.facts.native);
   EXPECT_EQ(request.facts.total.Get("cpu"), 1000);
+  EXPECT_EQ(request.epoch, 3);
 
   client->Beat({.node = "n", .epoch = 4});
   EXPECT_TRUE(node.acks.Take()->drain_node);
@@ -487,6 +490,29 @@ TEST_F(Suggestions, AreCarriedOutOrRejectedWithTheReason) {
   EXPECT_EQ(status_.code(), Code::kUnavailable);
   Submit(pb::AUTOMATION_ACTION_TYPE_UNSPECIFIED);
   EXPECT_EQ(status_, Status(Code::kInvalidArgument, "suggestion.action_type: 0 is no action; use 1 to 4"));
+}
+
+// Such a call may have ended, and be gone, before the one who makes it goes on.
+TEST(AgentLogs, OfAnAgentThatIsNotThereEndEachTime) {
+  class Sink final : public contract::LogsSink {
+   public:
+    bool Write(contract::LogChunk /*chunk*/) override { return true; }
+    bool Gone() const override { return false; }
+    void OnGone(std::function<void()> gone) override { gone_ = std::move(gone); }
+    void End(Status status) override { ended.set_value(std::move(status)); }
+    std::promise<Status> ended;
+
+   private:
+    std::function<void()> gone_;
+  };
+  const auto client = *MakeAgentClient();
+  for (int i = 0; i < 500; ++i) {
+    const auto sink = std::make_shared<Sink>();
+    auto ended = sink->ended.get_future();
+    client->ReadLogs("127.0.0.1:1", {.workload = "w"}, sink);
+    ASSERT_EQ(ended.wait_for(kPatience), std::future_status::ready);
+    EXPECT_EQ(ended.get().code(), Code::kUnavailable);
+  }
 }
 
 TEST_F(Suggestions, ReplicasAreThoseOfASet) {

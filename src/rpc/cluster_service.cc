@@ -56,25 +56,36 @@ class ClusterService final : public v1::Cluster::CallbackService {
   }
 
  private:
-  grpc::ServerWriteReactor<v1::WatchEvent>* Watch(Context* /*context*/, const v1::WatchRequest* request) override {
+  grpc::ServerWriteReactor<v1::WatchEvent>* Watch(Context* context, const v1::WatchRequest* request) override {
     const auto stream = std::make_shared<WatchStream>(senders_);
     auto* held = stream->Hold();
     auto what = FromWire(*request);
     if (!what) {
       stream->Close(what.error());
-    } else {
+    } else if (const std::string tenant = TenantOf(CallerOf(*context)); tenant.empty()) {
       watches_.Watch(*what, stream);
+    } else if (what->decisions) {  // which have a workload's name and not its tenant
+      stream->Close({Code::kPermissionDenied, "decisions: a tenant may watch workloads, sets and nodes"});
+    } else {
+      watches_.Watch(*what, std::make_shared<TenantWatch>(tenant, stream));
     }
     return held;
   }
-  grpc::ServerWriteReactor<v1::LogChunk>* Logs(Context* /*context*/, const v1::LogsRequest* request) override {
+  grpc::ServerWriteReactor<v1::LogChunk>* Logs(Context* context, const v1::LogsRequest* request) override {
     const auto stream = std::make_shared<LogsStream>(senders_);
     auto* held = stream->Hold();
     auto what = FromWire(*request);
     if (!what) {
       stream->End(what.error());
-    } else {
+    } else if (const std::string tenant = TenantOf(CallerOf(*context)); tenant.empty()) {
       logs_.Read(*std::move(what), stream);
+    } else {
+      contract::GetWorkload question{.workload = what->workload};
+      tenants_.AskFor(tenant, std::move(question),
+                      [this, stream, what = *std::move(what)](const Result<contract::ClusterReply>& own) {
+                        if (!own) return stream->End(own.error());
+                        logs_.Read(what, stream);
+                      });
     }
     return held;
   }

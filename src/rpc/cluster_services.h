@@ -70,8 +70,8 @@ class WatchPort {
   virtual void Watch(const contract::WatchCluster& what, std::shared_ptr<WatchSink> sink) = 0;
 };
 
-// Changes by a caller whose certificate is that of a tenant: it may change the workloads and sets of its tenant, and
-// PERMISSION_DENIED says so of everything else.
+// Requests by a caller whose certificate is that of a tenant: it may change the workloads and sets of its tenant, and
+// PERMISSION_DENIED says so of everything else. It reads what is its own, and nodes; others' is NOT_FOUND.
 class TenantPort {
  public:
   virtual ~TenantPort() = default;

@@ -189,7 +189,7 @@ Result<contract::RegisterNode> FromWire(const pb::RegisterNodeRequest& wire) {
   MUSTER_ASSIGN_OR_RETURN(facts.supported_types, SupportedTypes(has));
   facts.storage_drivers = StorageDrivers(has);
   facts.labels = {wire.labels().begin(), wire.labels().end()};
-  return contract::RegisterNode{.facts = std::move(facts), .running = {}};
+  return contract::RegisterNode{.facts = std::move(facts)};
 }
 
 Result<contract::Heartbeat> FromWire(const pb::HeartbeatRequest& wire) {
@@ -330,7 +330,7 @@ void WriteWorkload(const contract::WorkloadView& view, pb::WorkloadView& wire) {
   wire.set_retry_attempts(view.attempts);
   wire.set_retry_max_attempts(view.max_attempts);
   if (view.next_retry_at) WriteTime(*view.next_retry_at, *wire.mutable_retry_next_at());
-  wire.set_failure_reason(Readable(view.message));
+  if (contract::TellsOfFailure(view.phase, view.reason)) wire.set_failure_reason(Readable(view.message));
   WriteTime(view.updated_at, *wire.mutable_last_updated());
   pb::ReasonDetail& reason = *wire.mutable_reason();
   reason.set_code(view.reason);

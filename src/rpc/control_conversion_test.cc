@@ -233,6 +233,38 @@ TEST(ControlConversion, ViewsAsClientsOfTheProtocolKnowThem) {
   EXPECT_EQ(wire.workload().reason().code(), "fit.memory");
   EXPECT_EQ(wire.workload().retry_next_at().seconds(), 1);
   EXPECT_EQ(wire.workload().retry_next_at().nanos(), 500'000'000);
+  struct Row {
+    model::WorkloadPhase phase;
+    std::string reason;
+    bool failure;
+  };
+  using enum model::WorkloadPhase;
+  for (const Row& row : std::vector<Row>{{kRunning, "agent.running", false},
+                                         {kStopped, "agent.stopped", false},
+                                         {kCompleted, "agent.completed", false},
+                                         {kScheduled, "placed", false},
+                                         {kScheduled, "agent.launched", false},
+                                         {kScheduled, "failover.moved", false},
+                                         {kUpdating, "agent.launched", false},
+                                         {kPending, "request.applied", false},
+                                         {kRunning, "evicted.drain", false},
+                                         {kRunning, "", false},
+                                         {kPending, "evicted.left", true},
+                                         {kRetryPending, "failover.no_node", true},
+                                         {kRunning, "agent.status_error", true},
+                                         {kScheduled, "agent.missing", true},
+                                         {kPending, "fit.memory", true},
+                                         {kPending, "agent.runtime_missing", true},
+                                         {kFailed, "retry.exhausted", true},
+                                         {kFailed, "", true}}) {
+    view.phase = row.phase;
+    view.reason = row.reason;
+    view.message = "the sentence";
+    wire.Clear();
+    ToWire(view, wire);
+    EXPECT_EQ(wire.workload().failure_reason(), row.failure ? "the sentence" : "") << row.reason;
+    EXPECT_EQ(wire.workload().reason().message(), "the sentence") << "the reason is always there";
+  }
   contract::NodeRegistered registered{.accepted = true, .reason = {}, .heartbeat_interval = 1200ms};
   pb::RegisterNodeResponse reply;
   ToWire(registered, reply);

@@ -174,6 +174,8 @@ class ControlService final : public pb::AgentControl::CallbackService {
                                                        const pb::SubmitAutomationSuggestionRequest* request,
                                                        pb::SubmitAutomationSuggestionResponse* reply) override {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    SetSubject(*context, {.object = fmt::format("set/{}", request->suggestion().target_workload()),
+                          .reason = request->suggestion().reason()});
     std::make_shared<Suggestion>(cluster_, reactor, *request, *reply)->Begin();
     return reactor;
   }
@@ -192,6 +194,7 @@ class ControlService final : public pb::AgentControl::CallbackService {
             AskForAll<contract::NodesListed, contract::ListNodes, contract::NodeView>(cluster_, std::move(asked), {},
                                                                                       std::move(done));
           } else if constexpr (std::is_same_v<Reply, Workloads>) {
+            asked.tenant = TenantOf(CallerOf(context));  // empty: of all
             AskForAll<contract::WorkloadsListed, contract::ListWorkloads, contract::WorkloadView>(
                 cluster_, std::move(asked), {}, std::move(done));
           } else {

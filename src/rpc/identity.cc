@@ -139,6 +139,12 @@ std::string Identity::ToString() const {
   return std::string(kScheme);
 }
 
+std::string_view Identity::cluster() const {
+  const std::string_view text = id;
+  if (kind == Kind::kCluster || kind == Kind::kScheduler) return text;
+  return kind == Kind::kNode ? text.substr(0, text.find('/')) : std::string_view();
+}
+
 Result<Identity> ParseIdentity(std::string_view uri) {
   if (uri == "bigfleet://readonly") return Identity{.kind = Kind::kReadonly, .id = {}};
   if (uri == "bigfleet://admin") return Identity{.kind = Kind::kAdmin, .id = {}};
@@ -174,7 +180,8 @@ Result<Identity> IdentityOf(std::span<const std::string> uris) {
   return identity;
 }
 
-Status Authorise(std::string_view method, std::span<const std::string> uris, ForeignNodes foreign) {
+Status Authorise(std::string_view method, std::span<const std::string> uris, ForeignNodes foreign,
+                 std::string_view own_cluster) {
   if (IsOpen(method)) return {};
   const Rule* rule = FindRule(method);
   if (foreign == ForeignNodes::kAllowed && std::ranges::none_of(uris, IsOurs)) {
@@ -183,9 +190,15 @@ Status Authorise(std::string_view method, std::span<const std::string> uris, For
   }
   const Result<Identity> caller = IdentityOf(uris);
   if (!caller) return caller.error();
-  if (rule != nullptr && (rule->callers & Bit(caller->kind)) != 0) return {};
+  if (rule == nullptr || (rule->callers & Bit(caller->kind)) == 0) {
+    return {Code::kPermissionDenied,
+            fmt::format("{} may not call {}", model::Quoted(caller->ToString()), model::Quoted(method))};
+  }
+  const std::string_view cluster = caller->cluster();
+  if (own_cluster.empty() || cluster.empty() || cluster == own_cluster) return {};
   return {Code::kPermissionDenied,
-          fmt::format("{} may not call {}", model::Quoted(caller->ToString()), model::Quoted(method))};
+          fmt::format("{} is of cluster {}, and this server of cluster {}; call the servers of your own cluster",
+                      model::Quoted(caller->ToString()), model::Quoted(cluster), model::Quoted(own_cluster))};
 }
 
 Status CheckServer(std::span<const std::string> uris, std::span<const Kind> kinds) {

@@ -40,6 +40,8 @@ struct Identity {
   std::string id;
 
   std::string ToString() const;  // the URI
+  // The cluster that a cluster, a scheduler or a node belongs to; empty for the others, which are of no one cluster.
+  std::string_view cluster() const;
   bool operator==(const Identity&) const = default;
 };
 
@@ -55,15 +57,18 @@ enum class ForeignNodes : uint8_t { kRefused, kAllowed };
 
 // Whether a caller whose certificate has these URIs may call the method ("/package.Service/Method"). PERMISSION_DENIED
 // with a sentence that names both. A foreign node may register, send heartbeats and open a ControlStream.
+//
+// A certificate of one cluster is worth nothing to the servers of another: a caller whose identity names a cluster must
+// name `own_cluster`, the server's. Empty: the server belongs to no one cluster (a shard), or was not told of its own.
 Status Authorise(std::string_view method, std::span<const std::string> uris,
-                 ForeignNodes foreign = ForeignNodes::kRefused);
+                 ForeignNodes foreign = ForeignNodes::kRefused, std::string_view own_cluster = {});
 
 // What a client takes a server for: a certificate that names a peer of ours must name one of these kinds. One without a
 // URI of ours is a plain server's, of any make, and is known by its host name alone.
 Status CheckServer(std::span<const std::string> uris, std::span<const Identity::Kind> kinds);
 
-// A node speaks for itself only: PERMISSION_DENIED if the caller is another node. A foreign node's name must be a DNS
-// name of its certificate. Nothing, and every other caller, is OK.
+// A node speaks for itself only: PERMISSION_DENIED if the caller is another node; its cluster is judged by Authorise. A
+// foreign node's name must be a DNS name of its certificate. Nothing, and every other caller, is OK.
 Status CheckNode(const std::optional<Identity>& caller, std::string_view node);
 
 // Whether the call changes something by an operator's will, and so leaves a line: what admin may call and readonly may

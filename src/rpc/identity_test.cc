@@ -133,6 +133,38 @@ TEST(Identity, ANodeSpeaksForItselfOnly) {
   EXPECT_TRUE(CheckNode(std::nullopt, "n-2").ok());
 }
 
+TEST(Identity, ACertificateOfAnotherClusterIsWorthNothingToAServerThatHasOne) {
+  const auto ask = [](const std::string& method, const std::string& uri, std::string_view own) {
+    return Authorise(method, Uris{uri}, ForeignNodes::kAllowed, own);
+  };
+  const std::vector<std::pair<std::string, std::string>> callers = {
+      {"/muster.v1.Cluster/ApplySpec", "bigfleet://cluster/"},
+      {"/persys.control.v1.AgentControl/ApplyWorkload", "bigfleet://cluster/"},
+      {"/muster.v1.Agent/Apply", "muster://scheduler/"},
+      {"/muster.v1.Agent/Logs", "muster://scheduler/"},
+      {"/muster.v1.Cluster/Join", "muster://node/"},
+      {"/persys.control.v1.AgentControl/RegisterNode", "muster://node/"},
+  };
+  for (const auto& [method, prefix] : callers) {
+    const std::string tail = prefix == "muster://node/" ? "/n-1" : "";
+    EXPECT_EQ(ask(method, prefix + "blue" + tail, "blue"), Status()) << method;
+    EXPECT_EQ(ask(method, prefix + "red" + tail, ""), Status()) << method << ", a server without a cluster";
+    EXPECT_EQ(ask(method, prefix + "red" + tail, "blue").code(), Code::kPermissionDenied) << method;
+    EXPECT_EQ(ask(method, prefix + "blue2" + tail, "blue").code(), Code::kPermissionDenied) << method;
+    EXPECT_EQ(ask(method, prefix + "blu" + tail, "blue").code(), Code::kPermissionDenied) << method;
+  }
+  EXPECT_EQ(ask("/muster.v1.Cluster/Join", "muster://node/red/n-1", "blue").message(),
+            "\"muster://node/red/n-1\" is of cluster \"red\", and this server of cluster \"blue\"; call the servers of "
+            "your own cluster");
+  EXPECT_EQ(ask("/muster.v1.Cluster/Join", "muster://node/red/blue", "blue").code(), Code::kPermissionDenied)
+      << "the node's id is not its cluster";
+  for (const char* none : {"bigfleet://admin", "muster://tenant/red"}) {
+    EXPECT_EQ(ask("/muster.v1.Cluster/ApplySpec", none, "blue"), Status()) << none << " is of no one cluster";
+  }
+  EXPECT_EQ(ask("/persys.control.v1.AgentControl/RegisterNode", "https://other", "blue"), Status()) << "a foreign node";
+  EXPECT_EQ(ask("/grpc.health.v1.Health/Check", "bigfleet://cluster/red", "blue"), Status());
+}
+
 TEST(Identity, ForeignNodesMayDoWhatNodesOfTheirProtocolDoWhereTheyAreAllowed) {
   const auto may = [](const std::string& method, const Uris& uris) {
     return Authorise(method, uris, ForeignNodes::kAllowed).ok();

@@ -175,6 +175,10 @@ class GrpcJoinClient final : public JoinClient {
     const std::lock_guard lock(mu_);
     if (call_ != nullptr) call_->Beat(std::move(heartbeat));
   }
+  void Rejoin() override {
+    const std::lock_guard lock(mu_);
+    if (call_ != nullptr) call_->Cancel();
+  }
 
  private:
   void Run(const std::stop_token& stop) {

@@ -41,6 +41,8 @@ class JoinClient {
  public:
   virtual ~JoinClient() = default;
   virtual void Beat(contract::Heartbeat heartbeat) = 0;
+  // Ends the stream, so that the node registers anew with what it says of itself now.
+  virtual void Rejoin() = 0;
 };
 
 // Begins at once. `schedulers` is HOST:PORT, or several with commas; the error is that of MakeChannel. The handler

@@ -148,7 +148,7 @@ template <class Container>
 void WriteContainer(const model::WorkloadTemplate& spec, Container& wire) {
   wire.set_image(spec.image);
   for (const std::string& word : spec.command) wire.add_command(word);
-  for (const auto& [key, value] : spec.env) (*wire.mutable_env())[key] = value;
+  for (const auto& [key, value] : model::WholeEnv(spec)) (*wire.mutable_env())[key] = value;
   for (const model::Port& port : spec.ports) {
     auto& row = *wire.add_ports();
     row.set_host_port(port.host);
@@ -377,7 +377,7 @@ void TemplateToControl(const contract::ApplyOnAgent& apply, control::WorkloadSpe
     case WorkloadType::kCompose:
       wire.mutable_compose()->set_source_type("inline");
       wire.mutable_compose()->set_inline_yaml(spec.compose);
-      for (const auto& [key, value] : spec.env) (*wire.mutable_compose()->mutable_env())[key] = value;
+      for (const auto& [key, value] : model::WholeEnv(spec)) (*wire.mutable_compose()->mutable_env())[key] = value;
       break;
     case WorkloadType::kVm: {
       const agent::VMSpec vm = VmOf(apply);
@@ -440,7 +440,7 @@ void TemplateToAgent(const contract::ApplyOnAgent& apply, agent::ApplyWorkloadRe
       wire.set_type(agent::WORKLOAD_TYPE_COMPOSE);
       into.set_project_name(apply.workload);
       into.set_compose_yaml(Base64(spec.compose));
-      for (const auto& [key, value] : spec.env) (*into.mutable_env())[key] = value;
+      for (const auto& [key, value] : model::WholeEnv(spec)) (*into.mutable_env())[key] = value;
       break;
     }
     case WorkloadType::kVm:

@@ -7,8 +7,8 @@
 namespace muster::rpc {
 namespace {
 
-// Room for the largest roll-up and a few others on their way.
-constexpr size_t kReceiveMemory = 36 << 20;
+// Room for the largest message and a few others on their way.
+size_t ReceiveMemory(int max_request_bytes) { return max_request_bytes > kSmallMessageBytes ? 26 << 20 : 10 << 20; }
 
 // Beyond this machine gRPC is served with TLS or --insecure, HTTP, which has no TLS, with --insecure alone.
 Status ReadAddresses(const host::Settings& settings, bool insecure, RoleServerOptions& options) {
@@ -79,15 +79,27 @@ RoleServer::RoleServer(RoleServerOptions options, int max_message_bytes, int max
       streams_({}),
       ops_(options_.metrics_addr, options_.build, registry_),
       rpc_({.address = options_.listen,
-            .socket = SocketIn(options_.data_dir),
             .tls = options_.tls,
             .max_message_bytes = max_message_bytes,
             .max_request_bytes = max_request_bytes,
-            .receive_memory = kReceiveMemory,
+            .receive_memory = ReceiveMemory(max_request_bytes),
             .connection_age = options_.tls.given() ? options_.connection_age : 0s,
             .foreign_nodes = options_.foreign_nodes,
+            .cluster = options_.cluster,
             .refused = [this](const Refusal& refusal) { CountRefusal(refusal); },
             .call_ended = options_.call_ended}) {
+  if (std::string socket = SocketIn(options_.data_dir); !socket.empty()) {
+    local_ =
+        std::make_unique<Server>(ServerOptions{.address = {.host = "", .port = 0},
+                                               .socket = std::move(socket),
+                                               .max_message_bytes = max_message_bytes,
+                                               .max_request_bytes = max_request_bytes,
+                                               .receive_memory = ReceiveMemory(max_request_bytes),
+                                               .foreign_nodes = options_.foreign_nodes,
+                                               .stop_grace = 1s,
+                                               .refused = [this](const Refusal& refusal) { CountRefusal(refusal); },
+                                               .call_ended = options_.call_ended});
+  }
   const metrics::Gauges<2> build(declared_, "muster_build_info", "1, with the build in the labels.",
                                  {"version", "commit"});
   build.With(options_.build.version, options_.build.commit).Set(1);
@@ -111,13 +123,18 @@ void RoleServer::SetReadyCheck(std::string name, std::function<Status()> check) 
 Status RoleServer::Listen(std::vector<Service> services) {
   services_ = std::move(services);
   MUSTER_RETURN_IF_ERROR(ops_.Start());
+  if (local_ != nullptr) MUSTER_RETURN_IF_ERROR(local_->Start(MakeBounded()));
+  return rpc_.Start(MakeBounded());
+}
+
+std::vector<grpc::Service*> RoleServer::MakeBounded() {
   std::vector<grpc::Service*> registered;
   for (const Service& service : services_) {
     bounded_.push_back(std::make_unique<BoundedService>(service.name, *service.service, streams_,
                                                         [this](const Refusal& refusal) { CountRefusal(refusal); }));
     registered.push_back(bounded_.back().get());
   }
-  return rpc_.Start(registered);
+  return registered;
 }
 
 void RoleServer::CountRefusal(const Refusal& refusal) const {
@@ -129,18 +146,23 @@ void RoleServer::CountRefusal(const Refusal& refusal) const {
 void RoleServer::Serve(std::vector<log::KeyValue> fields) {
   fields.insert(fields.begin(), {{"grpc", rpc_.address().ToString()}, {"http", ops_.address().ToString()}});
   log::Write(log::Level::kInfo, "listening", fields);
-  rpc_.SetServing(true);
-  for (const Service& service : services_) rpc_.SetServing(true, service.name);
+  for (Server* server : {&rpc_, local_.get()}) {
+    if (server == nullptr) continue;
+    server->SetServing(true);
+    for (const Service& service : services_) server->SetServing(true, service.name);
+  }
   SetReadyCheck("grpc", [] { return Status(); });
 }
 
 void RoleServer::StopServing() {
   SetReadyCheck("grpc", [] { return Status(Code::kUnavailable, "stopping"); });
   rpc_.SetServing(false);
+  if (local_ != nullptr) local_->SetServing(false);
 }
 
 void RoleServer::Stop() {
   rpc_.Stop();
+  if (local_ != nullptr) local_->Stop();
   ops_.Stop();
   bounded_.clear();
   services_.clear();

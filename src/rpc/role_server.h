@@ -9,7 +9,8 @@
 // what identity.h denies, is counted and a line in the log.
 //
 // A role with a data directory also serves on a Unix socket in it, without certificates: whoever owns the directory may
-// order, also when the network or the CA is gone.
+// order, also when the network or the CA is gone. It is a server of its own: what peers fill the memory for messages
+// with keeps no order on the socket waiting.
 //
 // /readyz is 200 from Serve to StopServing, as long as every check that was set is OK.
 //
@@ -54,6 +55,7 @@ struct RoleServerOptions {
   log::Level log_level = log::Level::kInfo;
   host::BuildInfo build = {};
   ForeignNodes foreign_nodes = ForeignNodes::kRefused;
+  std::string cluster = {};      // that the role belongs to: others' certificates are refused; empty: any
   Duration connection_age = 0s;  // under TLS; 0: for ever
   decltype(ServerOptions::call_ended) call_ended = {};
 };
@@ -108,6 +110,7 @@ class RoleServer {
 
  private:
   void CountRefusal(const Refusal& refusal) const;
+  std::vector<grpc::Service*> MakeBounded();
 
   const RoleServerOptions options_;
   std::unique_ptr<host::DataDir> data_dir_;
@@ -116,9 +119,10 @@ class RoleServer {
   const metrics::Counters<1> refused_;
   OpenStreams streams_;
   std::vector<Service> services_;
-  std::vector<std::unique_ptr<BoundedService>> bounded_;  // in front of these
+  std::vector<std::unique_ptr<BoundedService>> bounded_;  // in front of these, for each server
   host::OpsServer ops_;
   Server rpc_;
+  std::unique_ptr<Server> local_;  // on the socket; null: there is none
 };
 
 }  // namespace muster::rpc

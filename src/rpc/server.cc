@@ -11,7 +11,9 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <initializer_list>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +21,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "host/system_clock.h"
+#include "rpc/call_subject.h"
 #include "rpc/grpc_log.h"
 #include "rpc/server_credentials.h"
 
@@ -34,11 +37,12 @@ void SetKeepAlive(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
 }
 
-constexpr int kMostStreams = 1'024;      // of a connection
+constexpr int kMostStreams = 256;        // of a connection; more than a caller may have that say nothing
 constexpr int kHandshakeMillis = 8'000;  // a stranger holds a connection no longer
 constexpr int kAgeGraceMillis = 5'000;   // for calls of a connection that is too old
 constexpr int kMostThreads = 64;         // of reflection, whose streams hold a thread each
 constexpr int kMostMetadata = 16 << 10;
+constexpr int kReadBytes = 64 << 10;  // at once from a connection; gRPC's own bound is 4 MiB for each
 
 void SetLimits(grpc::ServerBuilder& builder, const ServerOptions& options) {
   // A message of a kilobyte can be a gigabyte unpacked. A call that announces one is refused (UNIMPLEMENTED).
@@ -50,6 +54,10 @@ void SetLimits(grpc::ServerBuilder& builder, const ServerOptions& options) {
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMostMetadata);
+  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kReadBytes);
+  // Windows stay as they are: a hundred peers that send fast would else be given megabytes each, and every message of
+  // a peer that sends seldom costs a ping.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   if (options.connection_age > 0s) {
     const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(options.connection_age).count();
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, static_cast<int>(std::min<int64_t>(age, INT_MAX)));
@@ -67,7 +75,15 @@ using CallEnded = decltype(ServerOptions::call_ended);
 class CallWatch final : public grpc::experimental::Interceptor {
  public:
   CallWatch(grpc::experimental::ServerRpcInfo& info, const CallEnded& ended, const Refused& refused)
-      : info_(info), began_(host::SystemClock().Read().mono), ended_(ended), refused_(refused) {}
+      : info_(info), began_(host::SystemClock().Read().mono), ended_(ended), refused_(refused) {
+    // Who calls is looked at when the call ends; for some methods it decides.
+    if (IsOrder(info_.method(), Identity{.kind = Identity::Kind::kAdmin, .id = {}})) {
+      AwaitSubject(*info_.server_context());
+    }
+  }
+  ~CallWatch() override { static_cast<void>(TakeSubject(*info_.server_context())); }
+  CallWatch(const CallWatch&) = delete;
+  CallWatch& operator=(const CallWatch&) = delete;
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     if (methods->QueryInterceptionHookPoint(grpc::experimental::InterceptionHookPoints::PRE_SEND_STATUS)) {
@@ -88,12 +104,24 @@ class CallWatch final : public grpc::experimental::Interceptor {
     if (status.code() == Code::kDeadlineExceeded && stream && refused_) {
       refused_({kSilent, CallerName(*info_.server_context()), std::string(method), status.message()});
     }
-    if (IsOrder(method, CallerOf(*info_.server_context()))) {
-      log::Info("order", {{"who", CallerName(*info_.server_context())},
-                          {"what", method},
-                          {"code", CodeName(status.code())},
-                          {"why", status.message()}});
-    }
+    if (IsOrder(method, CallerOf(*info_.server_context()))) WriteOrder(method, status);
+  }
+
+  // Lines are limited by their message: what tenants and clusters send as fast as they can does not push out the lines
+  // of operators.
+  void WriteOrder(std::string_view method, const Status& status) const {
+    const std::optional<Identity> caller = CallerOf(*info_.server_context());
+    const bool of_client =
+        caller && (caller->kind == Identity::Kind::kTenant || caller->kind == Identity::Kind::kCluster);
+    const CallSubject subject = TakeSubject(*info_.server_context());
+    const std::initializer_list<log::KeyValue> fields = {{"who", CallerName(*info_.server_context())},
+                                                         {"what", method},
+                                                         {"object", subject.object},
+                                                         {"reason", subject.reason},
+                                                         {"code", CodeName(status.code())},
+                                                         {"why", status.message()}};
+    if (of_client) return log::Info("order of a client", fields);
+    log::Info("order", fields);
   }
 
   grpc::experimental::ServerRpcInfo& info_;  // of the call, which outlives this
@@ -142,15 +170,16 @@ Server::~Server() { Stop(); }
 Status Server::Start(std::span<grpc::Service* const> services) {
   EnablePluginsOnce();
   const ServerOptions& options = impl_->options;
-  const auto credentials = MakeServerCredentials(options.tls, options.foreign_nodes, options.refused);
+  const auto credentials = MakeServerCredentials(options.tls, options.foreign_nodes, options.cluster, options.refused);
   if (!credentials) return credentials.error();
   grpc::ServerBuilder builder;
   SetKeepAlive(builder);
   // gRPC shares a port between processes unless told otherwise; a taken port must be an error.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   SetLimits(builder, options);
+  const bool network = !options.address.host.empty();
   int port = 0;
-  builder.AddListeningPort(options.address.ToString(), *credentials, &port);
+  if (network) builder.AddListeningPort(options.address.ToString(), *credentials, &port);
   int socket_open = 0;
   if (!options.socket.empty()) {
     builder.AddListeningPort("unix:" + options.socket, grpc::InsecureServerCredentials(), &socket_open);
@@ -161,8 +190,9 @@ Status Server::Start(std::span<grpc::Service* const> services) {
   builder.experimental().SetInterceptorCreators(std::move(factories));
 
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (!server || port == 0) return host::ExplainListenFailure(options.address);
-  if (!options.socket.empty() && (socket_open == 0 || chmod(options.socket.c_str(), S_IRUSR | S_IWUSR) != 0)) {
+  if (network && (!server || port == 0)) return host::ExplainListenFailure(options.address);
+  if (!options.socket.empty() &&
+      (!server || socket_open == 0 || chmod(options.socket.c_str(), S_IRUSR | S_IWUSR) != 0)) {
     return {Code::kUnavailable, fmt::format("cannot listen on the socket {}", options.socket)};
   }
   // gRPC begins with SERVING; nobody knows the address yet, so the moment before this line does no harm.

@@ -34,8 +34,8 @@ class Service;
 namespace muster::rpc {
 
 struct ServerOptions {
-  host::Address address;
-  // A Unix socket besides, in plaintext; empty: none. Whoever may write to the file may call: it is this user's.
+  host::Address address;  // no host: the socket alone
+  // A Unix socket, in plaintext; empty: none. Whoever may write to the file may call: it is this user's.
   std::string socket = {};
   TlsFiles tls = {};                           // plaintext unless given
   int max_message_bytes = kSmallMessageBytes;  // of what it sends, per message
@@ -46,6 +46,7 @@ struct ServerOptions {
   Duration connection_age =
       0s;  // 0: for ever. After it a connection is ended, and its peer connects and is looked at again
   ForeignNodes foreign_nodes = ForeignNodes::kRefused;
+  std::string cluster = {};  // its own, for Authorise; empty: none
   Duration stop_grace = 3s;  // how long calls under way may go on after Stop
   Refused refused = {};
   // Told of every call that has ended, by its path ("/package.Service/Method"), on threads of gRPC; returns at once.

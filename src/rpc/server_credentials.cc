@@ -26,10 +26,15 @@ std::string_view View(const grpc_slice& slice) {
 
 // What gRPC's C layer calls back into. It owns this: handshakes may outlive the server they came to.
 struct Callbacks {
-  Callbacks(const TlsFiles& files, ForeignNodes foreign_nodes, Refused told)
-      : foreign(foreign_nodes), refused(std::move(told)), certificates(files), watcher(files) {}
+  Callbacks(const TlsFiles& files, ForeignNodes foreign_nodes, std::string own_cluster, Refused told)
+      : foreign(foreign_nodes),
+        cluster(std::move(own_cluster)),
+        refused(std::move(told)),
+        certificates(files),
+        watcher(files) {}
 
   const ForeignNodes foreign;
+  const std::string cluster;  // the server's own
   const Refused refused;
   CertificateCheck certificates;
   std::mutex mu;
@@ -69,7 +74,7 @@ void CheckCaller(void* state, grpc_auth_context* context, const grpc_metadata* m
   const std::vector<std::string> certificate = PropertiesOf(*context, GRPC_X509_PEM_CERT_PROPERTY_NAME);
   Status status = certificate.empty() ? Status(Code::kPermissionDenied, "the peer shows no certificate")
                                       : callbacks.certificates.Check(certificate.front());
-  if (status.ok()) status = Authorise(method, uris, callbacks.foreign);
+  if (status.ok()) status = Authorise(method, uris, callbacks.foreign, callbacks.cluster);
   if (!status.ok() && callbacks.refused) {
     callbacks.refused({kDenied, uris.empty() ? "a certificate without a URI" : fmt::format("{}", fmt::join(uris, ",")),
                        std::string(method), status.message()});
@@ -80,8 +85,8 @@ void CheckCaller(void* state, grpc_auth_context* context, const grpc_metadata* m
 // gRPC's C++ layer offers no certificates that change; its C layer does.
 class ReloadingCredentials final : public grpc::ServerCredentials {
  public:
-  ReloadingCredentials(const TlsFiles& files, ForeignNodes foreign, Refused refused) {
-    auto* callbacks = new Callbacks(files, foreign, std::move(refused));
+  ReloadingCredentials(const TlsFiles& files, ForeignNodes foreign, std::string own_cluster, Refused refused) {
+    auto* callbacks = new Callbacks(files, foreign, std::move(own_cluster), std::move(refused));
     credentials_ =
         grpc_ssl_server_credentials_create_with_options(grpc_ssl_server_credentials_create_options_using_config_fetcher(
             GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, &Fetch, callbacks));
@@ -109,14 +114,14 @@ class ReloadingCredentials final : public grpc::ServerCredentials {
 }  // namespace
 
 Result<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const TlsFiles& files, ForeignNodes foreign,
-                                                                       Refused refused) {
+                                                                       std::string own_cluster, Refused refused) {
   if (!files.given()) return grpc::InsecureServerCredentials();
   RequireTls13();
   MUSTER_ASSIGN_OR_RETURN(const TlsMaterial fit, ReadTlsMaterial(files));  // for its error; the callback reads again
   if (!files.crl.empty()) {
     MUSTER_ASSIGN_OR_RETURN(const std::set<std::string> fit_too, ReadRevoked(files));
   }
-  return std::make_shared<ReloadingCredentials>(files, foreign, std::move(refused));
+  return std::make_shared<ReloadingCredentials>(files, foreign, std::move(own_cluster), std::move(refused));
 }
 
 std::optional<Identity> CallerOf(const grpc::ServerContextBase& context) {

@@ -20,9 +20,11 @@ class ServerCredentials;
 
 namespace muster::rpc {
 
-// Plaintext without files. A call that is denied is told to `refused`. The error is that of ReadTlsMaterial.
+// Plaintext without files. `own_cluster` is as in Authorise. A call that is denied is told to `refused`. The error is
+// that of ReadTlsMaterial.
 Result<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const TlsFiles& files,
                                                                        ForeignNodes foreign = ForeignNodes::kRefused,
+                                                                       std::string own_cluster = {},
                                                                        Refused refused = {});
 
 // Who calls, inside a handler; nothing on a plaintext connection, where nobody is checked.

@@ -1,8 +1,11 @@
 #include "rpc/session_conversion.h"
 
+#include <fmt/format.h>
+
 #include "bigfleet/v1alpha1/shard.pb.h"
 #include "rpc/rollup_conversion.h"
 #include "rpc/wire_oneof.h"
+#include "rpc/wire_parts.h"
 #include "rpc/wire_table.h"
 
 namespace muster::rpc {
@@ -60,7 +63,21 @@ constexpr WireOneof kShardPayload(
 
 }  // namespace
 
-Result<contract::Hello> TakeHello(pb::Hello& wire) { return ReadByTable<contract::Hello>(wire, "hello"); }
+// Its texts are kept for as long as the shard runs, and quoted: they are short, or refused before anything else.
+Result<contract::Hello> TakeHello(pb::Hello& wire) {
+  constexpr size_t kLongestName = 253;
+  constexpr size_t kLongestVersion = 64;
+  if (wire.cluster_id().empty()) return Refuse("", "hello.cluster_id", "missing; say which cluster this is");
+  const auto longer = [](const std::string& text, size_t most, std::string_view field) -> Status {
+    if (text.size() <= most) return {};
+    return Refuse("", field, fmt::format("has {} bytes, more than {}", text.size(), most)).error();
+  };
+  for (const Status& bad : {longer(wire.cluster_id(), kLongestName, "hello.cluster_id"),
+                            longer(wire.protocol_version(), kLongestVersion, "hello.protocol_version")}) {
+    if (!bad.ok()) return std::unexpected(bad);
+  }
+  return ReadByTable<contract::Hello>(wire, "hello");
+}
 
 Result<contract::BootstrapResponse> TakeBootstrapResponse(pb::BootstrapBlobResponse& wire) {
   return ReadByTable<contract::BootstrapResponse>(wire, "bootstrap_response");

@@ -92,6 +92,12 @@ TEST(SessionConversion, WhatAShardCannotReadIsNamed) {
       messages[0], [](Wire& w) { w.mutable_hello()->clear_cluster_id(); },
       "hello.cluster_id: missing; say which cluster this is");
   ExpectRefused<Wire>(
+      messages[0], [](Wire& w) { w.mutable_hello()->set_cluster_id(std::string(254, 'c')); },
+      "hello.cluster_id: has 254 bytes, more than 253");
+  ExpectRefused<Wire>(
+      messages[0], [](Wire& w) { w.mutable_hello()->set_protocol_version(std::string(65, 'v')); },
+      "hello.protocol_version: has 65 bytes, more than 64");
+  ExpectRefused<Wire>(
       messages[2], [](Wire& w) { w.mutable_bootstrap_response()->clear_request_id(); },
       "bootstrap_response.request_id: missing; repeat that of the request");
   ExpectRefused<Wire>(

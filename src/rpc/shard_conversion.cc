@@ -10,6 +10,7 @@
 #include "muster/v1/fleet.pb.h"
 #include "rpc/provider_conversion.h"
 #include "rpc/shared_texts.h"
+#include "rpc/wire_optional.h"
 #include "rpc/wire_table.h"
 
 namespace muster::rpc {
@@ -88,11 +89,14 @@ MUSTER_WIRE_PART(contract::ActionView, v1::ActionView, MUSTER_WIRE(cycle), MUSTE
 MUSTER_WIRE_PART(contract::OrderView, v1::OrderView, MUSTER_WIRE(kind), MUSTER_WIRE(cluster_id),
                  MUSTER_WIRE(machine_id), MUSTER_WIRE(who), MUSTER_WIRE(reason, AnyBytes()),
                  MUSTER_WIRE_AS(at, at_unix_nanos));
+MUSTER_WIRE_PART(contract::CeilingView, v1::Ceiling, MUSTER_WIRE_OPTIONAL(highest_priority),
+                 MUSTER_WIRE_OPTIONAL(most_machines), MUSTER_WIRE_OPTIONAL(most_per_hour), MUSTER_WIRE(machines),
+                 MUSTER_WIRE(per_hour), MUSTER_WIRE(reached));
 MUSTER_WIRE_PART(contract::ClusterView, v1::ClusterView, MUSTER_WIRE(cluster_id), MUSTER_WIRE(session),
                  MUSTER_WIRE(gate_open), MUSTER_WIRE(mode, kMode), MUSTER_WIRE(needs), MUSTER_WIRE(configured),
                  MUSTER_WIRE(held_rollups), MUSTER_WIRE(last_refusal, AnyBytes()), MUSTER_WIRE(reclaims_in_window),
                  MUSTER_WIRE(last_order), MUSTER_WIRE_AS(hold_until, hold_until_unix_nanos), MUSTER_WIRE(missing),
-                 MUSTER_WIRE(decommissioned));
+                 MUSTER_WIRE(decommissioned), MUSTER_WIRE_OPTIONAL(ceiling));
 MUSTER_WIRE_REPLY(contract::ActionsListed, v1::ListActionsResponse, MUSTER_WIRE(actions));
 MUSTER_WIRE_REPLY(contract::ClustersListed, v1::ListClustersResponse, MUSTER_WIRE(clusters),
                   MUSTER_WIRE(shard_mode, kModeOrNone), MUSTER_WIRE(last_order));

@@ -301,6 +301,12 @@ TEST(ShardConversion, RepliesComeThroughUnchanged) {
                                                                                {}}});
   const contract::OrderView order{
       .kind = "pause", .cluster_id = "blue", .machine_id = "m-1", .who = "admin", .reason = "test", .at = WallTime(8s)};
+  const contract::CeilingView ceiling{.highest_priority = 1,
+                                      .most_machines = 2,
+                                      .most_per_hour = model::Money{3'000'000},
+                                      .machines = 4,
+                                      .per_hour = {5'000'000},
+                                      .reached = true};
   ExpectReplySame<v1::ListClustersResponse>(contract::ClustersListed{.clusters = {{.cluster_id = "blue",
                                                                                    .session = true,
                                                                                    .gate_open = true,
@@ -313,7 +319,8 @@ TEST(ShardConversion, RepliesComeThroughUnchanged) {
                                                                                    .hold_until = WallTime(9s),
                                                                                    .last_order = order,
                                                                                    .missing = 5,
-                                                                                   .decommissioned = true},
+                                                                                   .decommissioned = true,
+                                                                                   .ceiling = ceiling},
                                                                                   {}},
                                                                      .shard_mode = ActuationMode::kDryRun,
                                                                      .last_order = order});

@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "rpc/call_subject.h"
 #include "rpc/channel.h"
 #include "rpc/worker.h"
 
@@ -64,6 +65,7 @@ grpc::ServerUnaryReactor* AnswerCall(grpc::CallbackServerContext& context, Resul
     reactor->Finish(ToGrpc(request.error()));
     return reactor;
   }
+  SetSubject(context, SubjectOf(*request));
   ask(*std::move(request), [reactor, &wire_reply, &encoders, encode](auto answer) {
     if (!answer) return reactor->Finish(ToGrpc(answer.error()));
     auto& reply = Expect<Reply>(*answer);

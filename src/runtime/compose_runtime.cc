@@ -42,12 +42,6 @@ contract::LogChunk Named(const std::string& service, contract::LogChunk chunk) {
 
 }  // namespace
 
-Result<std::unique_ptr<ComposeRuntime>> ComposeRuntime::Open(ContainerOptions options, const Clock& clock,
-                                                             Ended ended) {
-  if (Status status = DockerEngine(options).Ping(); !status.ok()) return std::unexpected(std::move(status));
-  return std::unique_ptr<ComposeRuntime>(new ComposeRuntime(std::move(options), clock, std::move(ended)));
-}
-
 ComposeRuntime::ComposeRuntime(ContainerOptions options, const Clock& clock, Ended ended)
     : options_(std::move(options)),
       clock_(clock),

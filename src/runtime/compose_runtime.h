@@ -36,8 +36,8 @@ namespace muster::runtime {
 
 class ComposeRuntime final : public Runtime {
  public:
-  // The clock outlives the runtime. UNAVAILABLE if nobody answers on the socket, naming it.
-  static Result<std::unique_ptr<ComposeRuntime>> Open(ContainerOptions options, const Clock& clock, Ended ended);
+  // The clock outlives the runtime.
+  ComposeRuntime(ContainerOptions options, const Clock& clock, Ended ended);
   ~ComposeRuntime() override;
   ComposeRuntime(const ComposeRuntime&) = delete;
   ComposeRuntime& operator=(const ComposeRuntime&) = delete;
@@ -52,8 +52,6 @@ class ComposeRuntime final : public Runtime {
 
  private:
   using Reply = Result<contract::RuntimeReply>;
-
-  ComposeRuntime(ContainerOptions options, const Clock& clock, Ended ended);
 
   Reply Carry(const contract::RuntimeRequest& request);
   Reply Start(const contract::StartRun& start);

@@ -32,6 +32,11 @@ Run RunOf(const ContainerState& state, bool stopped) {
     run.message = "its start was interrupted";
     return run;
   }
+  if (state.finished_at == WallTime{}) {
+    run.ended_at = state.started_at;
+    run.message = "the engine did not record how it ended";
+    return run;
+  }
   run.ended_at = state.finished_at;
   run.exit_code = state.exit_code;
   run.oom_killed = DiedOfMemory(state, stopped);
@@ -40,12 +45,6 @@ Run RunOf(const ContainerState& state, bool stopped) {
 }
 
 }  // namespace
-
-Result<std::unique_ptr<ContainerRuntime>> ContainerRuntime::Open(ContainerOptions options, const Clock& clock,
-                                                                 Ended ended) {
-  if (Status status = DockerEngine(options).Ping(); !status.ok()) return std::unexpected(std::move(status));
-  return std::unique_ptr<ContainerRuntime>(new ContainerRuntime(std::move(options), clock, std::move(ended)));
-}
 
 ContainerRuntime::ContainerRuntime(ContainerOptions options, const Clock& clock, Ended ended)
     : options_(std::move(options)),

@@ -9,8 +9,8 @@
 // An image that the engine does not have is pulled once; if that fails, the run has ended before it began, and says
 // why.
 //
-// The engine may be gone for a while: requests fail with UNAVAILABLE and are asked again by the core; containers run
-// on.
+// The engine may be gone for a while, or not be there yet: requests fail with UNAVAILABLE and are asked again by the
+// core; containers run on.
 //
 // Thread-safety: as Runtime.
 #pragma once
@@ -32,8 +32,8 @@ namespace muster::runtime {
 
 class ContainerRuntime final : public Runtime {
  public:
-  // The clock outlives the runtime. UNAVAILABLE if nobody answers on the socket, naming it.
-  static Result<std::unique_ptr<ContainerRuntime>> Open(ContainerOptions options, const Clock& clock, Ended ended);
+  // The clock outlives the runtime.
+  ContainerRuntime(ContainerOptions options, const Clock& clock, Ended ended);
   ~ContainerRuntime() override;
   ContainerRuntime(const ContainerRuntime&) = delete;
   ContainerRuntime& operator=(const ContainerRuntime&) = delete;
@@ -48,7 +48,6 @@ class ContainerRuntime final : public Runtime {
  private:
   using Reply = Result<contract::RuntimeReply>;
 
-  ContainerRuntime(ContainerOptions options, const Clock& clock, Ended ended);
   std::string NameOf(const std::string& workload) const;
 
   Reply Carry(const contract::RuntimeRequest& request);

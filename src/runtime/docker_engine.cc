@@ -6,6 +6,7 @@
 #include <rapidjson/writer.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "model/text_scalars.h"
 #include "runtime/docker_json.h"
@@ -64,6 +65,14 @@ std::string NamedBody(const std::string& name, const DockerEngine::Labels& label
   json.EndObject();
   return text.GetString();
 }
+
+// Podman answers 500 for a container that is removed while it is looked up.
+bool IsGone(const DockerReply& reply) {
+  return reply.status == 404 || (reply.status == 500 && reply.body.contains("no such container"));
+}
+
+constexpr int kMostLooks = 20;
+constexpr Duration kLookAgainAfter = 100ms;
 
 ContainerState StateOf(const Json& container) {
   const Json& state = At(container, "State");
@@ -134,22 +143,21 @@ bool LogFrames::Add(std::string_view piece, const std::function<bool(contract::L
 DockerEngine::DockerEngine(const ContainerOptions& options)
     : api_(options.socket), timeout_(options.timeout), pull_timeout_(options.pull_timeout) {}
 
-Status DockerEngine::Ping() const {
-  const auto answer = api_.Get("/_ping", timeout_);
-  if (!answer) return answer.error();
-  if (answer->status != 200) return Refused("the container engine is not ready", *answer);
-  return {};
-}
-
 // --- containers
 
 Result<std::optional<ContainerState>> DockerEngine::Inspect(const std::string& container) const {
-  MUSTER_ASSIGN_OR_RETURN(const DockerReply reply,
-                          api_.Get(fmt::format("/containers/{}/json", UrlEscape(container)), timeout_));
-  if (reply.status == 404) return std::nullopt;
-  if (reply.status != 200) return std::unexpected(Refused("inspect", reply));
-  MUSTER_ASSIGN_OR_RETURN(const rapidjson::Document document, ParseJson(reply));
-  return StateOf(document);
+  for (int looks = 1;; ++looks) {
+    MUSTER_ASSIGN_OR_RETURN(const DockerReply reply,
+                            api_.Get(fmt::format("/containers/{}/json", UrlEscape(container)), timeout_));
+    if (IsGone(reply)) return std::nullopt;
+    if (reply.status != 200) return std::unexpected(Refused("inspect", reply));
+    MUSTER_ASSIGN_OR_RETURN(const rapidjson::Document document, ParseJson(reply));
+    ContainerState state = StateOf(document);
+    // Podman says that a container does not run before it has written down how it ended, and its code may be 0 until
+    // then.
+    if (state.recorded() || looks == kMostLooks) return state;
+    std::this_thread::sleep_for(kLookAgainAfter);
+  }
 }
 
 Result<std::vector<std::string>> DockerEngine::List(const Labels& labels) const {
@@ -201,14 +209,14 @@ Status DockerEngine::Stop(const std::string& container, Duration grace) const {
   const auto reply =
       api_.Post(fmt::format("/containers/{}/stop?t={}", UrlEscape(container), seconds), "", timeout_ + grace);
   if (!reply) return reply.error();
-  if (reply->status != 204 && reply->status != 304 && reply->status != 404) return Refused("stop", *reply);
+  if (reply->status != 204 && reply->status != 304 && !IsGone(*reply)) return Refused("stop", *reply);
   return {};
 }
 
 Status DockerEngine::Remove(const std::string& container) const {
   const auto reply = api_.Delete(fmt::format("/containers/{}?force=1&v=1", UrlEscape(container)), timeout_);
   if (!reply) return reply.error();
-  if (reply->status != 204 && reply->status != 200 && reply->status != 404) return Refused("remove", *reply);
+  if (reply->status != 204 && reply->status != 200 && !IsGone(*reply)) return Refused("remove", *reply);
   return {};
 }
 

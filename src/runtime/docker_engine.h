@@ -44,7 +44,7 @@ struct ContainerState {
   bool running = false;
   bool restarting = false;  // it has ended, and the engine is about to start it again
   WallTime started_at;      // the epoch: it was made and never started
-  WallTime finished_at;
+  WallTime finished_at;     // the epoch: not written down
   int32_t exit_code = 0;
   bool oom_killed = false;  // as the engine says
   bool limited = false;     // it has a limit of memory
@@ -54,6 +54,8 @@ struct ContainerState {
   int64_t restarts = 0;
 
   bool begun() const { return running || started_at != WallTime{}; }
+  // False: it has ended, and the engine does not say how yet.
+  bool recorded() const { return running || restarting || !begun() || finished_at != WallTime{}; }
   std::string Label(const char* name) const;  // empty: it has none
 };
 // A launch that could not begin, as a run that has ended.
@@ -76,9 +78,6 @@ class DockerEngine {
   using Labels = std::map<std::string, std::string>;
 
   explicit DockerEngine(const ContainerOptions& options);
-
-  // UNAVAILABLE if nobody answers on the socket, naming it.
-  Status Ping() const;
 
   Result<std::optional<ContainerState>> Inspect(const std::string& container) const;
   // The ids of the containers with all these labels, whatever state they are in.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "host/system_clock.h"
+#include "runtime/docker_engine.h"
 #include "runtime/podman_for_test.h"
 #include "runtime/runtime.h"
 
@@ -35,13 +36,11 @@ class EngineLab : public testing::Test {
 
   void OpenRuntime() {
     runtime_.reset();
-    auto opened = RuntimeType::Open({.socket = podman_->socket(),
-                                     .name = "test",
-                                     .poll = 50ms,
-                                     .host_paths = {std::filesystem::temp_directory_path()}},
-                                    clock_, [this](contract::Run run) { NoteEnd(std::move(run)); });
-    ASSERT_TRUE(opened.has_value()) << opened.error().ToString();
-    runtime_ = *std::move(opened);
+    runtime_ = std::make_unique<RuntimeType>(ContainerOptions{.socket = podman_->socket(),
+                                                              .name = "test",
+                                                              .poll = 50ms,
+                                                              .host_paths = {std::filesystem::temp_directory_path()}},
+                                             clock_, [this](contract::Run run) { NoteEnd(std::move(run)); });
   }
   Result<contract::RuntimeReply> Ask(contract::RuntimeRequest request) {
     std::promise<Result<contract::RuntimeReply>> answer;

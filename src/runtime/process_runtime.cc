@@ -138,6 +138,7 @@ ProcessRuntime::Reply ProcessRuntime::Start(const contract::StartRun& start) {
   auto shim = ShimProcess::Start(options_.shim, files.directory(), options_.start_patience);
   const auto found = files.Find();
   if (shim && found) {
+    ForgetSecrets(start, *found);
     AddWatch(*found, *std::move(shim));
     return Only(Describe(*found));
   }
@@ -149,8 +150,19 @@ ProcessRuntime::Reply ProcessRuntime::Start(const contract::StartRun& start) {
 
 // A launch that was asked for before: nothing is started.
 ProcessRuntime::Reply ProcessRuntime::StartAgain(const contract::StartRun& start, const FoundProcess& found) {
+  ForgetSecrets(start, found);
   if (const auto run = Look(start.workload)) return Only(*run);
   return Only(Describe(found));
+}
+
+// A launch that has begun is not begun again, so that nothing reads its environment any more.
+void ProcessRuntime::ForgetSecrets(const contract::StartRun& start, const FoundProcess& found) const {
+  if (start.spec.secret_env.empty() || !(found.started || found.exit)) return;
+  shim::Launch launch = found.launch;
+  launch.environment.clear();
+  if (const Status written = FilesOf(start.workload).WriteLaunch(launch); !written.ok()) {
+    log::Warn("secrets stay in a launch file", {{"workload", start.workload}, {"why", written.message()}});
+  }
 }
 
 Result<shim::Launch> ProcessRuntime::Prepare(const contract::StartRun& start,

@@ -80,6 +80,7 @@ class ProcessRuntime final : public Runtime {
 
   Reply Start(const contract::StartRun& start);
   Reply StartAgain(const contract::StartRun& start, const FoundProcess& found);
+  void ForgetSecrets(const contract::StartRun& start, const FoundProcess& found) const;
   Result<shim::Launch> Prepare(const contract::StartRun& start, const std::optional<FoundProcess>& before) const;
   void Stop(const std::string& workload, Duration grace, Done done);
   void Remove(const std::string& workload, Done done);

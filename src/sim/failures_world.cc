@@ -41,8 +41,11 @@ constexpr Duration kFaultAt = 1min;  // until then everybody has got what he wan
 constexpr Duration kFaultLasts = 5min;
 constexpr Duration kOutageLasts = 30s;
 constexpr Duration kEnd = 11min;
-constexpr Duration kStarvesAfter =
-    75s;  // without a machine: the longest Create and Configure, a few failures, an outage's pause
+// Without a machine: the longest Create and Configure, a few failures, an outage's pause.
+constexpr Duration kStarvesAfter = 75s;
+// More for each quarter of the machines that cannot be created: with three quarters bad, fifteen tries in a row have
+// failed, of up to 6 s each, since a cheaper one whose hold is over comes before a dearer one that was never tried.
+constexpr Duration kStarvesForEachBadQuarter = 25s;
 constexpr Duration kToldWithin = 15s;  // of the end of a transition: a list, and the lines of its step
 constexpr Duration kInspectsEvery = 10s;
 constexpr std::string_view kFaulty = "a";  // the cluster that has a bad template or answers nothing
@@ -118,6 +121,11 @@ Plan DrawPlan(Rng rng) {
   return plan;
 }
 
+Duration StarvesAfter(const Plan& plan) {
+  const auto quarters = plan.fault == Fault::kBadMachines ? static_cast<int64_t>(plan.bad_machines) : 0;
+  return kStarvesAfter + quarters * kStarvesForEachBadQuarter;
+}
+
 class FailuresWorld {
  public:
   FailuresWorld(uint64_t seed, bool without_outage)
@@ -135,7 +143,7 @@ class FailuresWorld {
         clusters_(kernel_, host_),
         holds_(config_, findings_),
         queue_(plan_.fault == Fault::kPriority, findings_),
-        starvation_(kStarvesAfter, findings_),
+        starvation_(StarvesAfter(plan_), findings_),
         changes_(config_.reclaim_budget, config_.reclaim_window, findings_) {
     int number = 0;
     for (const auto& [type, dollars] : {std::pair("cheap", 1), std::pair("plain", 2), std::pair("dear", 3)}) {

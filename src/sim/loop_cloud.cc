@@ -148,11 +148,17 @@ void LoopCloud::Observe(const contract::Observation& observation, MonoTime now) 
     const auto host = hosts_.find(lost->machine_id);
     if (host == hosts_.end() || host->second != lost->host_ref) return;
     hosts_.erase(host);
+    lost_.emplace(lost->host_ref, *lost);
     keeps_.erase(lost->machine_id);
     running_.erase(lost->machine_id);
     world_.node(lost->machine_id).Wipe();
   }
   observed_.push_back(observation);
+  next_poll_ = now;
+}
+
+void LoopCloud::LookForLost(MonoTime now) {
+  for (const auto& [host, lost] : lost_) observed_.emplace_back(lost);
   next_poll_ = now;
 }
 

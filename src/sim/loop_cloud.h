@@ -50,6 +50,8 @@ class LoopCloud final : public provider::Backend {
   void SetStock(std::function<bool(const model::Machine&)> in_stock) { in_stock_ = std::move(in_stock); }
   // Hardware that is lost takes its agent and its workloads along; a machine that has none is left as it is.
   void Observe(const contract::Observation& observation, MonoTime now);
+  // The provider has started again: hardware that was lost while it was away is seen to be gone.
+  void LookForLost(MonoTime now);
   // The agent of this machine died.
   void AgentDied(const std::string& machine);
   // The hardware of the machine; empty: none.
@@ -77,6 +79,7 @@ class LoopCloud final : public provider::Backend {
   std::set<std::string> keeps_;               // machines whose agent is to live
   std::map<std::string, std::string> hosts_;  // machine -> its hardware
   std::vector<contract::Observation> observed_;
+  std::map<std::string, contract::MachineLost> lost_;  // by hardware: all that ever was
   uint64_t last_host_ = 0;
   std::optional<MonoTime> next_poll_;
 };

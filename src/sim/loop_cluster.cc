@@ -43,6 +43,7 @@ LoopCluster::LoopCluster(Kernel& kernel, Network& network, Rng& rng, const Strea
       delays_(delays),
       fleet_(fleet),
       options_(std::move(options)),
+      asked_(options_.asked),
       world_(std::move(world)),
       schedule_(kernel),
       store_(schedule_, {}, options_.seed),
@@ -203,14 +204,16 @@ void LoopCluster::StartCall(size_t i, uint64_t life, const scheduler::Call& call
   const std::string endpoint = space == std::string::npos ? "" : call.to.substr(space + 1);
   const ProcessId from = SchedulerProcess(i);
   const ProcessId to = world_.process_of(node);
+  if (world_.agent_called) world_.agent_called(i, node, call.id, nullptr);
   network_.Send(from, to, [this, i, life, from, to, node, endpoint, call] {
     world_.call_agent(node, endpoint, call.request,
-                      [this, i, life, from, to, id = call.id](Result<contract::AgentReply> reply) {
-                        network_.Send(to, from, [this, i, life, id, reply = std::move(reply)] {
-                          Into(i, life, [this, i, life, id, reply] {
+                      [this, i, life, from, to, node, id = call.id](Result<contract::AgentReply> reply) {
+                        network_.Send(to, from, [this, i, life, node, id, reply = std::move(reply)] {
+                          Into(i, life, [this, i, life, node, id, reply] {
                             scheduler::CallDone done{.id = id, .status = {}, .reply = {}};
                             if (reply) done.reply = *reply;
                             if (!reply) done.status = reply.error();
+                            if (world_.agent_called) world_.agent_called(i, node, id, &done.status);
                             processes_[i]->host.Complete(life, std::move(done));
                           });
                         });
@@ -247,13 +250,15 @@ void LoopCluster::Serve(size_t i, const contract::ClusterRequest& request, Done 
 
 void LoopCluster::AskOne(ProcessId from, size_t i, const contract::ClusterRequest& request, Done done) {
   const ProcessId to = SchedulerProcess(i);
-  // A connection delivers a request once.
+  // A connection delivers a request once, and its answer.
   const auto fresh = std::make_shared<bool>(true);
   network_.Send(from, to, [this, from, to, i, request, done = std::move(done), fresh] {
     if (!std::exchange(*fresh, false)) return;
     const auto answer = [this, from, to, i, done](Result<contract::ClusterReply> reply) {
       if (!reply && reply.error().code() == Code::kUnavailable) leader_ = (i + 1) % processes_.size();
-      network_.Send(to, from, [done, reply = std::move(reply)] { done(reply); });
+      network_.Send(to, from, [done, reply = std::move(reply), told = std::make_shared<bool>(false)] {
+        if (!std::exchange(*told, true)) done(reply);
+      });
     };
     if (!processes_[i]->host.alive()) return answer(std::unexpected(Status(Code::kUnavailable, "connection refused")));
     Serve(i, request, answer);
@@ -334,7 +339,6 @@ void LoopCluster::Watch(size_t i, contract::Revision from, const std::shared_ptr
     if (change.revision <= from) continue;
     stream->Say(Stream::To::kClient, [this, change] { operator_.Post(operators::ClusterChanged{.change = change}); });
   }
-  process.streams.push_back(stream);
   process.watchers.push_back(stream);
 }
 
@@ -433,6 +437,7 @@ void LoopCluster::ListWorkloads(size_t i, uint64_t number, const std::string& to
            std::ranges::move(page.workloads, std::back_inserter(listed->workloads));
            if (!page.next.empty()) return ListWorkloads(i, number, page.next, listed, from);
            operator_.Post(std::move(*listed));
+           if (!asked_.empty()) operator_.Post(operators::DemandTakenUp{.needs = std::exchange(asked_, {})});
            BeginWatch(i, number, from);
          });
 }
@@ -446,6 +451,7 @@ void LoopCluster::BeginWatch(size_t i, uint64_t number, contract::Revision from)
   watch_->Say(Stream::To::kServer, [this, i, from, life = processes_[i]->host.life(), weak = std::weak_ptr(watch_)] {
     const auto stream = weak.lock();
     if (!processes_[i]->host.alive() || processes_[i]->host.life() != life) return stream->Break();
+    processes_[i]->streams.push_back(stream);  // it ends with the process, heard or not
     Into(i, life, [this, i, from, stream] { Watch(i, from, stream); });
   });
   watch_pause_ = {};

@@ -45,6 +45,7 @@ class LoopCluster {
     scheduler::Config scheduler{};
     operators::Config operators{};
     std::vector<contract::StoreWrite> rows{};
+    std::vector<model::Need> asked{};  // by an operator before
     uint64_t seed = 1;
     uint32_t processes = 100;  // the first number of its processes on the network
     bool has_operator = true;
@@ -59,6 +60,9 @@ class LoopCluster {
     std::function<void(size_t scheduler, const contract::Commit&, const contract::CommitDone&)> committed = {};
     std::function<void(const contract::ClusterChange&)> published = {};
     std::function<void(const operators::Effect&)> operator_did = {};
+    // A scheduler calls a node, and hears the answer; without one the call has just begun.
+    std::function<void(size_t scheduler, const std::string& node, contract::CallId, const Status* answer)>
+        agent_called = {};
     std::function<bool()> broken = {};
   };
 
@@ -156,6 +160,7 @@ class LoopCluster {
   const StreamDelays& delays_;
   LoopFleet& fleet_;
   const Options options_;
+  std::vector<model::Need> asked_;  // of options_, until the operator was told
   const World world_;
   KernelSchedule schedule_;
   store::MemoryStore store_;

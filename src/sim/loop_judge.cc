@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/scheduler/agent_calls.h"
 #include "model/requirement.h"
 
 namespace muster::sim {
@@ -21,7 +22,8 @@ constexpr Duration kLag = 40s;       // how far back an operator may be
 constexpr Duration kTwinTime = 30s;  // how long a message may be on its way that ends a run
 constexpr Duration kBefore = 12s;    // a node that is back may have been given up before
 constexpr Duration kAfterwards = 5s;
-constexpr int64_t kLargest = 8000;  // millicores of a machine
+constexpr Duration kAnswerTime = 1s;  // how long the answer to a heartbeat may be on its way
+constexpr int64_t kLargest = 8000;    // millicores of a machine
 
 std::string KindOf(const model::WorkloadTemplate& spec) {
   std::string kind = fmt::format("{}", spec.priority);
@@ -86,17 +88,25 @@ LoopJudge::Amounts LoopJudge::Wanted() const {
 
 void LoopJudge::Remember() {
   const Amounts wanted = Wanted();
-  std::map<std::string, int64_t> sums;
-  for (const auto& [cluster, judge] : schedulers_) sums[cluster] = 0;
-  for (const auto& [key, amount] : wanted) sums[key.first] += amount;
   if (samples_.empty() || now() - samples_.back().when >= 1s) {
     // What was wanted when the moment began counts for it too.
-    samples_.push_back({.when = now(), .most = wanted, .least = sums});
+    samples_.push_back({.when = now(), .most = wanted});
     while (samples_.front().when < now() - kMemory) samples_.pop_front();
   }
   Sampled& last = samples_.back();
   for (const auto& [key, amount] : wanted) last.most[key] = std::max(last.most[key], amount);
-  for (const auto& [cluster, sum] : sums) last.least[cluster] = std::min(last.least[cluster], sum);
+  for (const auto& [cluster, judge] : schedulers_) {
+    auto& asked = asked_[cluster];
+    for (const auto& [id, record] : judge->workloads()) asked.try_emplace(id);
+    for (auto& [id, story] : asked) {
+      const auto record = judge->workloads().find(id);
+      const bool counts = record != judge->workloads().end() && Counts(record->second);
+      const int64_t amount = counts ? record->second.workload.spec.resources.Get("cpu") : 0;
+      if (story.empty()) story.push_back({});  // it asked for nothing before
+      if (story.back().amount != amount) story.push_back({.since = now(), .amount = amount});
+      while (story.size() > 1 && story[1].since < now() - kMemory) story.pop_front();
+    }
+  }
 }
 
 LoopJudge::Amounts LoopJudge::Most(Duration window) const {
@@ -108,12 +118,22 @@ LoopJudge::Amounts LoopJudge::Most(Duration window) const {
   return most;
 }
 
-int64_t LoopJudge::LeastOf(const std::string& cluster, Duration window) const {
-  int64_t least = std::numeric_limits<int64_t>::max();
-  for (const Sampled& sample : samples_) {
-    if (sample.when >= now() - window) least = std::min(least, sample.least.at(cluster));
+LoopJudge::Range LoopJudge::AskedWithin(const std::string& cluster, Duration window) const {
+  Range sum;
+  const auto workloads = asked_.find(cluster);
+  if (workloads == asked_.end()) return sum;
+  for (const auto& [id, story] : workloads->second) {
+    Range own{.least = std::numeric_limits<int64_t>::max()};
+    for (size_t i = 0; i < story.size(); ++i) {
+      const bool over = i + 1 < story.size() && story[i + 1].since < now() - window;
+      if (over) continue;
+      own.least = std::min(own.least, story[i].amount);
+      own.most = std::max(own.most, story[i].amount);
+    }
+    sum.least += own.least;
+    sum.most += own.most;
   }
-  return samples_.empty() ? 0 : least;
+  return sum;
 }
 
 int64_t LoopJudge::CorrectionOf(const std::string& cluster) const {
@@ -127,13 +147,24 @@ int64_t LoopJudge::CorrectionOf(const std::string& cluster) const {
   return extra;
 }
 
+int64_t LoopJudge::ApartWithin(const std::string& cluster) const {
+  int64_t most = 0;
+  const auto said = apart_.find(cluster);
+  if (said == apart_.end()) return most;
+  for (const Apart& one : said->second) {
+    if (one.when >= now() - kMemory) most = std::max(most, one.needs);
+  }
+  return most;
+}
+
 bool LoopJudge::IsWell(const std::string& cluster, const std::string& node) const {
   const auto& records = schedulers_.at(cluster)->nodes();
   const auto record = records.find(node);
   const auto here = works_->nodes().find(node);
   return record != records.end() && here != works_->nodes().end() && here->second->alive() &&
          here->second->cluster() == cluster && record->second.status == model::NodeStatus::kReady &&
-         !record->second.unreachable && here->second->core().View()->epoch == record->second.epoch;
+         !record->second.unreachable && here->second->core().View()->epoch == record->second.epoch &&
+         now() - here->second->heard() < works_->settings().scheduler.node_timeout - kAnswerTime;
 }
 
 bool LoopJudge::Runs(const std::string& node, const std::string& workload) const {
@@ -208,6 +239,29 @@ void LoopJudge::JudgeMoves(const std::string& cluster) {
     if (node != record.workload.assigned_node) leaves(id, node);
     node = record.workload.assigned_node;
   }
+  NoteUnwell(cluster);
+}
+
+void LoopJudge::CalledAgent(const std::string& cluster, size_t scheduler, const std::string& node,
+                            contract::CallId call, const Status* answer) {
+  auto& open = open_calls_[cluster];
+  if (answer == nullptr) {
+    open.insert_or_assign({scheduler, call}, AgentCall{.node = node, .since = now()});
+    return;
+  }
+  open.erase({scheduler, call});
+  if (scheduler::IsUnreachable(*answer)) unwell_[{cluster, node}] = now();
+}
+
+// A node whose heartbeats were not answered for as long as a scheduler waits is not well, whatever is stored of it: the
+// next heartbeat may come before the scheduler has stored that it gave the node up. Nor is one that did not answer a
+// call in time: what the scheduler stores of the node may be lost, and the node be back before it is stored again.
+void LoopJudge::NoteUnwell(const std::string& cluster) {
+  std::erase_if(open_calls_[cluster], [&](const auto& open) {
+    const bool late = now() - open.second.since >= works_->settings().scheduler.agent_timeout;
+    if (late) unwell_[{cluster, open.second.node}] = now();
+    return late;
+  });
   for (const auto& [id, record] : schedulers_.at(cluster)->nodes()) {
     const bool changed = std::exchange(status_of_[{cluster, id}], record.status_updated_at) != record.status_updated_at;
     if (changed || !IsWell(cluster, id)) unwell_[{cluster, id}] = now();
@@ -249,11 +303,16 @@ void LoopJudge::OperatorDid(const std::string& cluster, const operators::Effect&
 void LoopJudge::JudgeRollup(const std::string& cluster, const contract::Rollup& rollup) {
   StoreSeen(cluster);
   int64_t says = 0;
-  for (const model::Need& need : rollup.rows.needs()) says += need.aggregate.Get("cpu");
-  const int64_t least = LeastOf(cluster, kLag);
-  Check(says >= least, [&] { return fmt::format("{} says {} and asked for {} all the while", cluster, says, least); });
-  int64_t most = CorrectionOf(cluster);
-  for (const auto& [key, amount] : Most(kLag)) most += key.first == cluster ? amount : 0;
+  int64_t apart = 0;
+  for (const model::Need& need : rollup.rows.needs()) {
+    says += need.aggregate.Get("cpu");
+    apart += need.group.empty() ? 0 : 1;  // nobody asks for gangs here
+  }
+  if (apart > 0) apart_[cluster].push_back({.when = now(), .needs = apart});
+  const Range asked = AskedWithin(cluster, kLag);
+  Check(says >= asked.least,
+        [&] { return fmt::format("{} says {} and asked for {} all the while", cluster, says, asked.least); });
+  const int64_t most = asked.most + CorrectionOf(cluster);
   Check(says <= most, [&] {
     std::string rows;
     for (const model::Need& need : rollup.rows.needs()) {
@@ -289,7 +348,7 @@ void LoopJudge::JudgeCreate(const contract::CreateRequest& request) {
   }
   int64_t limit = 0;
   for (const auto& [key, amount] : Most(kMemory)) limit += amount == 0 ? 0 : amount + kLargest;
-  for (const auto& [cluster, judge] : schedulers_) limit += CorrectionOf(cluster);
+  for (const auto& [cluster, judge] : schedulers_) limit += CorrectionOf(cluster) + ApartWithin(cluster) * kLargest;
   Check(paid < limit, [&] {
     return fmt::format("{} is bought: {} is paid for and no more than {} was wanted", request.machine_id, paid, limit);
   });
@@ -351,6 +410,7 @@ void LoopJudge::Sample() {
   Remember();
   if (now() - looked_ >= 500ms) {
     looked_ = now();
+    for (const auto& [cluster, judge] : schedulers_) NoteUnwell(cluster);
     JudgeDepartures();
     JudgeOwners();
     JudgeTwins();

@@ -3,8 +3,9 @@
 // besides.
 //
 // At every change of a store: a workload that leaves a node which is well has ended there.
-// At every roll-up: it says no less than the cluster asked for all the while, and no more than it asked for at its
-//   highest, corrections apart.
+// At every roll-up: it says no less than each workload asked for all the while, and no more than each asked for at its
+//   highest, corrections apart. Each for itself: a scheduler knows its own writes before those that others made or that
+//   were answered with Unknown, so that what it tells of two workloads may be of two moments.
 // At every Create: what is paid for does not cover the demand yet. At every Configure: its cluster has a demand.
 // At every Drain: the node is cordoned, or its cluster was told and did not answer. When a drain ends: nothing runs
 //   there, or the grace is over. At every Delete: nothing runs there, or the machine has failed.
@@ -23,6 +24,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/time.h"
 #include "contract/provider.h"
@@ -43,6 +45,9 @@ class LoopJudge {
 
   void StoreSeen(const std::string& cluster);
   void Committed(const std::string& cluster, size_t scheduler, const contract::CommitDone& done);
+  // A scheduler calls a node, or hears the answer.
+  void CalledAgent(const std::string& cluster, size_t scheduler, const std::string& node, contract::CallId call,
+                   const Status* answer);
   void OperatorDid(const std::string& cluster, const operators::Effect& effect);
   // The shard calls its provider; `zombie`: another has its place.
   void Called(const contract::ProviderRequest& request, bool zombie);
@@ -63,7 +68,19 @@ class LoopJudge {
   struct Sampled {
     MonoTime when;  // it began
     Amounts most;
-    std::map<std::string, int64_t> least;  // by cluster
+  };
+  // What a workload asked for, from a moment on.
+  struct Asked {
+    MonoTime since;
+    int64_t amount = 0;
+  };
+  struct Apart {
+    MonoTime when;
+    int64_t needs = 0;
+  };
+  struct Range {
+    int64_t least = 0;
+    int64_t most = 0;
   };
 
   template <class What>
@@ -75,8 +92,11 @@ class LoopJudge {
   void Remember();
   // Over the last while, for each kind the most that was wanted.
   Amounts Most(Duration window) const;
-  int64_t LeastOf(const std::string& cluster, Duration window) const;
+  // The sums of what the cluster's workloads asked for over the last while, each at its lowest and its highest.
+  Range AskedWithin(const std::string& cluster, Duration window) const;
   int64_t CorrectionOf(const std::string& cluster) const;
+  // The most needs of single sizes that the cluster had over the last while.
+  int64_t ApartWithin(const std::string& cluster) const;
   const model::Machine* FindMachine(const std::string& id) const;
   bool IsWell(const std::string& cluster, const std::string& node) const;
   bool Runs(const std::string& node, const std::string& workload) const;
@@ -85,6 +105,7 @@ class LoopJudge {
   // Of a workload or node, as lines.
   std::string LastDecisions(const std::string& cluster, const std::string& subject) const;
   void JudgeMoves(const std::string& cluster);
+  void NoteUnwell(const std::string& cluster);
   void JudgeDepartures();
   void JudgeRollup(const std::string& cluster, const contract::Rollup& rollup);
   void JudgeCreate(const contract::CreateRequest& request);
@@ -111,12 +132,19 @@ class LoopJudge {
   std::map<std::string, contract::KeyValue> leaders_;                  // the key of the election, as seen
   std::map<std::string, std::map<std::string, std::string>> where_;    // by cluster: workload -> node
   std::map<std::pair<std::string, std::string>, WallTime> status_of_;  // cluster and node: when its status changed last
+  struct AgentCall {
+    std::string node;
+    MonoTime since;
+  };
+  std::map<std::string, std::map<std::pair<size_t, contract::CallId>, AgentCall>> open_calls_;  // by cluster
+  std::map<std::string, std::vector<Apart>> apart_;  // by cluster: needs of single sizes that were said
   std::deque<Departure> departures_;
   std::map<std::pair<std::string, std::string>, MonoTime> unwell_;  // cluster and node: when it was not well last
   std::deque<Sampled> samples_;
-  std::map<std::string, std::pair<std::string, MonoTime>> told_;   // by machine: instruction, and since when
-  std::map<std::pair<std::string, std::string>, MonoTime> twins_;  // cluster and workload: since when
-  std::map<std::string, model::Machine> machines_;                 // as the provider had them at the last look
+  std::map<std::string, std::map<std::string, std::deque<Asked>>> asked_;  // by cluster and workload
+  std::map<std::string, std::pair<std::string, MonoTime>> told_;           // by machine: instruction, and since when
+  std::map<std::pair<std::string, std::string>, MonoTime> twins_;          // cluster and workload: since when
+  std::map<std::string, model::Machine> machines_;                         // as the provider had them at the last look
   mutable std::optional<std::string> failure_;
   MonoTime looked_;
   bool still_ = false;

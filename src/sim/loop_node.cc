@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "base/check.h"
+#include "base/probe.h"
 
 namespace muster::sim {
 namespace {
@@ -62,6 +63,7 @@ agent::Core LoopNode::MakeCore(const contract::Recovered& rows) const {
   config.node = facts_.node;
   config.joins = true;
   config.total = facts_.total;
+  if (MUTANT("loop.node_is_smaller")) config.total.Set("cpu", config.total.Get("cpu") / 2);
   config.runtimes = facts_.supported_types;
   auto core = agent::Core::Recover(std::move(config), rows);
   MUSTER_CHECK(core.has_value(), "{}", core.error().message());
@@ -123,6 +125,8 @@ void LoopNode::Emit(uint64_t /*life*/, const agent::Core::Effect& effect) {
     WriteStatus();
     world_.changed();
     if (accepted_) BeatAt(std::max(kernel_.now().mono, last_beat_ + kLeastBeatPause));
+  } else if (std::holds_alternative<agent::RuntimeCame>(effect)) {
+    if (stream_ != nullptr) stream_->Break();
   }
 }
 
@@ -153,13 +157,19 @@ void LoopNode::Join() {
     JoinLater(accepted_);
   });
   const auto view = core().View();
-  contract::RegisterNode request{.facts = facts_, .running = *view->statuses};
-  request.facts.endpoint = Endpoint();
-  request.facts.supported_types.clear();
-  for (const agent::RuntimeView& runtime : view->runtimes) {
-    if (runtime.status.ok()) request.facts.supported_types.push_back(runtime.type);
-  }
+  contract::RegisterNode request{.facts = facts_, .running = *view->statuses, .epoch = view->epoch};
+  request.facts.endpoint = MUTANT("loop.endpoint_stays") ? fmt::format("{}:1", facts_.node) : Endpoint();
+  request.facts.supported_types = Types();
   world_.ask(stream_, std::move(request), [this](const Result<contract::ClusterReply>& reply) { Registered(reply); });
+}
+
+std::vector<model::WorkloadType> LoopNode::Types() const {
+  std::vector<model::WorkloadType> types;
+  const auto view = core().View();
+  for (const agent::RuntimeView& runtime : view->runtimes) {
+    if (runtime.listed) types.push_back(runtime.type);
+  }
+  return types;
 }
 
 void LoopNode::JoinLater(bool accepted) {
@@ -174,9 +184,10 @@ void LoopNode::Registered(const Result<contract::ClusterReply>& reply) {
   const auto& answer = std::get<contract::NodeRegistered>(*reply);
   if (!answer.accepted) return stream_->Break();
   accepted_ = true;
-  epoch_ = answer.state.epoch;
+  heard_ = kernel_.now().mono;
+  if (epoch_ == 0 || !MUTANT("loop.beats_of_first_epoch")) epoch_ = answer.state.epoch;
   interval_ = std::max<Duration>(answer.heartbeat_interval, 100ms);
-  host_.Post(agent::Joined{answer.state});
+  if (!MUTANT("loop.full_state_lost")) host_.Post(agent::Joined{answer.state});
   WriteStatus();
   BeatAt(kernel_.now().mono);
 }
@@ -197,7 +208,8 @@ void LoopNode::Beat() {
   BeatAt(last_beat_ + interval_);
   world_.ask(stream_, contract::Heartbeat{.node = facts_.node, .epoch = epoch_, .statuses = *core().View()->statuses},
              [this](const Result<contract::ClusterReply>& reply) {
-               if (!reply) stream_->Break();
+               if (!reply) return stream_->Break();
+               heard_ = kernel_.now().mono;
              });
 }
 

@@ -58,6 +58,8 @@ class LoopNode {
   void Kill();      // the agent; what runs goes on
   void PowerCut();  // the computer
   bool alive() const { return host_.alive(); }
+  // When its scheduler last answered a heartbeat or took its registration.
+  MonoTime heard() const { return heard_; }
   const std::optional<StatusFile>& status_file() const { return status_file_; }
   // Everything that is left of the agent and its workloads goes.
   void Wipe();
@@ -83,6 +85,8 @@ class LoopNode {
   void Beat();
   void BeatAt(MonoTime when);
   void WriteStatus();
+  // What it offers.
+  std::vector<model::WorkloadType> Types() const;
 
   Kernel& kernel_;
   Rng rng_;
@@ -105,6 +109,7 @@ class LoopNode {
   size_t turn_ = 0;
   std::optional<MonoTime> beats_at_;
   MonoTime last_beat_;
+  MonoTime heard_;
 };
 
 }  // namespace muster::sim

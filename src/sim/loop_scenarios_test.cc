@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "model/requirement.h"
 #include "sim/loop.h"
 #include "sim/loop_for_test.h"
 
@@ -84,26 +85,99 @@ TEST(LoopStory, AGangThatCannotBeWholeDisturbsNobody) {
   EXPECT_EQ(after.Shortfalls()[0].need.cluster, "shop");
 }
 
+std::vector<LoopDecision> Evictions(const LoopView& view) {
+  std::vector<LoopDecision> evictions;
+  std::ranges::copy_if(view.decisions, std::back_inserter(evictions), [](const LoopDecision& decision) {
+    return decision.decision.kind == contract::DecisionKind::kEvicted;
+  });
+  return evictions;
+}
+
+const contract::WorkloadView& Workload(const LoopView& view, const std::string& cluster, const std::string& name) {
+  return *std::ranges::find(view.clusters.at(cluster).workloads, name, &contract::WorkloadView::workload);
+}
+
+// A moment at which so many members of the set run, looked at every 50 ms.
+Duration WhenRun(Loop& loop, const std::string& set, size_t count) {
+  for (const Duration end = loop.now() + 5min; loop.now() < end; loop.Run(50ms)) {
+    const LoopView view = loop.View();
+    const auto runs = [&](const contract::WorkloadView& workload) {
+      return workload.set == set && workload.phase == model::WorkloadPhase::kRunning;
+    };
+    if (std::ranges::count_if(view.clusters.at("home").workloads, runs) == static_cast<ptrdiff_t>(count)) {
+      return loop.now();
+    }
+  }
+  ADD_FAILURE() << "it never runs\n" << Story(loop.View());
+  return loop.now();
+}
+
 // Inside one cluster too: the fleet is full, and what matters more takes the place of what matters less, which is
-// stopped with its own grace first.
+// stopped with its own grace first: these do not end before they are killed.
 TEST(LoopStory, OnAFullFleetWhatMattersMoreTakesThePlaceOfWhatMattersLess) {
   LoopStart start{.machines = Many(2, {.id = "m"}), .clusters = {{.id = "home"}}, .settings = LivelySettings()};
+  start.settings.stop_time = 1h;
   const auto loop = MakeLoop(std::move(start));
   Apply(*loop, "home", Set("low", 8, 1000));
   loop->RunUntilSettled();
   ASSERT_EQ(Running(loop->View(), "home"), 8u) << Story(loop->View());
   Apply(*loop, "home", Set("high", 2, 1000, 600'000));
+  const Duration runs = WhenRun(*loop, "high", 2);
   const Settled settled = loop->RunUntilSettled();
   const LoopView view = loop->View();
   EXPECT_TRUE(settled.settled) << Story(view);
+  const std::vector<LoopDecision> evicted = Evictions(view);
+  ASSERT_EQ(evicted.size(), 2u) << Story(view);
+  for (const LoopDecision& order : evicted) {
+    EXPECT_GE(runs - order.at, 5s) << "the grace of a victim was cut short\n" << Story(view);
+    EXPECT_LE(runs - order.at, 7s) << "its place was left empty\n" << Story(view);
+  }
   size_t high = 0;
   size_t low = 0;
   for (const contract::WorkloadView& workload : view.clusters.at("home").workloads) {
-    const bool runs = workload.phase == model::WorkloadPhase::kRunning;
-    (workload.set == "high" ? high : low) += runs ? 1 : 0;
+    const bool is_running = workload.phase == model::WorkloadPhase::kRunning;
+    (workload.set == "high" ? high : low) += is_running ? 1 : 0;
   }
   EXPECT_EQ(high, 2u) << Story(view);
   EXPECT_EQ(low, 6u) << Story(view);
+  ExpectRest(*loop);
+}
+
+// The only machine of zone a is full of what could be anywhere: its victims move to machines of zone b.
+TEST(LoopStory, VictimsMoveWhereThereIsRoom) {
+  std::vector<model::Machine> machines = Many(1, {.id = "a", .zone = "a", .dollars = 0.05});
+  for (model::Machine& machine : Many(3, {.id = "b", .zone = "b"})) machines.push_back(machine);
+  LoopStart start{.machines = std::move(machines), .clusters = {{.id = "home"}}, .settings = LivelySettings()};
+  start.settings.stop_time = 1h;
+  const auto loop = MakeLoop(std::move(start));
+  Apply(*loop, "home", Set("low", 8, 1000));
+  loop->RunUntilSettled();
+  const LoopView before = loop->View();
+  ASSERT_EQ(Running(before, "home"), 8u) << Story(before);
+  ASSERT_EQ(before.Bound("home").size(), 2u) << Story(before);
+  contract::ApplySpec high = Set("high", 2, 1000, 600'000);
+  high.spec.spec.requirements = {{{std::string(model::kZoneKey), model::Operator::kIn, {"a"}}}};
+  Apply(*loop, "home", high);
+  const Duration runs = WhenRun(*loop, "high", 2);
+  EXPECT_TRUE(loop->RunUntilSettled().settled);
+  const LoopView view = loop->View();
+  EXPECT_EQ(Running(view, "home"), 10u) << Story(view);
+  const std::vector<LoopDecision> evicted = Evictions(view);
+  ASSERT_EQ(evicted.size(), 2u) << Story(view);
+  for (const LoopDecision& order : evicted) {
+    const std::string& victim = order.decision.workload;
+    EXPECT_EQ(Workload(before, "home", victim).node, "a-0");
+    EXPECT_TRUE(Workload(view, "home", victim).node.starts_with("b-")) << victim << "\n" << Story(view);
+    EXPECT_EQ(Workload(view, "home", victim).phase, model::WorkloadPhase::kRunning);
+    EXPECT_GE(runs - order.at, 5s) << "the grace of a victim was cut short\n" << Story(view);
+  }
+  // Nobody else was touched.
+  for (const contract::WorkloadView& was : before.clusters.at("home").workloads) {
+    const bool victim = std::ranges::any_of(
+        evicted, [&](const LoopDecision& order) { return order.decision.workload == was.workload; });
+    if (victim) continue;
+    EXPECT_EQ(Workload(view, "home", was.workload).stamp, was.stamp) << was.workload << " was moved";
+  }
   ExpectRest(*loop);
 }
 
@@ -140,6 +214,39 @@ TEST(LoopStory, StuckDemandIsRaisedOnAFragmentedClusterAndLoweredWhenItFitsAgain
   EXPECT_TRUE(view.clusters.at("home").corrections.empty()) << Story(view);
   EXPECT_EQ(view.Bound("home").size(), 2u) << Story(view);
   EXPECT_EQ(Running(view, "home"), 2u) << Story(view);
+}
+
+// No machine could ever carry it; the others are served as if it were not there.
+TEST(LoopStory, AWorkloadLargerThanEveryMachineIsShortAlone) {
+  LoopStart start{.machines = Many(6, {.id = "m"}), .clusters = {{.id = "home"}}, .settings = LivelySettings()};
+  const auto loop = MakeLoop(std::move(start));
+  Apply(*loop, "home", Set("web", 8, 1000));
+  loop->RunUntilSettled();
+  ASSERT_EQ(Running(loop->View(), "home"), 8u) << Story(loop->View());
+  Apply(*loop, "home", Set("giant", 1, 64'000));
+  loop->RunUntilSettled();
+  EXPECT_TRUE(ActionsOf(loop->View(), "Reclaim").empty()) << "its neighbours lose nothing\n" << Story(loop->View());
+  Apply(*loop, "home", contract::ScaleSet{.set = "web", .replicas = 12});
+  loop->RunUntilSettled();
+  const LoopView view = loop->View();
+  EXPECT_EQ(Running(view, "home"), 12u) << Story(view);
+  EXPECT_EQ(view.Bound("home").size(), 3u) << Story(view);
+  ASSERT_EQ(view.Shortfalls().size(), 1u) << Story(view);
+  EXPECT_EQ(view.Shortfalls()[0].need.min_unit.Get("cpu"), 64'000);
+  ExpectRest(*loop);
+}
+
+// The same in a cluster that has no node yet.
+TEST(LoopStory, AWorkloadLargerThanEveryMachineDoesNotKeepTheFirstNodeAway) {
+  LoopStart start{.machines = Many(6, {.id = "m"}), .clusters = {{.id = "home"}}, .settings = LivelySettings()};
+  const auto loop = MakeLoop(std::move(start));
+  Apply(*loop, "home", Set("giant", 1, 64'000));
+  Apply(*loop, "home", Set("web", 8, 1000));
+  loop->RunUntilSettled();
+  const LoopView view = loop->View();
+  EXPECT_EQ(Running(view, "home"), 8u) << Story(view);
+  EXPECT_EQ(view.Bound("home").size(), 2u) << Story(view);
+  ExpectRest(*loop);
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ struct LoopClusterStart {
   std::vector<contract::WorkloadView> workloads{};
   std::vector<contract::SetView> sets{};
   std::vector<model::Quota> quotas{};
+  std::vector<model::Need> asked{};  // what its operator said last, if it has said something
 };
 
 // A cluster that says its demand and gives its machines up when it is told to. What runs there is not known.

@@ -131,6 +131,11 @@ void LoopWorks::AddCluster(const LoopClusterStart& cluster) {
           },
       .broken = [this] { return findings_.failure().has_value(); }};
   if (hooks_.store_seen) world.store_seen = [this, id] { hooks_.store_seen(id); };
+  if (hooks_.agent_called) {
+    world.agent_called = [this, id](size_t i, const std::string& node, contract::CallId call, const Status* answer) {
+      hooks_.agent_called(id, i, node, call, answer);
+    };
+  }
   if (hooks_.committed) {
     world.committed = [this, id](size_t i, const contract::Commit& commit, const contract::CommitDone& done) {
       hooks_.committed(id, i, commit, done);
@@ -143,6 +148,7 @@ void LoopWorks::AddCluster(const LoopClusterStart& cluster) {
                                                  .scheduler = settings_.scheduler,
                                                  .operators = settings_.operators,
                                                  .rows = StoreRows(cluster),
+                                                 .asked = cluster.asked,
                                                  .seed = kernel_.ForkRng(0x73746f72 + clusters_.size()).Next(),
                                                  .processes = static_cast<uint32_t>(100 + 10 * clusters_.size()),
                                                  .has_operator = hooks_.has_fleet},

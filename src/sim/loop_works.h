@@ -41,6 +41,9 @@ struct LoopHooks {
                      const contract::CommitDone&)>
       committed{};
   std::function<void(const std::string& cluster, const operators::Effect&)> operator_did{};
+  std::function<void(const std::string& cluster, size_t scheduler, const std::string& node, contract::CallId,
+                     const Status* answer)>
+      agent_called{};
   std::function<void(const std::string& node)> node_changed{};
 };
 

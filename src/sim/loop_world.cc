@@ -136,8 +136,10 @@ class LoopWorld {
   }
 
   RunResult Run() {
-    DrawFaults();
     works_.Start();
+    // What the stores hold at first is there before they fail.
+    works_.kernel().RunUntil(works_.kernel().now().mono + 1ms);
+    DrawFaults();
     Act();
     MakeTrouble();
     Look();
@@ -170,6 +172,9 @@ class LoopWorld {
     hooks.committed = [this](const std::string& cluster, size_t scheduler, const auto&, const auto& done) {
       judge_.Committed(cluster, scheduler, done);
     };
+    hooks.agent_called = [this](const std::string& cluster, size_t scheduler, const std::string& node,
+                                contract::CallId call,
+                                const Status* answer) { judge_.CalledAgent(cluster, scheduler, node, call, answer); };
     hooks.operator_did = [this](const std::string& cluster, const auto& effect) {
       judge_.OperatorDid(cluster, effect);
     };
@@ -325,7 +330,7 @@ class LoopWorld {
       case 12:
         if (works_.fleet().provider().alive()) Crashed();
         works_.fleet().CrashProvider();
-        return kernel.After(Draw(4s), [this] { works_.fleet().StartProvider(); });
+        return kernel.After(Draw(4s), [this] { StartProvider(); });
       case 13: return LoseSomeMachine();
       case 14:
         PROBE("sim.loop_out_of_stock");
@@ -341,6 +346,12 @@ class LoopWorld {
   void Crashed() {
     ++result_.crashes;
     works_.kernel().Note("crash");
+  }
+
+  void StartProvider() {
+    works_.fleet().StartProvider();
+    works_.cloud().LookForLost(works_.kernel().now().mono);
+    works_.fleet().provider().Look();
   }
 
   void CrashShard(Duration pause) {
@@ -448,7 +459,7 @@ class LoopWorld {
     LoopFleet& fleet = works_.fleet();
     works_.cloud().SetStock([](const auto&) { return true; });
     fleet.provider().disk().SetFaults({});
-    fleet.StartProvider();
+    StartProvider();
     for (size_t i = 0; i < fleet.shards(); ++i) {
       fleet.disk(i).SetFaults({});
       if (IsZombie(i)) fleet.CrashShard(i);

@@ -43,6 +43,8 @@ void SchedulerJudge::StoreHolds(const std::vector<contract::KeyValue>& rows, Mon
     if (rows_.contains(key)) continue;
     if (row.kind == RecordKind::kNode) nodes_.erase(row.id);
     if (row.kind == RecordKind::kWorkload) workloads_.erase(row.id);
+    if (row.kind == RecordKind::kSet) sets_.erase(row.id);
+    if (row.kind == RecordKind::kQuota) quotas_.erase(row.id);
   }
   std::map<std::string, int> events;
   for (const auto& [key, row] : rows_) {
@@ -54,6 +56,7 @@ void SchedulerJudge::StoreHolds(const std::vector<contract::KeyValue>& rows, Mon
   }
   CheckCapacity();
   CheckPromises();
+  CheckQuotas();
 }
 
 void SchedulerJudge::Read(const contract::KeyValue& stored, Row& row) {
@@ -65,7 +68,7 @@ void SchedulerJudge::Read(const contract::KeyValue& stored, Row& row) {
     uint64_t& epoch = epochs_[id];
     Check(node->epoch >= epoch, [&] { return fmt::format("the epoch of node {} fell to {}", id, node->epoch); });
     epoch = node->epoch;
-    CheckNode(id, *node);
+    CheckNode(id, *node, SendingOf(stored, row));
     if (node->cordoned) cordoned_.emplace(id, now_);
     if (!node->cordoned) cordoned_.erase(id);
     nodes_.insert_or_assign(id, *std::move(node));
@@ -73,35 +76,37 @@ void SchedulerJudge::Read(const contract::KeyValue& stored, Row& row) {
     auto workload = scheduler::DecodeWorkload(stored.value);
     Check(workload.has_value(), [&] { return fmt::format("workload {}: {}", id, workload.error().message()); });
     if (!workload) return;
-    CheckProgress(id, *workload);
+    CheckProgress(id, *workload, SendingOf(stored, row).at);
     workloads_.insert_or_assign(id, *std::move(workload));
+  } else if (row.kind == RecordKind::kSet) {
+    if (auto set = scheduler::DecodeSet(stored.value)) sets_.insert_or_assign(id, *std::move(set));
+  } else if (row.kind == RecordKind::kQuota) {
+    if (auto quota = scheduler::DecodeQuota(stored.value)) quotas_.insert_or_assign(id, *std::move(quota));
   } else if (row.kind == RecordKind::kEvent) {
     if (const auto event = scheduler::DecodeEvent(stored.value)) row.owner = event->workload;
   }
 }
 
 // The leader's ages begin with its election, and a call is answered before a node can be reached again.
-void SchedulerJudge::CheckNode(const std::string& id, const scheduler::NodeRecord& node) {
+void SchedulerJudge::CheckNode(const std::string& id, const scheduler::NodeRecord& node, const Sending& sending) {
   const auto before = nodes_.find(id);
   if (before == nodes_.end()) return;
   const bool lost = before->second.status == model::NodeStatus::kReady && node.status == model::NodeStatus::kNotReady;
   Check(!lost || node.status_updated_by != "monitor" || now_ - leads_.second >= config_.node_timeout,
         [&] { return fmt::format("node {} is lost for ages from before the leader was elected", id); });
   // A world that tells nothing of its calls is not judged by them.
-  const auto failing = failing_.find(id);
-  const auto answered = answered_.find(id);
   if (node.unreachable && !before->second.unreachable) {
-    if (failing != failing_.end()) unreachable_[id] = failing->second;
-    if (failing == failing_.end() && answered != answered_.end()) unreachable_[id] = answered->second;
+    if (sending.calls) unreachable_[id] = *sending.calls;
   }
   const auto since = unreachable_.find(id);
   if (!node.unreachable && before->second.unreachable && since != unreachable_.end()) {
+    const auto answered = answered_.find(id);
     Check(answered != answered_.end() && answered->second >= since->second,
           [&] { return fmt::format("node {} is reachable again, and no call was answered", id); });
   }
 }
 
-void SchedulerJudge::CheckProgress(const std::string& id, const scheduler::WorkloadRecord& record) {
+void SchedulerJudge::CheckProgress(const std::string& id, const scheduler::WorkloadRecord& record, MonoTime decided) {
   const auto known = progress_.find(id);
   const bool is_new = known == progress_.end() || !workloads_.contains(id);
   Progress& progress = progress_[id];
@@ -115,7 +120,7 @@ void SchedulerJudge::CheckProgress(const std::string& id, const scheduler::Workl
   if (moved) CheckTarget(id, node);
   progress.sequence = std::max(progress.sequence, sequence);
   progress.node = node;
-  CheckAttempts(id, record, is_new, progress);
+  CheckAttempts(id, record, is_new, decided, progress);
 }
 
 // A node that is cordoned gets no workload. Decisions that were on their way at that time are.
@@ -126,7 +131,7 @@ void SchedulerJudge::CheckTarget(const std::string& id, const std::string& node)
 }
 
 void SchedulerJudge::CheckAttempts(const std::string& id, const scheduler::WorkloadRecord& record, bool is_new,
-                                   Progress& progress) {
+                                   MonoTime decided, Progress& progress) {
   const int32_t attempts = record.retry.attempts;
   Check(attempts <= config_.max_attempts, [&] { return fmt::format("{} has {} attempts", id, attempts); });
   Check(attempts < config_.max_attempts || record.workload.phase != WorkloadPhase::kRetryPending,
@@ -139,10 +144,15 @@ void SchedulerJudge::CheckAttempts(const std::string& id, const scheduler::Workl
           [&] { return fmt::format("{} waits for a node, and that counts as an attempt", id); });
     Check(!record.message.contains("runtime not available"),
           [&] { return fmt::format("{} lacks a runtime on its node, and that counts as an attempt", id); });
-    Check(progress.attempts == 0 || now_ - progress.counted >= config_.retry_base,
+    // What is evicted meanwhile begins at once where it goes.
+    Check(progress.attempts == 0 || progress.evicted || decided - progress.counted >= config_.retry_base,
           [&] { return fmt::format("{} was tried again without a back-off", id); });
   }
-  if (attempts != progress.attempts) progress.counted = now_;
+  if (attempts != progress.attempts) {
+    progress.counted = decided;
+    progress.evicted = false;
+  }
+  progress.evicted |= record.evict;
   progress.attempts = attempts;
   progress.revision = record.agent_revision;
 }
@@ -161,6 +171,33 @@ void SchedulerJudge::CheckCapacity() {
     Check(at->second.facts.total.Covers(sum), [&] {
       return fmt::format("node {} has {} reserved of {}", node, sum.ToString(), at->second.facts.total.ToString());
     });
+  }
+}
+
+// The quota of a world does not change once it is there, and was there before the tenant asked for anything.
+void SchedulerJudge::CheckQuotas() {
+  for (const auto& [tenant, quota] : quotas_) {
+    for (const auto& [name, limit] : quota.limits.entries()) {
+      int64_t asked = 0;
+      std::string whose;
+      const auto add = [&](const std::string& what, int64_t amount) {
+        asked += amount;
+        if (amount > 0) whose += fmt::format(" {} {}", what, amount);
+      };
+      for (const auto& [id, record] : workloads_) {
+        const model::Workload& workload = record.workload;
+        const bool ended = workload.phase == WorkloadPhase::kCompleted || workload.phase == WorkloadPhase::kFailed;
+        if (workload.tenant != tenant || !workload.set.empty()) continue;
+        if (workload.desired == DesiredState::kRunning && !ended) add(id, workload.spec.resources.Get(name));
+      }
+      for (const auto& [id, set] : sets_) {
+        if (set.spec.tenant != tenant || set.deleting) continue;
+        add(id, set.spec.replicas * set.spec.spec.resources.Get(name));
+      }
+      Check(asked <= limit, [&] {
+        return fmt::format("tenant {} was given {} of {}, its quota is {}:{}", tenant, asked, name, limit, whose);
+      });
+    }
   }
 }
 
@@ -195,6 +232,28 @@ void SchedulerJudge::AskedToDelete(const std::string& workload) {
   // A delete may be delivered late, or twice: from here on the workload may be gone at any time.
   deletes_.insert(workload);
   promises_[workload].must_be_there = false;
+}
+
+void SchedulerJudge::Sent(const contract::Transaction& transaction, MonoTime now) {
+  for (const contract::StoreWrite& write : transaction.writes) {
+    const auto key = scheduler::ParseKey(config_.prefix, write.key);
+    if (!write.value || !key) continue;
+    if (key->kind == RecordKind::kNode || key->kind == RecordKind::kWorkload) {
+      sent_[{write.key, *write.value}] = SendingAt(key->id, now);
+    }
+  }
+}
+
+SchedulerJudge::Sending SchedulerJudge::SendingAt(const std::string& node, MonoTime now) const {
+  Sending sending{.at = now};
+  if (const auto answered = answered_.find(node); answered != answered_.end()) sending.calls = answered->second;
+  if (const auto failing = failing_.find(node); failing != failing_.end()) sending.calls = failing->second;
+  return sending;
+}
+
+SchedulerJudge::Sending SchedulerJudge::SendingOf(const contract::KeyValue& stored, const Row& row) const {
+  const auto sent = sent_.find({stored.key, stored.value});
+  return sent == sent_.end() ? SendingAt(row.id, now_) : sent->second;
 }
 
 void SchedulerJudge::Wrote(const std::string& scheduler, contract::Revision revision,
@@ -282,10 +341,17 @@ void SchedulerJudge::AtRest(const std::vector<JudgedNode>& nodes) {
       continue;
     }
     const auto home = std::ranges::find(nodes, workload.assigned_node, &JudgedNode::node);
-    if (home != nodes.end() && !home->alive) {
+    // What its node has left it without waits for another one, and has the old one in its record.
+    const bool gone = home == nodes.end() && !nodes_.contains(workload.assigned_node);
+    if (gone || (home != nodes.end() && !home->alive)) {
       const auto fits = std::ranges::find_if(nodes, [&](const JudgedNode& node) { return HasRoom(node, workload); });
       Check(fits == nodes.end(), [&] {
-        return fmt::format("{} is left on {}, which is dead, although {} has room", id, home->node, fits->node);
+        return fmt::format("{} is left on {}, which is dead, although {} has room", id, workload.assigned_node,
+                           fits->node);
+      });
+      Check(!gone || workload.phase == WorkloadPhase::kRetryPending, [&] {
+        return fmt::format("{} is {} on {}, which is no node", id, model::WorkloadPhaseName(workload.phase),
+                           workload.assigned_node);
       });
       continue;
     }

@@ -10,7 +10,8 @@
 //   4. an acknowledged apply is there: its revision, or a later one of the same client;
 //   5. the monitor loses no node before its heartbeats were missing for the timeout under one leader, and a node that
 //      could not be called is Ready only after a call was answered;
-//   6. what runs of a tenant is within its quota.
+//   6. what a tenant has asked for is within its quota: its workloads that are to run and have neither ended nor failed
+//      for good, and its sets by their counts. Members say nothing of it: a set surges, and gives members up late.
 // At every write: the scheduler that wrote was the leader.
 // At every call to an agent: at most as many are open for a node as the configuration says.
 // At every registration of a native node: its epoch is a new one.
@@ -49,6 +50,9 @@ class SchedulerJudge {
 
   // The store holds these rows now.
   void StoreHolds(const std::vector<contract::KeyValue>& rows, MonoTime now);
+  // A scheduler sends this to the store, where it may arrive late, or never: what its rows say was decided now. In a
+  // world that does not tell, it was decided when the store holds it.
+  void Sent(const contract::Transaction& transaction, MonoTime now);
   // A scheduler's transaction was committed at `revision`; `leader` is the key of the election now.
   void Wrote(const std::string& scheduler, contract::Revision revision, const contract::KeyValue& leader);
   // A client asks for a revision with this number; later ones have larger numbers. Requests may overtake each other.
@@ -93,7 +97,9 @@ class SchedulerJudge {
   void Read(const contract::KeyValue& stored, Row& row);
   void CheckCapacity();
   void CheckPromises();
-  void CheckNode(const std::string& id, const scheduler::NodeRecord& node);
+  void CheckQuotas();
+  struct Sending;
+  void CheckNode(const std::string& id, const scheduler::NodeRecord& node, const Sending& sending);
   bool HasRoom(const JudgedNode& candidate, const model::Workload& workload) const;
   // What was seen last of a workload.
   struct Progress {
@@ -101,16 +107,27 @@ class SchedulerJudge {
     std::string node;
     std::string revision;
     int32_t attempts = 0;
-    MonoTime counted;  // when the number of attempts changed
+    MonoTime counted;      // when it was decided that the number of attempts is this one
+    bool evicted = false;  // since then
   };
   void CheckTarget(const std::string& id, const std::string& node);
-  void CheckAttempts(const std::string& id, const scheduler::WorkloadRecord& record, bool is_new, Progress& progress);
-  void CheckProgress(const std::string& id, const scheduler::WorkloadRecord& record);
+  void CheckAttempts(const std::string& id, const scheduler::WorkloadRecord& record, bool is_new, MonoTime decided,
+                     Progress& progress);
+  void CheckProgress(const std::string& id, const scheduler::WorkloadRecord& record, MonoTime decided);
+  // When a row was sent, and what was known of the calls to its node then.
+  struct Sending {
+    MonoTime at;
+    std::optional<MonoTime> calls{};  // the first that failed since one was answered, otherwise the last that was
+  };
+  Sending SendingAt(const std::string& node, MonoTime now) const;
+  Sending SendingOf(const contract::KeyValue& stored, const Row& row) const;
 
   const scheduler::Config config_;
   std::map<std::string, Row, std::less<>> rows_;  // of the store, by key
   std::map<std::string, scheduler::NodeRecord> nodes_;
   std::map<std::string, scheduler::WorkloadRecord> workloads_;
+  std::map<std::string, scheduler::SetRecord> sets_;
+  std::map<std::string, model::Quota> quotas_;             // by tenant
   std::map<std::string, Progress> progress_;               // by workload
   std::map<std::string, uint64_t> epochs_;                 // by node
   std::map<std::string, std::set<uint64_t>> told_epochs_;  // by node: of its registrations
@@ -119,6 +136,7 @@ class SchedulerJudge {
   std::map<std::string, MonoTime> failing_;                // the first call that failed since one was answered, by node
   std::map<std::string, MonoTime> answered_;               // the last call that was, by node
   std::map<std::string, MonoTime> cordoned_;               // since when, by node
+  std::map<std::pair<std::string, std::string>, Sending> sent_;  // the latest, by key and value
   MonoTime now_;
   std::map<std::string, Promise> promises_;
   std::set<std::string> deletes_;

@@ -41,7 +41,7 @@ constexpr std::string_view kLeaderKey = "/leader";
 constexpr size_t kSchedulers = 2;
 constexpr size_t kAgents = 5;
 constexpr uint64_t kNames = 12;  // of workloads
-// One in four workloads is of a tenant with a quota, which the largest two of them exceed.
+// One in four workloads, and one of the two sets, are of a tenant with a quota, which the largest two workloads exceed.
 constexpr std::string_view kTenant = "shop";
 constexpr int64_t kTenantCpu = 1600;
 
@@ -247,6 +247,7 @@ class SchedulerWorld {
     if (const auto* commit = std::get_if<contract::Commit>(&effect)) {
       if (still_)
         judge_.Check(false, [&] { return "the store is written at rest: " + codec::Describe(*commit).substr(0, 300); });
+      judge_.Sent(commit->transaction, kernel_.now().mono);
       store::CarryOut(store_, *commit, [this, i, life](const contract::CommitDone& done) {
         JudgeWriter(i, done);
         Into(i, life, [this, i, done] { schedulers_[i].host->Post(done); });
@@ -377,6 +378,7 @@ class SchedulerWorld {
     contract::ApplySpec apply;
     apply.spec.kind = model::WorkloadKind::kSet;
     apply.spec.name = name;
+    if (limited_ && name == "set0") apply.spec.tenant = kTenant;
     apply.spec.replicas = static_cast<int32_t>(rng_.Below(5));
     apply.spec.max_surge = {.amount = static_cast<int32_t>(rng_.Below(2))};
     apply.spec.spec = DrawTemplate();

@@ -40,7 +40,10 @@ void SimAgent::Register() {
                    .native = options_.native};
   request.facts.supported_types.insert(request.facts.supported_types.end(), options_.claims.begin(),
                                        options_.claims.end());
-  if (options_.native) request.running = AllStatuses();
+  if (options_.native) {
+    request.running = AllStatuses();
+    request.epoch = epoch_;
+  }
   world_.ask(std::move(request),
              [this, life = life_](Result<contract::ClusterReply> reply) { OnRegistered(reply, life); });
 }

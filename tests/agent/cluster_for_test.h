@@ -88,6 +88,10 @@ class Cluster {
     auto reply = Ask(contract::GetWorkload{workload});
     return reply ? std::get<contract::WorkloadView>(*std::move(reply)) : contract::WorkloadView{};
   }
+  contract::NodeView GetNode(const std::string& node) {
+    auto reply = Ask(contract::GetNode{node});
+    return reply ? std::get<contract::NodeView>(*std::move(reply)) : contract::NodeView{};
+  }
   contract::WorkloadView WaitFor(const std::string& workload, model::WorkloadPhase phase) {
     contract::WorkloadView view;
     EXPECT_TRUE(WaitUntil([&] {

@@ -205,6 +205,21 @@ TEST_F(ContainersInACluster, TheEngineMayGoAndComeBack) {
   for (const char* const name : {"steady", "late", "other"}) cluster_.Delete(name);
 }
 
+// As after a boot, when the agent is up before the engine.
+TEST_F(ContainersInACluster, AnEngineThatComesLaterIsOfferedThen) {
+  podman_->StopService();
+  const host::TempDir dir;
+  const auto early = cluster_.Agent("early", dir.path(), Engine());
+  agent_->Stop();
+  EXPECT_EQ(cluster_.GetNode("early").supported_types, std::vector{model::WorkloadType::kProcess});
+  cluster_.Apply("waits", Container("sleep 1000"));
+  ASSERT_EQ(podman_->StartService(), Status());
+  EXPECT_TRUE(WaitUntil([&] { return cluster_.GetNode("early").supported_types.size() == 3; }));
+  cluster_.WaitFor("waits", WorkloadPhase::kRunning);
+  EXPECT_EQ(cluster_.Get("waits").node, "early");
+  cluster_.Delete("waits");
+}
+
 // An agent that has joined nobody, as `muster conformance agent` asks for.
 TEST_F(ContainersInACluster, OurAgentKeepsEveryRuleOfItsContract) {
   const host::TempDir dir;

@@ -183,7 +183,11 @@ TEST_F(Crowd, LivesThroughTheDeathOfItsAgents) {
   // An agent that comes back soon: nothing of it was touched, and what ended meanwhile is known.
   int64_t shims_kb = 0;
   std::map<std::string, std::string> pids;
-  for (const auto& [workload, agent] : first) pids[workload] = PidOf(agent, workload);
+  // A process runs before it has written who it is.
+  EXPECT_TRUE(WaitUntil([&] {
+    return std::ranges::all_of(
+        first, [&](const auto& row) { return !(pids[row.first] = PidOf(row.second, row.first)).empty(); });
+  }));
   for (const auto& [workload, pid] : pids) {
     const std::string stat = Text("/proc/" + pid + "/stat");
     const size_t name_end = stat.rfind(") ");
@@ -247,6 +251,7 @@ TEST_F(Crowd, LivesThroughTheDeathOfItsAgents) {
   })) << "what runs elsewhere still runs here";
   EXPECT_EQ(Placed("crowd"), second);
   for (const auto& [workload, agent] : second) {
+    EXPECT_TRUE(WaitUntil([&] { return !Text(Files(agent, workload) / "work" / "starts").empty(); })) << workload;
     EXPECT_EQ(Text(Files(agent, workload) / "work" / "starts"), "start\n") << workload << " was started twice";
   }
   fmt::print(

@@ -48,5 +48,31 @@ TEST(JoinedAgent, AnAgentThatComesBackStopsWhatIsNoLongerItsOwn) {
   cluster.Delete("web");
 }
 
+// A store that is lost, as `memory:` is with every restart of its scheduler: the second one counts from one again.
+TEST(JoinedAgent, AnAgentThatKnowsAHigherEpochWorksForASchedulerWithAnEmptyStore) {
+  const host::TempDir dir;
+  uint64_t known = 0;
+  {
+    Cluster first;
+    for (int i = 0; i < 3; ++i) {
+      const auto agent = first.Agent("n1", dir.path());
+      EXPECT_TRUE(WaitUntil([&] {
+        const contract::NodeView node = first.GetNode("n1");
+        return node.status == model::NodeStatus::kReady && node.epoch > known;
+      }));
+      first.Apply("web", "exec sleep 1000");
+      first.WaitFor("web", model::WorkloadPhase::kRunning);
+      known = first.GetNode("n1").epoch;
+      first.Delete("web");
+    }
+  }
+  Cluster second;
+  const auto agent = second.Agent("n1", dir.path());
+  second.Apply("other", "exec sleep 1000");
+  second.WaitFor("other", model::WorkloadPhase::kRunning);
+  EXPECT_GT(second.GetNode("n1").epoch, known);
+  second.Delete("other");
+}
+
 }  // namespace
 }  // namespace muster

@@ -49,6 +49,21 @@ TEST(BenchE2e, MeasuresAndLeavesNothingBehind) {
   EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
 }
 
+TEST(BenchE2e, MeasuresEachStepToAMachineThatIsMade) {
+  const host::TempDir dir;
+  std::filesystem::permissions(dir.path(), std::filesystem::perms(0711));
+  Process bench({"env", "TMPDIR=" + dir.path(), smoke::ProgramUnderTest(), "bench", "e2e", "--shape",
+                 "apply-to-machine", "--samples", "2", "--json"});
+  EXPECT_EQ(bench.Wait(), 0) << bench.err();
+  for (const char* const text :
+       {R"({"shape":"apply-to-machine","store":"sqlite","kind":"end-to-end","pending_p50_ms":)", R"("need_p50_ms":)",
+        R"("created_p50_ms":)", R"("configured_p50_ms":)", R"("joined_p50_ms":)", R"("running_max_ms":)",
+        R"("samples":2})"}) {
+    EXPECT_TRUE(bench.out().contains(text)) << bench.out();
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
+}
+
 TEST(BenchE2e, RefusesWhatMakesNoSense) {
   Process bench({smoke::ProgramUnderTest(), "bench", "e2e", "--agents", "0"});
   EXPECT_EQ(bench.Wait(), 2);

@@ -1,8 +1,8 @@
 """examples_test.py DOC MUSTER [FOLDER...]: the examples of a page do what the page shows.
 
 A yaml block that begins with `# name.yaml` is a file. A block that begins with `$ ` holds commands and, below each, what
-it prints; they run in a directory with the page's files and the FOLDERs, with MUSTER as `muster`. With MUSTER_ACCEPT=1
-the page is rewritten to show what the commands print.
+it prints; they run in a directory with the page's files and the FOLDERs, with MUSTER as `muster`. A command ends with code
+0, or with N if it ends in `# exit N`. With MUSTER_ACCEPT=1 the page is rewritten to show what the commands print.
 """
 import os
 import re
@@ -11,6 +11,8 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+from exit_codes import expected_exit, with_exit
 
 DOC, MUSTER = Path(sys.argv[1]), Path(sys.argv[2]).resolve()
 FOLDERS = [Path(name).resolve() for name in sys.argv[3:]]
@@ -42,6 +44,7 @@ class Examples(unittest.TestCase):
                     with self.subTest(command=command):
                         result = run(command)
                         self.assertEqual(result.stdout.rstrip(), shown.rstrip(), result.stderr)
+                        self.assertEqual(result.returncode, expected_exit(command), result.stderr)
                         commands += 1
             self.assertGreater(commands, 0, "the page has no example")
 
@@ -50,7 +53,8 @@ class Examples(unittest.TestCase):
             parts = []
             for example in match.group(1).split("\n$ "):
                 command = example.partition("\n")[0]
-                parts.append(f"{command}\n{run(command).stdout.rstrip()}".rstrip() + "\n")
+                result = run(command)
+                parts.append(f"{with_exit(command, result.returncode)}\n{result.stdout.rstrip()}".rstrip() + "\n")
             return "```\n$ " + "\n$ ".join(parts) + "```"
 
         DOC.write_text(BLOCK.sub(rewritten, text))

@@ -5,6 +5,7 @@
 // docs/security.md.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
@@ -56,7 +57,9 @@ class Bombs : public shard::PeersTest {
     const SteadyTime start = Start();
     EXPECT_TRUE(shard_->Ask<contract::ActuationSet>(
         contract::SetActuation{.mode = contract::ActuationMode::kPaused, .reason = "under load"}));
-    EXPECT_LT(SecondsSince(start), 1);
+    const double seconds = SecondsSince(start);
+    std::cout << fmt::format("a pause took {:.3f} s\n", seconds);
+    EXPECT_LT(seconds, 1);
   }
   // The same when what is received has no room left: gRPC may end any call then, and it is made again.
   void PauseComesThrough() {
@@ -66,6 +69,23 @@ class Bombs : public shard::PeersTest {
               contract::SetActuation{.mode = contract::ActuationMode::kPaused, .reason = "under load"})
           .has_value();
     }));
+  }
+  // The same on the socket in the data directory, whose memory for messages the network does not share. The median,
+  // because the bombs' own threads keep the processors busy.
+  void PauseOnTheSocketIsQuick() {
+    const auto client = *rpc::MakeShardClient("unix:" + fleet_.File("shard") + "/control.sock");
+    std::vector<double> seconds;
+    for (int i = 0; i < 5; ++i) {
+      const SteadyTime start = Start();
+      const auto reply = shard::Wait<contract::ShardReply>([&](auto done) {
+        client->Ask(contract::SetActuation{.mode = contract::ActuationMode::kPaused, .reason = "under load"},
+                    std::move(done));
+      });
+      EXPECT_TRUE(reply.has_value()) << reply.error().ToString();
+      seconds.push_back(SecondsSince(start));
+    }
+    std::ranges::sort(seconds);
+    EXPECT_LT(seconds[2], 1);
   }
   double Refused(smoke::Server& server, const std::string& reason) {
     const std::string text = host::HttpGet(*host::ParseListenAddress(server.http(), false, "http"), "/metrics").body;
@@ -82,6 +102,9 @@ TEST_F(Bombs, ACompressedMessageIsNotUnpacked) {
     stream.Write(zeros);
     EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::UNIMPLEMENTED);
     EXPECT_EQ(RawCall(OpenChannel(shard_->grpc()), kHealth, zeros, true).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+    RawStream another(OpenChannel(shard_->grpc()), kSession, true);
+    another.Write(zeros);
+    PauseIsQuick();
   });
   Survive(provider_, [&] {
     EXPECT_EQ(RawCall(OpenChannel(provider_.grpc()), kList, zeros, true).error_code(), grpc::StatusCode::UNIMPLEMENTED);
@@ -100,6 +123,7 @@ TEST_F(Bombs, EmptyRowsAreCountedBeforeTheyAreMade) {
       return clusters && clusters->clusters.size() == 1 &&
              clusters->clusters[0].last_refusal.contains("needs: the message has more than 100000 rows");
     }));
+    ASSERT_TRUE(stream.Write(bomb));
     PauseIsQuick();
   });
 }
@@ -116,6 +140,8 @@ TEST_F(Bombs, RowsOfManyPartsAreWeighedBeforeTheyAreMade) {
       const auto clusters = shard_->Ask<contract::ClustersListed>(contract::ListClusters{});
       return clusters && clusters->clusters.size() == 1 && clusters->clusters[0].last_refusal.contains("of memory");
     }));
+    ASSERT_TRUE(stream.Write(Rollup(Repeated(row, 2'000))));
+    PauseIsQuick();
   });
 }
 
@@ -131,7 +157,7 @@ TEST_F(Bombs, ARequestIsBoundedInBytesAndInMemory) {
               "states: the message takes more than 32 MiB of memory once it is read; send less at a time");
     EXPECT_TRUE(RawCall(OpenChannel(provider_.grpc()), kList, "").ok());
   });
-  EXPECT_EQ(Refused(provider_, "too_large"), 1);
+  EXPECT_EQ(Refused(provider_, "too_large"), 1) << "the first ended in gRPC, which tells nobody";
 }
 
 TEST_F(Bombs, LargeBlobsOfManyClustersAtOnce) {
@@ -148,6 +174,7 @@ TEST_F(Bombs, LargeBlobsOfManyClustersAtOnce) {
         EXPECT_FALSE(stream.Finish().ok());
       });
     }
+    PauseOnTheSocketIsQuick();
     PauseComesThrough();
   });
 }
@@ -166,13 +193,19 @@ TEST_F(Bombs, StreamsThatSayNothingEnd) {
     }
     const double opened = SecondsSince(start);
     PauseIsQuick();
+    const SteadyTime asked_live = Start();
+    EXPECT_EQ(host::HttpGet(*host::ParseListenAddress(shard_->http(), false, "http"), "/livez").status, 200);
+    EXPECT_LT(SecondsSince(asked_live), 1);
     for (auto& stream : silent) {
       const grpc::StatusCode code = stream->Finish().error_code();
       EXPECT_TRUE(code == grpc::StatusCode::DEADLINE_EXCEEDED || code == grpc::StatusCode::RESOURCE_EXHAUSTED) << code;
     }
-    EXPECT_LT(SecondsSince(start) - opened, 10);
+    // Those beyond the streams of a connection wait at the client, and are refused in their turn, 2,000 a second or
+    // more.
+    EXPECT_LT(SecondsSince(start) - opened, 10 + streams / 2'000.0);
   });
   EXPECT_GT(Refused(*shard_, "silent"), 0);
+  EXPECT_GT(Refused(*shard_, "too_many"), 0);
 }
 
 TEST_F(Bombs, SlowHttpClientsKeepNobodyFromAnAnswerNorAServerFromItsEnd) {
@@ -185,11 +218,48 @@ TEST_F(Bombs, SlowHttpClientsKeepNobodyFromAnAnswerNorAServerFromItsEnd) {
     EXPECT_EQ(host::HttpGet(http, "/livez").status, 200);
     EXPECT_LT(SecondsSince(start), 1);
   }
+  PauseIsQuick();
+  // By the server that still runs: a dead one has no connections.
+  EXPECT_TRUE(Eventually([&] { return std::ranges::all_of(slow, &SlowClient::Closed); }));
+  EXPECT_FALSE(shard_->process().Ended()) << shard_->process().err();
+  std::vector<SlowClient> again;
+  for (int i = 0; i < 1'000; ++i) again.emplace_back(http);
   const SteadyTime start = Start();
   shard_->process().Signal(SIGTERM);
   EXPECT_EQ(shard_->process().Wait(), 0) << shard_->process().err();
   EXPECT_LT(SecondsSince(start), 5);
-  EXPECT_TRUE(Eventually([&] { return std::ranges::all_of(slow, &SlowClient::Closed); }));
+}
+
+TEST_F(Bombs, FreshNamesOfClustersComeToAnEnd) {
+  constexpr int kNames = 5'000;
+  Survive(*shard_, [&] {
+    const auto channel = OpenChannel(shard_->grpc());
+    int taken = 0;
+    int refused = 0;
+    for (int i = 0; i < kNames; ++i) {
+      RawStream stream(channel, kSession);
+      ASSERT_TRUE(stream.Write(Hello(fmt::format("fresh-{}", i))));
+      if (stream.Read()) {
+        ++taken;
+        continue;
+      }
+      const grpc::Status end = stream.Finish();
+      EXPECT_EQ(end.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+      EXPECT_TRUE(end.error_message().contains("4096 clusters")) << end.error_message();
+      ++refused;
+    }
+    EXPECT_EQ(taken, 4'096);
+    EXPECT_EQ(refused, kNames - 4'096);
+    RawStream known(channel, kSession);
+    ASSERT_TRUE(known.Write(Hello("fresh-7")));
+    EXPECT_TRUE(known.Read()) << "a cluster that the shard knows comes back";
+    PauseIsQuick();
+    RawStream large(channel, kSession);
+    ASSERT_TRUE(large.Write(Hello(std::string(3 << 20, 'x'))));
+    const grpc::Status end = large.Finish();
+    EXPECT_EQ(end.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_LT(end.error_message().size(), 500u) << "a name is quoted in part";
+  });
 }
 
 }  // namespace

@@ -85,6 +85,8 @@ class RawStream {
   RawStream& operator=(const RawStream&) = delete;
 
   bool Write(const std::string& bytes) { return stream_->Write(Bytes(bytes)); }
+  // No more will be written.
+  void Close() { static_cast<void>(stream_->WritesDone()); }
   bool Read() {
     grpc::ByteBuffer bytes;
     return stream_->Read(&bytes);
@@ -121,12 +123,13 @@ inline grpc::Status RawCall(const std::shared_ptr<grpc::Channel>& channel, const
 // A TCP connection that is never spoken on but by Drip; -1 if it is refused.
 class SlowClient {
  public:
-  explicit SlowClient(const host::Address& server) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit SlowClient(const host::Address& server, std::string_view first = "GET /li")
+      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in to = {};
     to.sin_family = AF_INET;
     to.sin_port = htons(server.port);
     inet_pton(AF_INET, server.host.c_str(), &to.sin_addr);
-    if (connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0) Drip("GET /li");
+    if (connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0) Drip(first);
   }
   ~SlowClient() { close(fd_); }
   SlowClient(SlowClient&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <openssl/x509.h>
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <fstream>
+#include <future>
 #include <mutex>
 #include <optional>
 
@@ -12,8 +15,11 @@
 #include "guard/hostile.h"
 #include "host/http_get_for_test.h"
 #include "host/temp_dir_for_test.h"
+#include "muster/v1/cluster.grpc.pb.h"
+#include "persys/control/v1/control.grpc.pb.h"
 #include "rpc/certificates_for_test.h"
 #include "rpc/channel.h"
+#include "rpc/cluster_client.h"
 #include "rpc/coordinator_client.h"
 #include "rpc/health.h"
 #include "rpc/provider_client.h"
@@ -21,6 +27,7 @@
 #include "rpc/role_server.h"
 #include "rpc/shard_client.h"
 #include "shard/fleet.h"
+#include "smoke/server.h"
 
 namespace muster::guard {
 namespace {
@@ -186,6 +193,178 @@ TEST_F(Identities, TheOwnerOfTheDataDirectoryNeedsNoCertificate) {
   const auto reply = shard::Wait<contract::ProviderReply>(
       [&](auto done) { (*client)->Ask(contract::CreateRequest{.machine_id = "m"}, 20s, std::move(done)); });
   EXPECT_EQ(reply.error().message(), "it was let in");
+}
+
+// A scheduler program of the cluster blue under TLS, and callers with certificates of this CA.
+class ClusterIdentities : public Identities {
+ protected:
+  ClusterIdentities() {
+    const TlsFiles tls = Files("scheduler", "IP:127.0.0.1,URI:muster://scheduler/blue");
+    scheduler_ = std::make_unique<smoke::Server>(std::vector<std::string>{
+        smoke::ProgramUnderTest(), "scheduler", "--cluster", "blue", "--store", "memory:", "--listen", "127.0.0.1:0",
+        "--metrics-addr", "127.0.0.1:0", "--tls-cert", tls.cert, "--tls-key", tls.key, "--tls-ca", tls.ca});
+  }
+  void SetUp() override { ASSERT_NE(scheduler_->grpc(), "") << scheduler_->process().err(); }
+
+  std::shared_ptr<grpc::Channel> ChannelOf(const std::string& uri) {
+    const TlsFiles tls = Files(fmt::format("caller-{}", ++callers_), "URI:" + uri);
+    return *rpc::MakeChannel({.target = scheduler_->grpc(), .tls = tls, .own_connection = true});
+  }
+  template <class Request, class Reply, class Stub>
+  grpc::Status Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*), Stub& stub,
+                    const Request& request) {
+    grpc::ClientContext context;
+    rpc::SetDeadline(context, 20s);
+    Reply reply;
+    return (stub.*method)(&context, request, &reply);
+  }
+  // Asks until the scheduler leads.
+  template <class Request>
+  Status Ask(const std::string& uri, const Request& request) {
+    const TlsFiles tls = Files(fmt::format("caller-{}", ++callers_), "URI:" + uri);
+    const auto client = rpc::MakeClusterClient(scheduler_->grpc(), tls);
+    if (!client) return client.error();
+    Status status;
+    Eventually([&] {
+      const auto reply =
+          shard::Wait<contract::ClusterReply>([&](auto done) { (*client)->Ask(request, std::move(done)); });
+      status = reply ? Status() : reply.error();
+      return status.code() != Code::kUnavailable;
+    });
+    return status;
+  }
+  Status Apply(const std::string& uri) {
+    contract::ApplySpec request{.spec = {.kind = model::WorkloadKind::kSet, .name = "web"}};
+    request.spec.spec.type = model::WorkloadType::kProcess;
+    request.spec.spec.command = {"serve"};
+    return Ask(uri, request);
+  }
+  grpc::Status Register(const std::string& uri, const std::string& node) {
+    const auto stub = persys::control::v1::AgentControl::NewStub(ChannelOf(uri));
+    persys::control::v1::RegisterNodeRequest request;
+    request.set_node_id(node);
+    request.set_grpc_endpoint("127.0.0.1:1");
+    request.mutable_capabilities()->set_cpu_total_millicores(1000);
+    request.mutable_capabilities()->set_memory_total_mb(1000);
+    return Call(&persys::control::v1::AgentControl::Stub::RegisterNode, *stub, request);
+  }
+  grpc::Status Join(const std::string& uri) {
+    RawStream stream(ChannelOf(uri), "/muster.v1.Cluster/Join");
+    stream.Write("no message");  // who hears that it cannot be read was let in
+    return stream.Finish();
+  }
+  // Standard error so far. Lines come after the answer to the caller.
+  bool Logged(const std::vector<std::string>& parts) {
+    return Eventually([&] {
+      static_cast<void>(scheduler_->process().Ended());
+      const std::string& text = scheduler_->process().err();
+      for (size_t at = 0; at < text.size();) {
+        const size_t end = std::min(text.find('\n', at), text.size());
+        const std::string line = text.substr(at, end - at);
+        if (std::ranges::all_of(parts, [&](const std::string& part) { return line.contains(part); })) return true;
+        at = end + 1;
+      }
+      return false;
+    });
+  }
+  std::string SchedulerMetrics() {
+    return host::HttpGet(*host::ParseListenAddress(scheduler_->http(), false, "http"), "/metrics").body;
+  }
+
+  std::unique_ptr<smoke::Server> scheduler_;
+  int callers_ = 0;
+};
+
+TEST_F(ClusterIdentities, ACertificateOfAnotherClusterIsRefused) {
+  using grpc::StatusCode;
+  EXPECT_EQ(Apply("bigfleet://cluster/blue"), Status());
+  EXPECT_EQ(Apply("bigfleet://cluster/red"),
+            Status(Code::kPermissionDenied,
+                   "\"bigfleet://cluster/red\" is of cluster \"red\", and this server of cluster \"blue\"; call the "
+                   "servers of your own cluster"));
+  EXPECT_EQ(Register("muster://node/red/n-1", "n-1").error_code(), StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(Join("muster://node/red/n-1").error_code(), StatusCode::PERMISSION_DENIED);
+  const grpc::Status node = Register("muster://node/blue/n-1", "n-1");
+  EXPECT_TRUE(node.ok()) << node.error_message();
+  EXPECT_EQ(Register("muster://node/blue/n-1", "n-2").error_code(), StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(Join("muster://node/blue/n-1").error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Apply("bigfleet://admin"), Status()) << "of no one cluster";
+  EXPECT_TRUE(SchedulerMetrics().contains("muster_server_refused_total{reason=\"denied\"} 4")) << SchedulerMetrics();
+  EXPECT_TRUE(Logged({"\"msg\":\"call refused\"", "\"reason\":\"denied\"", "\"who\":\"bigfleet://cluster/red\"",
+                      "\"what\":\"/muster.v1.Cluster/ApplySpec\"", "this server of cluster"}))
+      << scheduler_->process().err();
+}
+
+TEST_F(ClusterIdentities, AnOrderIsALineWithWhoWhatTheObjectAndTheReason) {
+  ASSERT_EQ(Apply("bigfleet://cluster/blue"), Status());
+  ASSERT_TRUE(Register("muster://node/blue/n-1", "n-1").ok());
+  const std::string admin = "bigfleet://admin";
+  EXPECT_EQ(Ask(admin, contract::DrainNode{.node = "n-1", .reason = "a new disk"}), Status());
+  EXPECT_EQ(Ask(admin, contract::DeleteObject{.kind = contract::ObjectKind::kSet, .name = "web"}), Status());
+  EXPECT_EQ(Ask(admin, contract::DeleteObject{.kind = contract::ObjectKind::kSet, .name = "none"}).code(),
+            Code::kNotFound);
+  const std::string who = "\"msg\":\"order\",\"who\":\"bigfleet://admin\"";
+  EXPECT_TRUE(Logged({who, "\"what\":\"/muster.v1.Cluster/DrainNode\"", "\"object\":\"node/n-1\"",
+                      "\"reason\":\"a new disk\"", "\"code\":\"OK\""}))
+      << scheduler_->process().err();
+  EXPECT_TRUE(
+      Logged({who, "\"what\":\"/muster.v1.Cluster/DeleteObject\"", "\"object\":\"set/web\"", "\"code\":\"OK\""}))
+      << scheduler_->process().err();
+  EXPECT_TRUE(Logged({who, "\"object\":\"set/none\"", "\"code\":\"NOT_FOUND\""})) << scheduler_->process().err();
+  EXPECT_TRUE(Logged({"\"msg\":\"order of a client\",\"who\":\"bigfleet://cluster/blue\"",
+                      "\"what\":\"/muster.v1.Cluster/ApplySpec\"", "\"object\":\"set/web\""}))
+      << scheduler_->process().err();
+}
+
+TEST_F(ClusterIdentities, ATenantReadsAndWatchesWhatIsItsOwn) {
+  const std::string shop = "muster://tenant/shop";
+  const std::string bank = "muster://tenant/bank";
+  ASSERT_EQ(Apply(shop), Status());
+  const contract::GetWorkload own{.workload = "web-0"};
+  EXPECT_TRUE(Eventually([&] { return Ask(shop, own).ok(); }));
+  EXPECT_EQ(Ask(bank, own), Status(Code::kNotFound, "there is no workload web-0"));
+  const auto logs = [&](const std::string& uri) {
+    const auto client = *rpc::MakeClusterClient(scheduler_->grpc(), Files("reader", "URI:" + uri));
+    std::promise<Status> ended;
+    const auto stream = client->Logs({.workload = "web-0"}, {.chunk = [](const contract::LogChunk&) {},
+                                                             .ended = [&](Status end) { ended.set_value(end); }});
+    return ended.get_future().get().code();
+  };
+  EXPECT_EQ(logs(bank), Code::kNotFound);
+  EXPECT_EQ(logs(shop), Code::kFailedPrecondition) << "it is on no node";
+  const auto stub = persys::control::v1::AgentControl::NewStub(ChannelOf(bank));
+  grpc::ClientContext context;
+  rpc::SetDeadline(context, 20s);
+  persys::control::v1::ListWorkloadsResponse listed;
+  EXPECT_TRUE(stub->ListWorkloads(&context, {}, &listed).ok());
+  EXPECT_EQ(listed.workloads_size(), 0);
+  // A change of the other comes first, and is not told.
+  const auto client = *rpc::MakeClusterClient(scheduler_->grpc(), Files("watcher", "URI:" + bank));
+  std::promise<contract::ClusterChange> first;
+  std::atomic<bool> told = false;
+  const auto watch = client->Watch({.workloads = true, .sets = true}, {.changed =
+                                                                           [&](contract::ClusterChange change) {
+                                                                             if (!told.exchange(true))
+                                                                               first.set_value(std::move(change));
+                                                                           },
+                                                                       .ended = [](const Status&) {}});
+  EXPECT_EQ(Ask(shop, contract::ScaleSet{.set = "web", .replicas = 2}), Status());
+  EXPECT_EQ(Ask(bank, contract::ScaleSet{.set = "web", .replicas = 3}).code(), Code::kPermissionDenied);
+  contract::ApplySpec request{.spec = {.kind = model::WorkloadKind::kSet, .name = "vault"}};
+  request.spec.spec.type = model::WorkloadType::kProcess;
+  request.spec.spec.command = {"serve"};
+  EXPECT_EQ(Ask(bank, request), Status());
+  EXPECT_TRUE(std::get<contract::ObjectChanged>(first.get_future().get()).name.starts_with("vault"));
+}
+
+TEST_F(Identities, AConnectionWithoutAHandshakeEnds) {
+  Serve(Files("server", "IP:127.0.0.1,URI:bigfleet://provider/p"));
+  const SteadyTime start = Start();
+  const SlowClient silent(server_->listen_address(), "");
+  const SlowClient begun(server_->listen_address(), std::string_view("\x16\x03\x01\x02\x00\x01", 6));
+  EXPECT_FALSE(silent.Closed());
+  EXPECT_TRUE(Eventually([&] { return silent.Closed() && begun.Closed(); }));
+  EXPECT_LT(SecondsSince(start), 10);
 }
 
 TEST_F(Identities, AKeyThatEveryoneMayReadIsRefused) {

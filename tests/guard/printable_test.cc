@@ -15,12 +15,16 @@ using shard::Speaker;
 
 // ESC, newline, carriage return, BEL, DEL, C1 (CSI), a line separator and the turns of direction.
 const std::string kNasty =
-    "\x1b[2J\n\r\a\x7f\xc2\x9b"
+    "\x1b[2J\n!\r\a\x7f\xc2\x9b"
     "31m\xe2\x80\xa8\xe2\x80\xae\xe2\x81\xa6";
+// On the command line also a C1 character of eight bits, which no message can carry.
+const std::string kNastyWord = kNasty + "m\x9b";
 
-// The first character that must not be there; empty: none. Lines and their ends are the table's own.
+// The first character that must not be there; empty: none. No line of ours begins with the mark that follows the
+// newline above.
 std::string Steering(const std::string& text) {
-  for (const char* part : {"\x1b", "\r", "\a", "\x7f", "\xc2\x9b", "\xe2\x80\xa8", "\xe2\x80\xae", "\xe2\x81\xa6"}) {
+  for (const char* part :
+       {"\x1b", "\n!", "\r", "\a", "\x7f", "\xc2\x9b", "m\x9b", "\xe2\x80\xa8", "\xe2\x80\xae", "\xe2\x81\xa6"}) {
     if (text.contains(part)) return fmt::format("{:02x}", fmt::join(std::string(part), " "));
   }
   return {};
@@ -50,10 +54,19 @@ TEST_F(Printable, WhatPeersSayIsShownAndNotSent) {
     machine.set_last_error("error" + kNasty);
     machine.mutable_host()->set_provider("p" + kNasty);
     machine.mutable_host()->set_ref("r" + kNasty);
+    if (list.machines_size() < 3) return;
+    // Whom a machine serves is the provider's word too. The last cannot be read, and its name is in the refusal.
+    list.mutable_machines(1)->set_cluster("white" + kNasty);
+    list.mutable_machines(1)->set_state(shard::pb::MACHINE_STATE_CONFIGURED);
+    list.mutable_machines(1)->mutable_host()->set_provider("p");
+    list.mutable_machines(1)->mutable_host()->set_ref("white");
+    list.mutable_machines(2)->set_id("bad" + kNasty);
+    list.mutable_machines(2)->set_interruption_probability(7);
   };
   StartShard(peer.target());
-  const std::string cluster = "blue" + kNasty;
-  Speaker blue(shard_->grpc(), cluster);
+  const std::string cluster = "white" + kNasty;
+  Speaker black(shard_->grpc(), "black" + kNasty);
+  Speaker blue(shard_->grpc(), "blue");
   blue.Say(2, 64, [](shard::pb::ClusterCapacityNeeds& rollup) {
     for (shard::pb::CapacityNeed& need : *rollup.mutable_needs()) {
       need.set_group("group" + kNasty);
@@ -64,30 +77,42 @@ TEST_F(Printable, WhatPeersSayIsShownAndNotSent) {
       (*need.mutable_aggregate_resources())["resource" + kNasty] = "1";
     }
   });
-  Speaker refused(shard_->grpc(), "red" + kNasty);
+  Speaker refused(shard_->grpc(), "red");
   refused.Say(1, 1, [](shard::pb::ClusterCapacityNeeds& rollup) {
     (*rollup.mutable_needs(0)->mutable_min_unit())["bad" + kNasty] = "no number" + kNasty;
   });
   ASSERT_TRUE(Eventually([&] {
     const auto needs = shard_->Needs();
     const auto clusters = shard_->Ask<contract::ClustersListed>(contract::ListClusters{});
-    return needs && needs->needs.size() == 2 && clusters && clusters->clusters.size() == 2;
+    return needs && needs->needs.size() == 2 && clusters && clusters->clusters.size() == 4;
   }));
   const std::string at = shard_->grpc();
-  const std::vector<std::vector<std::string>> verbs = {
-      {"fleet", "machines", "--shard", at},
-      {"fleet", "needs", "--shard", at},
-      {"fleet", "shortfalls", "--shard", at},
-      {"fleet", "clusters", "--shard", at},
-      {"fleet", "actions", "--shard", at},
-      {"fleet", "pause", "--shard", at, "--cluster", cluster, "--reason", "why" + kNasty},
-      {"fleet", "repair", "machine" + kNasty, "--shard", at},
-      {"fleet", "forget", "machine" + kNasty, "--shard", at},
-      {"fleet", "recall", "machine" + kNasty, "--shard", at},
-      {"explain", "machine", "machine" + kNasty, "--shard", at},
-      {"explain", "need", cluster, "--shard", at},
-      {"explain", "cluster", cluster, "--shard", at},
+  const std::string machine = "machine" + kNasty;
+  std::vector<std::vector<std::string>> verbs = {
+      {"fleet", "pause", "--cluster", cluster, "--reason", "why" + kNasty},
+      {"fleet", "resume", "--cluster", cluster, "--reason", "why" + kNasty},
+      {"fleet", "accept", "--cluster", cluster, "--reason", "why" + kNasty},
+      {"fleet", "repair", machine},
+      {"fleet", "forget", machine},
+      {"fleet", "machines", "--forgotten"},
+      {"fleet", "machines", "--forgotten", "-o", "json"},
+      {"fleet", "recall", machine},
+      {"fleet", "recall", "machine" + kNastyWord},
+      {"fleet", "decommission", cluster},
+      {"fleet", "decommission", "cluster" + kNastyWord},
+      {"explain", "machine", machine},
+      {"explain", "machine", "machine" + kNastyWord},
+      {"explain", "need", cluster},
+      {"explain", "need", "--cluster", "blue", "p=" + kNastyWord},
+      {"explain", "cluster", cluster},
   };
+  for (const std::string verb : {"machines", "needs", "shortfalls", "clusters", "actions"}) {
+    for (const std::string output : {"table", "wide", "json"}) verbs.push_back({"fleet", verb, "-o", output});
+  }
+  for (std::vector<std::string>& verb : verbs) verb.insert(verb.end(), {"--shard", at});
+  for (const std::string output : {"table", "wide", "json"}) {
+    verbs.push_back({"fleet", "machines", "--provider", peer.target(), "-o", output});
+  }
   bool named = false;
   for (const std::vector<std::string>& verb : verbs) {
     const std::string shown = Output(verb);
@@ -95,6 +120,8 @@ TEST_F(Printable, WhatPeersSayIsShownAndNotSent) {
     named = named || shown.contains("\\x1b");
   }
   EXPECT_TRUE(named) << "the names were shown";
+  const std::string rejected = Output({"fleet", "machines", "--provider", peer.target()});
+  EXPECT_TRUE(rejected.contains("not shown: bad\\x1b[2J")) << rejected;
   EXPECT_EQ(Steering(shard_->process().err()), "") << "the log";
 }
 

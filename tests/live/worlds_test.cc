@@ -2,6 +2,7 @@
 // the apply, a what-if where it settles after the event, and `explain` says what engine and placement decide.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -55,9 +56,7 @@ std::string Fleet(const sim::LoopView& view) {
   return text;
 }
 
-// How often what was foretold is what came. A copy does not have what operators and shards remember and do not show: a
-// demand that was raised for workloads that were stuck, and which need a machine was last claimed for. Where that
-// decides, other machines may come.
+// How often what was foretold is what came.
 struct Score {
   size_t worlds = 0;
   size_t service = 0;  // the same workloads have a node, and the same needs are short
@@ -74,14 +73,33 @@ struct Score {
     others +=
         fmt::format("seed {}\n{}{}--\n{}{}\n", seed, Service(foretold), Fleet(foretold), Service(came), Fleet(came));
   }
-  void Expect() const {
+  // `alike`: of a hundred worlds, in how many the machines must be the same.
+  void Expect(size_t alike) const {
     const std::string text =
         fmt::format("{} worlds: {} with the same service, {} with the same machines too\n", worlds, service, fleet);
     std::printf("%s", text.c_str());
-    EXPECT_GE(service * 100, worlds * 94) << text << others;
-    EXPECT_GE(fleet * 100, worlds * 88) << text << others;
+    EXPECT_EQ(service, worlds) << text << others;
+    EXPECT_GE(fleet * 100, worlds * alike) << text << others;
   }
 };
+
+// The fleet beside a plan takes no more machines of a kind than the cluster has or could get.
+void ExpectCanBeBought(const cli::LiveWorld& world, const cli::LiveOutcome& planned) {
+  const auto cheapest = cli::FindCheapestFleet(world, planned.after);
+  ASSERT_TRUE(cheapest.has_value()) << cheapest.error().ToString();
+  std::map<cli::MachineClass, int64_t> there;
+  for (const contract::MachineView& view : planned.after.machines) {
+    const model::Machine& machine = *view.machine;
+    if (!machine.cluster.empty() && machine.cluster != world.cluster) continue;
+    ++there[{.type = machine.instance_type, .capacity = machine.capacity_type, .zone = machine.zone}];
+  }
+  model::Money cost;
+  for (const auto& [key, count] : cheapest->machines) {
+    EXPECT_LE(count.after, there[key]) << key.type << " in " << key.zone;
+    cost.micros += count.after * count.price.micros;
+  }
+  EXPECT_EQ(cost, cheapest->cost);
+}
 
 TEST(LivePlan, EqualsWhereTheFleetSettlesAfterTheApply) {
   Score score;
@@ -98,11 +116,12 @@ TEST(LivePlan, EqualsWhereTheFleetSettlesAfterTheApply) {
     EXPECT_TRUE(planned->settled.settled);
     ApplyFile(*world.loop, world.change);
     ASSERT_TRUE(world.loop->RunUntilSettled().settled);
+    ExpectCanBeBought(*live, *planned);
     score.Add(seed, planned->after, world.loop->View());
     bought += planned->cost_after > planned->cost_before ? 1 : 0;
     moved += planned->moves.empty() ? 0 : 1;
   }
-  score.Expect();
+  score.Expect(100);
   EXPECT_GT(bought, Worlds() / 10) << "the worlds are too quiet to show anything";
   EXPECT_GT(moved, Worlds() / 4);
 }
@@ -110,11 +129,14 @@ TEST(LivePlan, EqualsWhereTheFleetSettlesAfterTheApply) {
 cli::Event RandomEvent(uint64_t seed, const std::vector<model::Machine>& machines) {
   Rng rng(seed * 7919);
   cli::Event event;
-  switch (seed % 4) {
+  switch (seed % 5) {
     case 0: event.lose_zones = {rng.Chance(1, 2) ? "a" : "b"}; break;
     case 1: event.prices = {{machines[rng.Below(machines.size())].instance_type, 2000}}; break;
     case 2: event.drop_types = {machines[rng.Below(machines.size())].instance_type}; break;
-    default: event.demand = 3000;
+    case 3: event.demand = 3000; break;
+    default:  // alone it changes nothing where all is at rest
+      event.stock_outs = {machines[rng.Below(machines.size())].instance_type};
+      event.demand = 2000;
   }
   return event;
 }
@@ -136,8 +158,56 @@ TEST(WhatIf, EqualsWhereTheFleetSettlesAfterTheEvent) {
     score.Add(seed, foretold->after, world.loop->View());
     changed += foretold->changes_anything() ? 1 : 0;
   }
-  score.Expect();
+  // Of 200 worlds three had other machines; why is not known.
+  score.Expect(95);
   EXPECT_GT(changed, Worlds() / 4) << "the events are too weak to show anything";
+}
+
+TEST(PlanId, IsRefusedOnceANodeAMachineOrAPriceHasMoved) {
+  size_t with_node = 0;
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const RandomWorld world = MakeRandomWorld(seed);
+    LoopHalves halves(*world.loop);
+    const auto id = [&] {
+      const auto live = cli::ReadLiveWorld(halves, kCluster);
+      EXPECT_TRUE(live.has_value()) << live.error().ToString();
+      return cli::PlanIdOf(*live, world.change);
+    };
+    const auto moved = [&](const cli::PlanId& planned) { return cli::CheckPlanId(planned, id()).message(); };
+    cli::PlanId planned = id();
+    world.loop->Run(1min);
+    EXPECT_EQ(moved(planned), "") << "time alone moves nothing";
+
+    const sim::LoopView view = world.loop->View();
+    if (!view.clusters.at(kCluster).nodes.empty()) {
+      const std::string node = view.clusters.at(kCluster).nodes.front().node;
+      ++with_node;
+      ASSERT_TRUE(world.loop->Ask(kCluster, contract::CordonNode{.node = node, .cordoned = true}).has_value());
+      EXPECT_TRUE(moved(planned).contains("its nodes")) << moved(planned);
+      ASSERT_TRUE(world.loop->Ask(kCluster, contract::CordonNode{.node = node, .cordoned = false}).has_value());
+      EXPECT_EQ(moved(planned), "") << "it is as it was";
+    }
+
+    const model::Machine& dear = *view.machines.front().machine;
+    world.loop->Observe(contract::MarketMoved{.instance_type = dear.instance_type,
+                                              .zone = dear.zone,
+                                              .capacity_type = dear.capacity_type,
+                                              .price_per_hour = {dear.price_per_hour.micros * 2},
+                                              .interruption_probability = dear.interruption_probability});
+    world.loop->Run(1min);
+    EXPECT_TRUE(moved(planned).contains("the fleet's machines changed since the plan")) << moved(planned);
+
+    planned = id();
+    model::WorkloadFile more;
+    more.workloads.push_back({.kind = model::WorkloadKind::kWorkload, .name = "one-more"});
+    more.workloads[0].spec.type = model::WorkloadType::kProcess;
+    more.workloads[0].spec.command = {"serve"};
+    more.workloads[0].spec.resources = {{"cpu", 100}};
+    ApplyFile(*world.loop, more);
+    EXPECT_TRUE(moved(planned).contains("the cluster's workloads")) << moved(planned);
+  }
+  EXPECT_GT(with_node, 0u);
 }
 
 // --- explain
@@ -195,6 +265,58 @@ void ExpectPlacementAgrees(const contract::Explanation& explained, const placeme
   }
 }
 
+// As its sentence says it: "need F of cluster C, group G, cycle N".
+std::string GroupOf(const cli::ExplainedLink& need) {
+  constexpr std::string_view kBegin = ", group ";
+  const size_t begin = need.head.find(kBegin);
+  if (begin == std::string::npos) return "";
+  return need.head.substr(begin + kBegin.size(), need.head.rfind(", cycle ") - begin - kBegin.size());
+}
+
+void ExpectNodeAgrees(LoopHalves& halves, const contract::NodeView& node, const sim::LoopView& view,
+                      const std::map<std::string, std::string>& verdicts) {
+  const auto chain = cli::ExplainNode(halves, node.node, {});
+  ASSERT_TRUE(chain.has_value()) << chain.error().ToString();
+  const cli::ExplainedLink* link = Find(*chain, "node");
+  ASSERT_NE(link, nullptr);
+  EXPECT_EQ(link->name, node.node);
+  EXPECT_EQ(link->verdict, model::NodeStatusName(node.status));
+  // Every workload that is there, and no other; long lists end in "and N more".
+  int64_t there = 0;
+  for (const contract::WorkloadView& workload : view.clusters.at(kCluster).workloads) {
+    there += workload.node == node.node ? 1 : 0;
+  }
+  const std::string count =
+      there == 0 ? "no workload is there" : fmt::format("{} workload{}:", there, there == 1 ? "" : "s");
+  EXPECT_TRUE(std::ranges::any_of(link->lines, [&](const std::string& line) { return line.starts_with(count); }))
+      << cli::ChainText(*chain);
+  const auto machine =
+      std::ranges::find(view.machines, node.node, [](const contract::MachineView& one) { return one.machine->id; });
+  ASSERT_NE(machine, view.machines.end());
+  const cli::ExplainedLink* of_machine = Find(*chain, "machine");
+  ASSERT_NE(of_machine, nullptr) << cli::ChainText(*chain);
+  EXPECT_EQ(of_machine->name, node.node);
+  EXPECT_EQ(of_machine->verdict, model::ReasonName(machine->reason));
+  const cli::ExplainedLink* need = Find(*chain, "need");
+  ASSERT_EQ(need != nullptr, !machine->need_fingerprint.empty()) << cli::ChainText(*chain);
+  if (need == nullptr) return;
+  EXPECT_EQ(need->name, machine->need_fingerprint);
+  EXPECT_EQ(need->verdict, verdicts.at(fmt::format("{}/{}/{}", kCluster, need->name, machine->need_group)));
+}
+
+void ExpectNeedAgrees(LoopHalves& halves, const contract::NeedView& view,
+                      const std::map<std::string, std::string>& verdicts) {
+  const std::string fingerprint = view.need.profile.fingerprint();
+  const auto chain = cli::ExplainNeed(halves, fingerprint, view.need.group, {.cluster = view.need.cluster});
+  ASSERT_TRUE(chain.has_value()) << chain.error().ToString();
+  const cli::ExplainedLink* link = Find(*chain, "need");
+  ASSERT_NE(link, nullptr);
+  EXPECT_EQ(link->name, fingerprint);
+  EXPECT_EQ(link->verdict, verdicts.at(fmt::format("{}/{}/{}", view.need.cluster, fingerprint, view.need.group)))
+      << cli::ChainText(*chain);
+  EXPECT_EQ(GroupOf(*link), view.need.group);
+}
+
 // What the reference engine decides about the machines and needs that the shard shows.
 std::map<std::string, std::string> EngineVerdicts(const sim::LoopView& view) {
   engine::World world;
@@ -208,7 +330,7 @@ std::map<std::string, std::string> EngineVerdicts(const sim::LoopView& view) {
       engine::reference::Decide(world, memory, MonoTime(1h), sim::LivelySettings().shard.policy);
   std::map<std::string, std::string> verdicts;
   for (const engine::NeedVerdict& verdict : decision.needs) {
-    verdicts[verdict.need.cluster + "/" + verdict.need.profile.fingerprint()] =
+    verdicts[verdict.need.cluster + "/" + verdict.need.profile.fingerprint() + "/" + verdict.need.group] =
         verdict.satisfied ? "satisfied" : std::string(model::ReasonName(verdict.reason));
   }
   return verdicts;
@@ -216,6 +338,8 @@ std::map<std::string, std::string> EngineVerdicts(const sim::LoopView& view) {
 
 TEST(Explain, AgreesWithEngineAndPlacementOnEveryWorld) {
   size_t explained = 0;
+  size_t nodes = 0;
+  size_t needs = 0;
   std::set<std::string> seen;
   for (uint64_t seed = 1; seed <= Worlds(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -233,7 +357,7 @@ TEST(Explain, AgreesWithEngineAndPlacementOnEveryWorld) {
       ExpectPlacementAgrees(*chain->workload, placed);
       const cli::ExplainedLink* need = Find(*chain, "need");
       ASSERT_NE(need, nullptr) << cli::ChainText(*chain);
-      const auto expected = verdicts.find(fmt::format("{}/{}", kCluster, need->name));
+      const auto expected = verdicts.find(fmt::format("{}/{}/{}", kCluster, need->name, GroupOf(*need)));
       ASSERT_NE(expected, verdicts.end()) << need->name;
       EXPECT_EQ(need->verdict, expected->second) << cli::ChainText(*chain);
       seen.insert(need->verdict);
@@ -243,6 +367,16 @@ TEST(Explain, AgreesWithEngineAndPlacementOnEveryWorld) {
         EXPECT_EQ(machine->name, workload.node);
       }
       ++explained;
+    }
+    for (const contract::NodeView& node : cluster.nodes) {
+      SCOPED_TRACE(node.node);
+      ExpectNodeAgrees(halves, node, view, verdicts);
+      ++nodes;
+    }
+    for (const contract::NeedView& need : view.needs) {
+      SCOPED_TRACE(need.need.cluster);
+      ExpectNeedAgrees(halves, need, verdicts);
+      ++needs;
     }
     for (const contract::MachineView& machine : view.machines) {
       if (machine.machine->cluster != kCluster) continue;
@@ -254,6 +388,8 @@ TEST(Explain, AgreesWithEngineAndPlacementOnEveryWorld) {
     }
   }
   EXPECT_GT(explained, Worlds() * 2);
+  EXPECT_GT(nodes, Worlds() / 2);
+  EXPECT_GT(needs, Worlds() / 2);
   EXPECT_TRUE(seen.contains("satisfied"));
   EXPECT_GT(seen.size(), 1u) << "no need was short in any world";
 }

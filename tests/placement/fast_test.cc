@@ -57,6 +57,50 @@ TEST(FastPlacer, AgreesOnAllSmallWorlds) {
   fmt::print("{} of {} worlds\n", looked_at, worlds);
 }
 
+// Kinds that are spread and excluded by each other come and go; what the placer says of a kind must not depend on
+// whether others were forgotten.
+TEST(FastPlacer, ForgottenKindsChangeNoAnswer) {
+  const auto kind_of = [](int i) {
+    Kind kind;
+    kind.labels = model::TextMap::Map{{"app", fmt::format("a{}", i)}, {"tier", i % 2 == 0 ? "even" : "odd"}};
+    kind.request.Set("cpu", 100 + i);
+    const Selector odd{.given = true, .all = {{"tier", model::Operator::kIn, {"odd"}}}};
+    if (i % 5 == 0) kind.exclude.push_back({.topology_key = "zone", .selector = odd});
+    if (i % 3 == 0) kind.spread.push_back({.topology_key = "zone", .max_skew = 1, .selector = odd});
+    return kind;
+  };
+  const auto add_nodes = [](fast::Placer& placer) {
+    for (int i = 0; i < 6; ++i) {
+      Node node{.id = fmt::format("n{}", i), .labels = model::TextMap::Map{{"zone", fmt::format("z{}", i % 3)}}};
+      node.total = {{"cpu", 20'000}};
+      node.supported_types = {Kind().type};
+      placer.UpsertNode(node);
+    }
+  };
+  fast::Placer forgets;
+  fast::Placer keeps;
+  add_nodes(forgets);
+  add_nodes(keeps);
+  size_t placed = 0;
+  for (int i = 0; i < 300; ++i) {
+    const std::string id = fmt::format("u{}", i);
+    std::vector<std::string> nodes;
+    for (fast::Placer* placer : {&forgets, &keeps}) {
+      const std::vector<Unit> batch = {{.id = id, .kind = placer->AddKind(kind_of(i % 40 + i / 10))}};
+      nodes.push_back(placer->Place(batch).front().node);
+      if (i >= 20) placer->RemoveUnit(fmt::format("u{}", i - 20));
+    }
+    ASSERT_EQ(nodes[0], nodes[1]) << i;
+    placed += !nodes[0].empty();
+    if (i % 7 == 0) forgets.ForgetKinds();
+    forgets.CheckInvariants();
+  }
+  forgets.ForgetKinds();
+  EXPECT_GT(placed, 100U);
+  EXPECT_LE(forgets.kinds(), 20U);
+  EXPECT_GT(keeps.kinds(), 40U);
+}
+
 TEST(FastPlacer, AgreesThroughHistories) {
   Reach reach;
   const uint64_t histories = 500 * SearchScale();

@@ -2,6 +2,10 @@
 // retry, failover, refusal and orphan.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+
 #include "host/temp_dir_for_test.h"
 #include "scheduler/cluster_for_test.h"
 #include "scheduler/fake_agent_for_test.h"
@@ -77,16 +81,6 @@ class SchedulerAgents : public testing::Test {
   Cluster cluster_;
 };
 
-TEST_F(SchedulerAgents, ANodeThatJoinsEndsEveryWaitForCapacityAtOnce) {
-  ASSERT_EQ(cluster_.Apply(Cluster::Container("web")), Status());
-  const contract::WorkloadView waiting = cluster_.View("web");
-  EXPECT_EQ(waiting.phase, kPending);
-  EXPECT_FALSE(waiting.message.empty());
-  EXPECT_EQ(waiting.attempts, 0);
-  const auto agent = Join("n1");
-  EXPECT_TRUE(cluster_.Becomes("web", kRunning));
-}
-
 TEST_F(SchedulerAgents, ANewSpecReplacesWhatRuns) {
   const auto agent = Join("n1");
   contract::ApplyWorkload web = Cluster::Container("web");
@@ -158,23 +152,6 @@ TEST_F(SchedulerAgents, ANodeThatBeatsAndCannotBeDialledLosesItsWorkloadsOnce) {
   EXPECT_TRUE(cluster_.NodeBecomes("n1", NodeStatus::kReady));
 }
 
-TEST_F(SchedulerAgents, AHungNodeDelaysNothingElsewhere) {
-  const auto hung = Join("n1");
-  for (int i = 0; i < 10; ++i) ASSERT_EQ(cluster_.Apply(Cluster::Container(fmt::format("h{}", i))), Status());
-  for (int i = 0; i < 10; ++i) ASSERT_TRUE(cluster_.Becomes(fmt::format("h{}", i), kRunning));
-  const auto other = Join("n2");
-  hung->behave([](Behaviour& b) { b.hang = true; });
-  contract::ApplyWorkload web = Cluster::Container("web");
-  web.require_labels = {{"name", "n2"}};
-  const MonoTime began = host::SystemClock().Read().mono;
-  ASSERT_EQ(cluster_.Apply(web), Status());
-  ASSERT_TRUE(cluster_.Becomes("web", kRunning, 2s));
-  // And is repaired there when it is lost.
-  other->Lose("web");
-  EXPECT_TRUE(Eventually([&] { return other->Runs("web"); }, 2s));
-  EXPECT_LT(host::SystemClock().Read().mono - began, 3s);
-}
-
 TEST_F(SchedulerAgents, ARuntimeThatIsNotAvailableMovesTheWorkloadAndTheTypeIsForgotten) {
   const auto first = Join("n1");
   first->behave([](Behaviour& b) { b.apply_error = "container runtime not available"; });
@@ -193,6 +170,42 @@ TEST_F(SchedulerAgents, ARuntimeThatIsNotAvailableLaterMovesItToo) {
   ASSERT_EQ(cluster_.Apply(Cluster::Container("web")), Status());
   EXPECT_TRUE(Eventually([&] { return cluster_.Node("n1").supported_types.empty(); }));
   EXPECT_EQ(cluster_.View("web").attempts, 0);
+  const auto second = Join("n2");
+  EXPECT_TRUE(cluster_.Becomes("web", kRunning));
+  EXPECT_EQ(cluster_.View("web").node, "n2");
+  EXPECT_EQ(cluster_.View("web").attempts, 0);
+  EXPECT_TRUE(second->Runs("web"));
+  EXPECT_TRUE(Eventually([&] { return !first->workloads().contains("web"); })) << "what failed is cleaned up";
+}
+
+TEST_F(SchedulerAgents, AnAnswerThatItWasNotAppliedIsAFailedAttempt) {
+  const auto agent = Join("n1");
+  agent->behave([](Behaviour& b) { b.refuse = "the image is not signed"; });
+  ASSERT_EQ(cluster_.Apply(Cluster::Container("web")), Status());
+  ASSERT_TRUE(cluster_.Becomes("web", kFailed));
+  const contract::WorkloadView view = cluster_.View("web");
+  EXPECT_EQ(view.attempts, 5);
+  EXPECT_EQ(view.node, "n1") << "it is no reason to try another node";
+  EXPECT_TRUE(view.message.contains("the image is not signed")) << view.message;
+  EXPECT_EQ(agent->calls("ApplyWorkload"), 5);
+  agent->behave([](Behaviour& b) { b.refuse.clear(); });
+  cluster_.Get<contract::Done>(contract::RetryWorkload{.workload = "web"});
+  EXPECT_TRUE(cluster_.Becomes("web", kRunning));
+}
+
+TEST_F(SchedulerAgents, AnAgentThatForgetsWhatItAcceptedIsToldAgainAfterTheGrace) {
+  const auto agent = Join("n1");
+  agent->behave([](Behaviour& b) { b.forget = true; });
+  const MonoTime began = host::SystemClock().Read().mono;
+  ASSERT_EQ(cluster_.Apply(Cluster::Container("web")), Status());
+  ASSERT_TRUE(Eventually([&] { return agent->calls("ApplyWorkload") >= 4; }));
+  EXPECT_GE(host::SystemClock().Read().mono - began, 3 * ShortSettings("memory:").config.missing_grace);
+  const contract::WorkloadView view = cluster_.View("web");
+  EXPECT_EQ(view.phase, kScheduled);
+  EXPECT_EQ(view.node, "n1");
+  EXPECT_EQ(view.attempts, 0) << "it was accepted each time";
+  agent->behave([](Behaviour& b) { b.forget = false; });
+  EXPECT_TRUE(cluster_.Becomes("web", kRunning));
 }
 
 TEST_F(SchedulerAgents, ANodeThatHasNoRoomByItsOwnJudgementIsAvoided) {
@@ -258,6 +271,79 @@ class SchedulerBackoff : public SchedulerAgents {
     return options;
   }
 };
+
+// How long it took until it held.
+Duration TimeUntil(const std::function<bool()>& holds) {
+  const host::SystemClock clock;
+  const MonoTime began = clock.Read().mono;
+  EXPECT_TRUE(Eventually(holds));
+  return clock.Read().mono - began;
+}
+
+std::string Milliseconds(Duration time) {
+  return fmt::format("{} ms", std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
+}
+
+TEST_F(SchedulerBackoff, ANodeThatJoinsEndsEveryWaitForCapacityAtOnce) {
+  std::vector<std::string> ids;
+  for (int i = 0; i < 10; ++i) ids.push_back(fmt::format("w{}", i));
+  for (const std::string& id : ids) {
+    ASSERT_EQ(cluster_.Apply(Cluster::Container(id)), Status());
+    ASSERT_TRUE(Eventually([&] { return cluster_.View(id).next_retry_at.has_value(); })) << id;
+    const contract::WorkloadView waiting = cluster_.View(id);
+    EXPECT_EQ(waiting.phase, kPending);
+    EXPECT_FALSE(waiting.message.empty());
+    EXPECT_EQ(waiting.attempts, 0);
+    EXPECT_GT(*waiting.next_retry_at, host::SystemClock().Read().wall + 1min);
+  }
+  FakeAgent agent("n1");
+  agent.Register(cluster_.address());
+  const Duration took = TimeUntil([&] { return std::ranges::all_of(ids, [&](auto& id) { return agent.Runs(id); }); });
+  std::cout << "ten workloads ran after " << Milliseconds(took) << "\n";
+  EXPECT_LT(took, 1s);
+  for (const std::string& id : ids) EXPECT_TRUE(cluster_.Becomes(id, kRunning));
+}
+
+// Settings in which a call to an agent that hangs would take long.
+class SchedulerPatience : public SchedulerAgents {
+ protected:
+  SchedulerPatience() : SchedulerAgents(Patient()) {}
+  static RoleOptions Patient() {
+    RoleOptions options = ShortSettings("memory:");
+    options.config.agent_timeout = 5s;
+    return options;
+  }
+};
+
+TEST_F(SchedulerPatience, AHungNodeDelaysNothingElsewhere) {
+  const auto hung = Join("n1");
+  for (int i = 0; i < 10; ++i) ASSERT_EQ(cluster_.Apply(Cluster::Container(fmt::format("h{}", i))), Status());
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(cluster_.Becomes(fmt::format("h{}", i), kRunning));
+  const auto other = Join("n2");
+  contract::ApplyWorkload web = Cluster::Container("web");
+  web.require_labels = {{"name", "n2"}};
+  ASSERT_EQ(cluster_.Apply(web), Status());
+  ASSERT_TRUE(cluster_.Becomes("web", kRunning));
+
+  const auto asked = [&] { return hung->calls("GetWorkloadStatus") + hung->calls("ListWorkloads"); };
+  const int before = asked();
+  hung->behave([](Behaviour& b) { b.hang = true; });
+  for (int i = 0; i < 10; ++i) hung->Lose(fmt::format("h{}", i));  // its heartbeats say so: the scheduler asks
+  ASSERT_TRUE(Eventually([&] { return asked() >= before + 4; })) << "as many as may be open";
+  const MonoTime all_open = host::SystemClock().Read().mono;
+
+  other->Lose("web");
+  const Duration repaired = TimeUntil([&] { return other->Runs("web"); });
+  web.workload = "more";
+  ASSERT_EQ(cluster_.Apply(web), Status());
+  const Duration launched = TimeUntil([&] { return other->Runs("more"); });
+  std::cout << "repaired after " << Milliseconds(repaired) << ", launched after " << Milliseconds(launched) << "\n";
+  EXPECT_LT(repaired, 1s);
+  EXPECT_LT(launched, 1s);
+  ASSERT_LT(host::SystemClock().Read().mono - all_open, 5s);
+  EXPECT_EQ(asked(), before + 4) << "the calls were under way all the time";
+  EXPECT_EQ(cluster_.Node("n1").status, NodeStatus::kReady);
+}
 
 TEST_F(SchedulerBackoff, AFixedSpecAStopAndADeleteActAtOnce) {
   const auto agent = Join("n1");

@@ -161,6 +161,7 @@ class CaseReader {
     std::map<std::string, int32_t> exits;
     std::vector<std::string> loses;
     std::vector<std::string> has;
+    std::vector<std::string> unknown;
     Duration start_takes = 100ms;
     const auto read = [&](std::string_view key, auto& into) {
       if (TextReader field = reader.Field(key); field.present()) field.Read(into.emplace());
@@ -175,6 +176,7 @@ class CaseReader {
     for (auto& [id, code] : reader.Field("exits").Entries()) code.Read(exits[id]);
     reader.Field("loses").Read(loses);
     reader.Field("has").Read(has);
+    reader.Field("unknown").Read(unknown);
     reader.Field("startTakes").Read(start_takes);
     reader.RefuseUnknown();
     return [=](Lab& lab, std::string&) {
@@ -193,6 +195,7 @@ class CaseReader {
       agent.fails = fails;
       agent.exits = exits;
       for (const std::string& id : loses) agent.workloads.erase(id);
+      for (const std::string& id : unknown) agent.workloads[id].status.actual = contract::ActualState::kUnknown;
       for (const std::string& id : has) {
         agent.workloads[id].status = {.workload = id, .revision = "rev-1", .actual = contract::ActualState::kRunning};
       }
@@ -206,20 +209,29 @@ class CaseReader {
     apply.spec->image = "busybox";
     apply.spec->resources = {{"cpu", 1000}, {"memory", int64_t{1000} << 30}};
     int64_t count = 0;
+    std::map<std::string, std::string> labels;
     reader.Field("id").Require().Read(apply.workload);
     reader.Field("revision").Read(apply.revision);
     reader.Field("tenant").Read(apply.tenant);
     reader.Field("nodeLabels").Read(apply.require_labels);
     reader.Field("count").Read(count);
+    reader.Field("labels").Read(labels);
     if (TextReader given = reader.Field("template"); given.present()) {
       apply.spec = model::ReadWorkloadTemplate(given, model::WorkloadKind::kWorkload);
     }
     reader.RefuseUnknown();
-    return [apply, count](Lab& lab, std::string& told) {
+    return [apply, count, labels](Lab& lab, std::string& told) {
       for (int64_t i = 0; i < std::max<int64_t>(1, count); ++i) {
         contract::ApplyWorkload one = apply;
         if (count > 0) one.workload += fmt::format("-{}", i);
-        Ask("apply " + one.workload, one)(lab, told);
+        if (labels.empty()) {
+          Ask("apply " + one.workload, one)(lab, told);
+          continue;
+        }
+        // Labels of its own are what only native clients can give.
+        model::WorkloadSpec spec{.name = one.workload, .tenant = one.tenant, .labels = labels};
+        spec.spec = *one.spec;
+        Ask("apply " + one.workload, contract::ApplySpec{.spec = std::move(spec)})(lab, told);
       }
     };
   }

@@ -68,8 +68,8 @@ TEST(EarlierLayout, TheDataDirectoryIsRecovered) {
   EXPECT_EQ(loaded->Save(), core->Save());
 }
 
-// The state as layouts 2 and 3 had it: without machines that were fenced and dropped, and without repairs that were
-// allowed; layout 2 also without whose the Failed machines are.
+// The state as layouts 2 to 4 had it: without ceilings; layouts 2 and 3 also without machines that were fenced and
+// dropped, and without repairs that were allowed; layout 2 without whose the Failed machines are.
 std::string InLayout(uint64_t layout, const SavedState& s) {
   std::string bytes;
   codec::Writer writer(bytes);
@@ -77,14 +77,21 @@ std::string InLayout(uint64_t layout, const SavedState& s) {
   writer.Varint(layout);
   const auto put = [&](const auto&... fields) { (codec::Encode(writer, fields), ...); };
   put(s.memory, s.config, s.cycle, s.clusters, s.calls, s.log, s.owned, s.machines.tracked, s.machines.moment,
-      s.machines.set_aside, s.lifecycle, s.gets, s.sessions, s.rails, s.repairs.repairs, s.repairs.under_way,
-      s.repairs.refusals, s.repairs.given_up);
-  if (layout == 3) put(s.repairs.served);
+      s.machines.set_aside);
+  if (layout == 4) put(s.machines.fenced);
+  put(s.lifecycle, s.gets, s.sessions, s.rails.modes, s.rails.budget, s.rails.quarantine, s.rails.suppressed,
+      s.rails.tried, s.rails.holds);
+  if (layout == 4) {
+    put(s.repairs);
+  } else {
+    put(s.repairs.repairs, s.repairs.under_way, s.repairs.refusals, s.repairs.given_up);
+    if (layout == 3) put(s.repairs.served);
+  }
   put(s.executor, s.ledger, s.demand, s.trial, s.reconcile, s.hints, s.reports, s.inspection, s.orders, s.losses);
   return bytes;
 }
 
-TEST(EarlierLayout, LayoutsTwoAndThreeAreRead) {
+TEST(EarlierLayout, LayoutsTwoToFourAreRead) {
   SavedState state{.config = {.id = "shard-7"}};
   const model::Machine machine{.id = "m", .state = model::MachineState::kIdle};
   state.machines.tracked["m"] = {.record = contract::MachineRecord(machine)};
@@ -93,22 +100,31 @@ TEST(EarlierLayout, LayoutsTwoAndThreeAreRead) {
   state.repairs.given_up.insert("f");
   state.repairs.served["f"] = "a";
   state.losses.failing.insert("a");
-  for (const uint64_t layout : {2, 3}) {
+  state.machines.fenced.insert("m");
+  state.memory.machines["m"].pledge = engine::NeedKey{.cluster = "a"};
+  state.demand.clusters["a"] = {.accepted = true,
+                                .gate_open = true,
+                                .rows = {{.profile = model::Profile({.priority = 7})}},
+                                .came = {1},
+                                .digests = {1}};
+  for (const uint64_t layout : {2, 3, 4}) {
     const std::optional<Core> loaded = Core::Load(InLayout(layout, state));
     ASSERT_TRUE(loaded.has_value()) << layout;
     EXPECT_TRUE(loaded->repairs().IsGivenUp("f"));
-    EXPECT_EQ(loaded->repairs().state().served.contains("f"), layout == 3);
+    EXPECT_EQ(loaded->repairs().state().served.contains("f"), layout >= 3);
     EXPECT_EQ(loaded->losses().failing(), (Losses::Names{"a"}));
     EXPECT_EQ(loaded->machines().fenced(), 1u);
+    EXPECT_EQ(loaded->rails().ceilings().state().coming.at("m").cluster, "a");
+    EXPECT_EQ(loaded->rails().ceilings().state().highest.at("a"), 7);
     EXPECT_FALSE(Core::Load(InLayout(layout, state) + "x").has_value());
   }
 }
 
 TEST(EarlierLayout, OneOfANewerBuildIsRefused) {
   std::string bytes = Core::Recover({}, {})->Save();
-  ASSERT_EQ(bytes.substr(0, 2), std::string("\0\4", 2));
+  ASSERT_EQ(bytes.substr(0, 2), std::string("\0\5", 2));
   EXPECT_TRUE(Core::Load(bytes).has_value());
-  bytes[1] = 5;
+  bytes[1] = 6;
   EXPECT_FALSE(Core::Load(bytes).has_value());
 }
 

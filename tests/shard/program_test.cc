@@ -180,6 +180,9 @@ TEST_F(Program, WhoComesSecondWithTheSameNameFencesTheFirst) {
   heir.Want({NeedOf("blue", 4)});
   ASSERT_TRUE(Eventually([&] { return second.Settled(1) && second.Cycle() > 0; })) << second.process().err();
   blue.Want({NeedOf("blue", 1)});
+  ASSERT_TRUE(Eventually([&] { return Fleet({"machines"}).out.contains("hold.fenced"); })) << Fleet({"actions"}).out;
+  // All that it would give up may have been under way at once: then it is halted with nothing left to decide.
+  blue.Want({NeedOf("blue", 6)});
   EXPECT_TRUE(Eventually([&] { return Fleet({"actions"}).out.contains(" suppressed "); })) << Fleet({"actions"}).out;
   EXPECT_TRUE(Fleet({"machines"}).out.contains("hold.fenced")) << "two machines are fenced, and the shard is halted";
   EXPECT_TRUE(Eventually([&] { return second.Settled(1); })) << "a zombie changes nothing";

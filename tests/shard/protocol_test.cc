@@ -130,6 +130,8 @@ TEST_F(Protocol, SeriesAreThereFromTheStartAndEndWithTheirCluster) {
   if (HasFatalFailure()) return;
   for (const char* series : {"bigfleet_shard_actions_total{kind=\"Preempt\"}",
                              "bigfleet_shard_action_execute_outcomes_total{kind=\"Bootstrap\",outcome=\"fenced\"}",
+                             "bigfleet_shard_action_execute_outcomes_total{kind=\"Bootstrap\",outcome=\"failed\"}",
+                             "bigfleet_shard_action_execute_outcomes_total{kind=\"Provision\",outcome=\"on_hold\"}",
                              "bigfleet_shard_machines_rejected_total{reason=\"price\"}",
                              "bigfleet_shard_machines_rejected_total{reason=\"interruption_probability\"}",
                              "bigfleet_shard_machines_rejected_total{reason=\"structural\"}",

@@ -28,11 +28,11 @@ class CheckTidy(planted.PlantedTreeTest):
         self.add("src/base/good.cc", "int Twice(int value) { return 2 * value; }\n")
 
     def add(self, path, text):
-        """Plants a file and lists it in the compile database, as the debug build would."""
+        """Plants a file and lists it in the compile database, as the build would."""
         self.plant(path, text)
         entries = [{"directory": str(self.root), "file": str(file), "command": f"g++ {self.flags} -I{self.root}/src -c {file}"}
                    for file in sorted((self.root / "src").rglob("*.cc"))]
-        self.plant("build/debug/compile_commands.json", json.dumps(entries))
+        self.plant("build/lint/compile_commands.json", json.dumps(entries))
 
     def git(self, *arguments):
         subprocess.run(["git", "-C", self.root, "-c", "user.name=test", "-c", "user.email=test@localhost", *arguments],
@@ -90,9 +90,9 @@ class CheckTidy(planted.PlantedTreeTest):
         self.assert_caught("src/base/low.cc:7")
 
     def test_a_changed_proto_is_read_with_all_that_include_what_is_made_of_it(self):
-        self.flags += f" -isystem {self.root}/build/debug/proto"
+        self.flags += f" -isystem {self.root}/build/lint/proto"
         self.plant("proto/muster/v1/fleet.proto", "")
-        self.plant("build/debug/proto/muster/v1/fleet.pb.h", "struct Fleet {};\n")
+        self.plant("build/lint/proto/muster/v1/fleet.pb.h", "struct Fleet {};\n")
         self.add("src/rpc/user.cc", '#include "muster/v1/fleet.pb.h"\n')
         self.plant(".gitignore", "build\ncache\n")
         self.git("init", "--quiet")

@@ -8,6 +8,7 @@
 #include "base/codec.h"
 #include "base/probe.h"
 #include "contract/core.h"
+#include "core/agent/earlier_rows.h"
 
 namespace muster::agent {
 namespace {
@@ -31,11 +32,18 @@ Result<Core> Core::Recover(Config config, const contract::Recovered& recovered) 
   reader.Format(kFormat);
   reader.On(kEpoch, [&](uint64_t epoch) { state.epoch = epoch; });
   reader.On(kDeleted, [&](const std::string& id, const Deleted& deleted) { state.deleted[id] = deleted; });
-  reader.On(kRows, [&](const std::string& id, Row row) {
+  const auto use = [&](const std::string& id, Row row) {
     if (row.wanted.workload != id) return false;
     state.workloads[id].row = std::move(row);
     return true;
-  });
+  };
+  const auto format = recovered.find(contract::kFormatRow.key());
+  if (format != recovered.end() && codec::FromBytes<uint64_t>(format->second) == kEarlierFormat) {
+    reader.On(kEarlierRows, [&](const std::string& id, EarlierRow row) { return use(id, RowOf(std::move(row))); });
+    state.rewrites = true;
+  } else {
+    reader.On(kRows, use);
+  }
   if (Status read = reader.Read(recovered); !read.ok()) return std::unexpected(std::move(read));
   std::ranges::sort(state.config.runtimes);
   for (const model::WorkloadType type : state.config.runtimes) state.runtimes.push_back({.type = type});
@@ -77,6 +85,10 @@ void Core::Step(const Event& event, Now now, std::vector<Effect>& out) {
 }
 
 void Core::Emit(Context& ctx, std::vector<Effect>& out) {
+  if (state_.rewrites && !(ctx.changed.empty() && ctx.writes.empty())) {
+    for (const auto& [id, workload] : state_.workloads) ctx.changed.insert(id);
+    state_.rewrites = false;
+  }
   for (const std::string& id : ctx.changed) {
     Workload* const workload = Find(id);
     if (workload == nullptr) {
@@ -161,6 +173,14 @@ const Core::Runtime* Core::FindRuntime(model::WorkloadType type) const {
   return found == state_.runtimes.end() ? nullptr : &*found;
 }
 
+std::set<std::string> Core::Secrets() const {
+  std::set<std::string> handles;
+  for (const auto& [id, workload] : state_.workloads) {
+    for (const auto& [name, handle] : workload.row.wanted.spec.secret_env) handles.insert(handle);
+  }
+  return handles;
+}
+
 std::shared_ptr<const Snapshot> Core::View() const {
   auto view = std::make_shared<Snapshot>();
   view->epoch = epoch();
@@ -178,8 +198,10 @@ std::shared_ptr<const Snapshot> Core::View() const {
   for (const Runtime& runtime : state_.runtimes) {
     view->runtimes.push_back({.type = runtime.type,
                               .answered = runtime.listed || runtime.pause > Duration::zero(),
+                              .listed = runtime.listed,
                               .status = runtime.status});
   }
+  view->secrets = Secrets();
   view->operations_open = static_cast<int64_t>(state_.operations.size());
   view->restarts = state_.restarts;
   view->refused = state_.refused;

@@ -40,7 +40,7 @@ class Core {
   using Call = contract::Call<contract::RuntimeRequest>;  // to: the name of the workload type
   using CallDone = contract::CallDone<contract::RuntimeReply>;
   using Event = std::variant<contract::Wake, Asked, CallDone, Joined, RunChanged, Measured>;
-  using Effect = std::variant<contract::Persist, Call, Answer, Acted, Notice, StatesChanged>;
+  using Effect = std::variant<contract::Persist, Call, Answer, Acted, Notice, StatesChanged, RuntimeCame>;
   using Snapshot = agent::Snapshot;
 
   // A core with what an earlier life left durable. DATA_LOSS naming a row that cannot be read.
@@ -52,6 +52,8 @@ class Core {
   std::optional<MonoTime> NextWake() const;
   std::shared_ptr<const Snapshot> View() const;
   void CheckInvariants() const;
+  // The handles that the rows name.
+  std::set<std::string> Secrets() const;
 
  private:
   enum class Operation : uint8_t { kNone, kStart, kStop, kRemove };
@@ -81,12 +83,13 @@ class Core {
     MUSTER_FIELDS(Runtime, type, listed, status, list_call, list_at, pause)
   };
   struct State {
-    uint64_t layout = 1;
+    uint64_t layout = 2;
     Config config;
     // Durable: written in the step that changes them.
     uint64_t epoch = 0;
     std::map<std::string, Workload> workloads;  // their rows
     std::map<std::string, Deleted> deleted;
+    bool rewrites = false;  // its rows have an earlier form: the next write is one of all
     // Forgotten by a restart.
     bool removes_others = false;                         // the latest full state says that nothing else may be here
     std::vector<Runtime> runtimes;                       // by type
@@ -98,8 +101,8 @@ class Core {
     uint64_t refused = 0;
     uint64_t stale = 0;
 
-    MUSTER_FIELDS(State, layout, config, epoch, workloads, deleted, removes_others, runtimes, operations, last_call,
-                  last_action, prune_at, restarts, refused, stale)
+    MUSTER_FIELDS(State, layout, config, epoch, workloads, deleted, rewrites, removes_others, runtimes, operations,
+                  last_call, last_action, prune_at, restarts, refused, stale)
   };
   // What a step has found out and not yet emitted. Effects leave in the order: writes, answers, the rest.
   struct Context {
@@ -127,6 +130,7 @@ class Core {
   void OnJoined(const contract::FullState& full, Context& ctx);
   Status CheckApply(const contract::ApplyOnAgent& apply);
   Status CheckStamp(const std::string& workload, const contract::Stamp& stamp, bool creates);
+  bool HoldsRoom(const Workload& workload) const;
   Status CheckRoom(const contract::ApplyOnAgent& apply) const;
   // Takes over what is wanted; false if the workload is as wanted already. `revive`: one that has Failed is not.
   bool Want(const contract::ApplyOnAgent& apply, bool revive, Context& ctx);

@@ -4,6 +4,7 @@
 
 #include "base/codec.h"
 #include "base/probe.h"
+#include "core/agent/earlier_rows.h"
 #include "core/agent/lab_for_test.h"
 
 namespace muster::agent {
@@ -272,6 +273,40 @@ TEST(Agent, AdmitsWhatFits) {
   EXPECT_EQ(lab.View()->requested.Get("cpu"), 4000);
 }
 
+// Its scheduler has given the room to others.
+TEST(Agent, AJobThatHasCompletedHoldsNoRoom) {
+  Lab lab;
+  auto job = ProcessApply("job");
+  job.spec.restart = RestartPolicy::kNever;
+  job.spec.resources.Set("cpu", 3000);
+  ASSERT_TRUE(lab.Apply(job));
+  lab.CarryOutAll();
+  auto next = ProcessApply("next");
+  next.spec.resources.Set("cpu", 3000);
+  EXPECT_EQ(lab.Apply(next).error().code(), Code::kResourceExhausted) << "it runs";
+  lab.EndRun("job", 0);
+  EXPECT_TRUE(lab.Apply(next).has_value());
+  job.revision = "again";
+  job.stamp.sequence += 1;
+  EXPECT_EQ(lab.Apply(job).error().code(), Code::kResourceExhausted) << "what it had is asked for again";
+}
+
+TEST(Agent, AJobThatHasFailedHoldsItsRoom) {
+  Lab lab;
+  auto job = ProcessApply("job");
+  job.spec.restart = RestartPolicy::kNever;
+  job.spec.resources.Set("cpu", 3000);
+  ASSERT_TRUE(lab.Apply(job));
+  lab.CarryOutAll();
+  contract::Run ended = lab.runs.at("job");
+  ended.running = false;
+  ended.exit_code = 1;
+  lab.Step(RunChanged{ended});
+  auto next = ProcessApply("next");
+  next.spec.resources.Set("cpu", 3000);
+  EXPECT_EQ(lab.Apply(next).error().code(), Code::kResourceExhausted) << "its scheduler tries it again here";
+}
+
 TEST(Agent, RefusesWhatItCannotRun) {
   Lab lab;
   auto apply = ProcessApply("w");
@@ -337,6 +372,19 @@ TEST(Agent, RemovesWhatAFullStateDoesNotList) {
   EXPECT_EQ(lab.Get("a").actual, ActualState::kRunning);
 }
 
+// As of a scheduler that lost the key of a secret.
+TEST(Agent, WhatAFullStateListsAsCannotBeRunsOn) {
+  Lab lab(Joining());
+  lab.Join({.epoch = 1, .workloads = {ProcessApply("a", "r1", {1, 1})}});
+  lab.CarryOutAll();
+  contract::ApplyOnAgent unreadable = ProcessApply("a", "r1", {2, 1});
+  unreadable.spec.secret_env = {{"TOKEN", ""}};
+  lab.Join({.epoch = 2, .workloads = {unreadable}});
+  lab.CarryOutAll();
+  EXPECT_EQ(lab.Get("a").actual, ActualState::kRunning);
+  EXPECT_EQ(lab.starts, 1);
+}
+
 TEST(Agent, WhatRunsWithoutARowIsLeftAloneUntilASchedulerSpeaks) {
   Lab lab(Joining());
   lab.Join({.epoch = 1, .workloads = {ProcessApply("a", "r1", {1, 1}), ProcessApply("b", "r1", {1, 2})}});
@@ -350,6 +398,52 @@ TEST(Agent, WhatRunsWithoutARowIsLeftAloneUntilASchedulerSpeaks) {
   EXPECT_EQ(lab.starts, 2) << "a is adopted";
   EXPECT_EQ(lab.Get("a").message, "");
   EXPECT_EQ(lab.Get("b").actual, ActualState::kMissing);
+}
+
+TEST(Agent, WhatWasLaunchedIsNotRefusedWhileItsRuntimeIsAway) {
+  AgentLab lab(Alone());
+  lab.CarryOutAll();
+  ASSERT_TRUE(lab.Apply(ProcessApply("w")));
+  lab.CarryOutAll();
+  lab.Restart();
+  lab.FailCall(0, Status(Code::kUnavailable, "no such socket"), false);
+  const auto again = lab.Apply(ProcessApply("w"));
+  ASSERT_TRUE(again.has_value()) << "it may run on, and must not be placed elsewhere: " << again.error().ToString();
+  EXPECT_TRUE(again->skipped);
+  EXPECT_EQ(lab.Apply(ProcessApply("x")).error().message(), "runtime not available: process (no such socket)");
+  lab.Advance(1s);
+  lab.CarryOutAll();
+  EXPECT_EQ(lab.Get("w").actual, ActualState::kRunning);
+  EXPECT_EQ(lab.starts, 1) << "it ran on";
+}
+
+TEST(Agent, ARuntimeThatComesLateIsToldOnce) {
+  AgentLab lab(Alone());
+  const auto came = [&lab] {
+    return std::ranges::count_if(lab.told,
+                                 [](const auto& effect) { return std::holds_alternative<RuntimeCame>(effect); });
+  };
+  lab.FailCall(0, Status(Code::kUnavailable, "no such socket"), false);
+  EXPECT_TRUE(lab.View()->runtimes.at(0).answered);
+  EXPECT_FALSE(lab.View()->runtimes.at(0).listed);
+  EXPECT_EQ(lab.Apply(ProcessApply("w")).error().message(), "runtime not available: process (no such socket)");
+  lab.Advance(1s);
+  lab.CarryOutAll();
+  EXPECT_TRUE(lab.View()->runtimes.at(0).listed);
+  EXPECT_EQ(came(), 1);
+  EXPECT_TRUE(lab.Apply(ProcessApply("w")));
+
+  // One that has answered and is gone for a while offers what it did.
+  lab.CarryOutAll();
+  lab.now.mono += 31s;
+  lab.Step(contract::Wake{});
+  lab.FailCall(0, Status(Code::kUnavailable, "no such socket"), false);
+  EXPECT_FALSE(lab.View()->runtimes.at(0).status.ok());
+  EXPECT_TRUE(lab.View()->runtimes.at(0).listed);
+  lab.Advance(1min);
+  lab.CarryOutAll();
+  EXPECT_EQ(came(), 1);
+  EXPECT_EQ(lab.violation(), "");
 }
 
 TEST(Agent, ARuntimeThatDoesNotAnswerIsToldAndAskedAgain) {
@@ -424,6 +518,39 @@ TEST(Agent, RowsThatCannotBeReadAreNamed) {
   EXPECT_EQ(Core::Recover(Alone(), {{"workload/w", "\xff"}}).error().code(), Code::kDataLoss);
   EXPECT_EQ(Core::Recover(Alone(), {{"format", codec::ToBytes(uint64_t{99})}}).error().code(),
             Code::kFailedPrecondition);
+}
+
+TEST(Agent, RowsOfTheFirstFormatAreReadAndWrittenAnew) {
+  contract::Recovered rows;
+  const auto put = [&rows](const contract::Write& write) { rows[write.key] = *write.value; };
+  put(contract::kFormatRow.Put(kEarlierFormat));
+  for (const std::string id : {"v", "w"}) {
+    EarlierRow row{.wanted = {.workload = id, .revision = "r1"}, .launch = 3};
+    row.wanted.spec.type = model::WorkloadType::kProcess;
+    row.wanted.spec.command = {"serve"};
+    row.wanted.spec.env = {{"A", "b"}};
+    row.wanted.labels = {{"app", id}};
+    put(kEarlierRows.Put(id, row));
+  }
+  Core core = *Core::Recover(Alone(), rows);
+  std::vector<Core::Effect> effects;
+  core.Step(contract::Wake{}, AgentLab::kBegin, effects);
+  core.Step(Core::CallDone{.id = 1, .reply = contract::RuntimeReply{}}, AgentLab::kBegin, effects);
+  core.Step(Asked{.request = 1, .body = ProcessApply("x")}, AgentLab::kBegin, effects);
+  for (const Core::Effect& effect : effects) {
+    if (const auto* persist = std::get_if<contract::Persist>(&effect)) {
+      for (const contract::Write& write : persist->writes) put(write);
+    }
+  }
+  std::map<std::string, Row> read;
+  contract::RowReader reader("agent", "");
+  reader.Format(kFormat);
+  reader.On(kRows, [&](const std::string& id, const Row& row) { read[id] = row; });
+  ASSERT_TRUE(reader.Read(rows).ok());
+  ASSERT_EQ(read.size(), 3U);
+  EXPECT_EQ(read["w"].wanted.spec.env.at("A"), "b");
+  EXPECT_EQ(read["v"].wanted.labels.at("app"), "v");
+  EXPECT_GE(read["v"].launch, 3U);
 }
 
 TEST(Agent, ALoadedCoreGoesOnAsTheSavedOne) {

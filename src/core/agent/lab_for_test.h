@@ -150,6 +150,7 @@ class AgentLab {
   }
   // A process ends, and the agent is told.
   void EndRun(const std::string& workload, int32_t exit_code, bool report = true) {
+    if (exit_code == 0) completed_[workload] = runs.at(workload).launch;
     const contract::Run ended = End(runs.at(workload), exit_code);
     if (report) Step(RunChanged{ended});
   }
@@ -285,11 +286,18 @@ class AgentLab {
       Break("it admits more than the node has");
     }
   }
+  // A job that is done holds no room.
+  bool HasCompleted(const std::string& id, const Row& row) const {
+    const auto completed = completed_.find(id);
+    return completed != completed_.end() && completed->second == row.launch && !row.launch_due &&
+           row.wanted.spec.restart != model::RestartPolicy::kAlways;
+  }
   int64_t Requested(std::string_view dimension) const {
     int64_t sum = 0;
     for (const std::string& id : Undeleted()) {
       const Row row = *StoredRow(id);
-      if (row.wanted.run) sum += row.wanted.spec.resources.Get(dimension);
+      if (!row.wanted.run || HasCompleted(id, row)) continue;
+      sum += row.wanted.spec.resources.Get(dimension);
     }
     return sum;
   }
@@ -302,6 +310,7 @@ class AgentLab {
   std::map<std::string, std::pair<contract::Stamp, bool>> newest_;  // taken; whether that was a deletion
   std::set<std::string> applied_since_;                             // the last start
   std::map<std::string, int> in_a_row_;
+  std::map<std::string, uint64_t> completed_;  // the newest launch that ended well, also if the runtime lost it since
   std::string violation_;
 };
 

@@ -23,7 +23,7 @@ Status CheckForm(const contract::ApplyOnAgent& apply) {
     return {Code::kInvalidArgument, fmt::format("spec.{}", problem)};
   }
   if (apply.spec.type == model::WorkloadType::kCompose) {
-    if (const auto file = model::ReadCompose(apply.spec.compose, apply.spec.env); !file) {
+    if (const auto file = model::ReadCompose(apply.spec.compose, model::WholeEnv(apply.spec)); !file) {
       return {Code::kInvalidArgument, fmt::format("spec.{}", file.error().message())};
     }
   }
@@ -51,14 +51,17 @@ void Core::OnApply(contract::RequestId request, const contract::ApplyOnAgent& ap
 Status Core::CheckApply(const contract::ApplyOnAgent& apply) {
   MUSTER_RETURN_IF_ERROR(CheckForm(apply));
   MUSTER_RETURN_IF_ERROR(CheckStamp(apply.workload, apply.stamp, true));
-  if (const Workload* const here = Find(apply.workload); here != nullptr && OtherType(apply, here->row)) {
+  const Workload* const here = Find(apply.workload);
+  if (here != nullptr && OtherType(apply, here->row)) {
     return {Code::kFailedPrecondition,
             fmt::format("type: {} is a {} on this node; delete it before it becomes a {}", apply.workload,
                         model::WorkloadTypeName(here->row.wanted.spec.type), model::WorkloadTypeName(apply.spec.type))};
   }
   const Runtime* const runtime = FindRuntime(apply.spec.type);
+  // What was launched here may run on while its runtime is away: refused, it would be placed elsewhere and run twice.
+  const bool launched = here != nullptr && here->row.launch > 0 && !here->row.deleting;
   // One that has not answered yet may do so; one that answered with an error is not there.
-  const bool absent = runtime == nullptr || (!runtime->listed && runtime->pause > Duration::zero());
+  const bool absent = runtime == nullptr || (!runtime->listed && runtime->pause > Duration::zero() && !launched);
   if (absent) {
     PROBE("agent.no_runtime");
     ++state_.refused;
@@ -103,23 +106,27 @@ Status Core::CheckStamp(const std::string& workload, const contract::Stamp& stam
                       newest.epoch, newest.sequence, deleted ? " and was deleted" : "")};
 }
 
-// What is being deleted does not count: its successor may come before it has ended.
+// What is being deleted holds no room: its successor may come before it has ended. Nor does a job that has completed:
+// its scheduler has given the room to others.
+bool Core::HoldsRoom(const Workload& workload) const {
+  const Row& row = workload.row;
+  if (row.deleting || !row.wanted.run) return false;
+  return ActualOf(workload) != contract::ActualState::kStopped || MUTANT("agent.completed_holds_room");
+}
+
 Status Core::CheckRoom(const contract::ApplyOnAgent& apply) const {
   if (!apply.run) return {};
   const auto here = state_.workloads.find(apply.workload);
-  const Row* const has = here == state_.workloads.end() ? nullptr : &here->second.row;
+  const Row* const has = here == state_.workloads.end() || !HoldsRoom(here->second) ? nullptr : &here->second.row;
   for (const auto& [dimension, asked] : apply.spec.resources.entries()) {
     const int64_t total = state_.config.total.Get(dimension);
     if (total == 0 && dimension == kDisk) continue;  // a node that reports no disk is not filtered by it
     // What it has is not asked for again.
-    if (has != nullptr && has->wanted.run && !has->deleting && asked <= has->wanted.spec.resources.Get(dimension)) {
-      continue;
-    }
+    if (has != nullptr && asked <= has->wanted.spec.resources.Get(dimension)) continue;
     int64_t sum = asked;
     for (const auto& [id, workload] : state_.workloads) {
-      const Row& row = workload.row;
-      if (id == apply.workload || row.deleting || !row.wanted.run) continue;
-      if (__builtin_add_overflow(sum, row.wanted.spec.resources.Get(dimension), &sum)) sum = INT64_MAX;
+      if (id == apply.workload || !HoldsRoom(workload)) continue;
+      if (__builtin_add_overflow(sum, workload.row.wanted.spec.resources.Get(dimension), &sum)) sum = INT64_MAX;
     }
     if (sum <= total) continue;
     return {Code::kResourceExhausted,
@@ -239,6 +246,8 @@ void Core::OnJoined(const contract::FullState& full, Context& ctx) {
     contract::ApplyOnAgent apply = listed_apply;
     apply.stamp.epoch = full.epoch;
     if (Status form = CheckForm(apply); !form.ok()) {
+      // It is wanted all the same: what runs of it is left alone.
+      listed.insert(apply.workload);
       ctx.effects.push_back(Notice{"the scheduler asks for what cannot be", apply.workload, form.message()});
       continue;
     }

@@ -215,7 +215,10 @@ void Core::OnListed(Runtime& runtime, const CallDone& done, Context& ctx) {
     runtime.list_at = ctx.now.mono + runtime.pause;
     return;
   }
-  runtime.listed = true;
+  if (!std::exchange(runtime.listed, true) && runtime.pause > Duration::zero()) {
+    PROBE("agent.runtime_came");
+    ctx.effects.push_back(RuntimeCame{runtime.type});
+  }
   runtime.pause = Duration::zero();
   runtime.list_at = ctx.now.mono + state_.config.list_interval;
   std::map<std::string_view, const contract::Run*> runs;

@@ -1,6 +1,7 @@
 // What the agent reports of a workload.
 #include <fmt/format.h>
 
+#include "base/probe.h"
 #include "core/agent/agent.h"
 
 namespace muster::agent {
@@ -66,6 +67,7 @@ ActualState Core::ActualOf(const Workload& workload) const {
   if (!workload.run || workload.run->launch < row.launch) return ActualState::kPending;
   if (row.given_up) return ActualState::kFailed;
   if (row.stray || !RestartsAfter(workload)) {
+    if (MUTANT("agent.ended_job_runs")) return ActualState::kRunning;
     return workload.run->exit_code == 0 ? ActualState::kStopped : ActualState::kFailed;
   }
   return ActualState::kPending;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -106,9 +107,16 @@ struct StatesChanged {
   MUSTER_FIELDS(StatesChanged)
 };
 
+// A runtime that did not answer at first has: the node can offer its type from now on.
+struct RuntimeCame {
+  model::WorkloadType type = model::WorkloadType::kUnspecified;
+
+  MUSTER_FIELDS(RuntimeCame, type)
+};
+
 // --- durable rows
 
-inline constexpr uint64_t kFormat = 1;
+inline constexpr uint64_t kFormat = 2;
 
 // What is wanted of one workload, and what the agent has done about it.
 struct Row {
@@ -145,6 +153,7 @@ inline constexpr contract::Single<uint64_t> kEpoch{"epoch"};
 struct RuntimeView {
   model::WorkloadType type = model::WorkloadType::kUnspecified;
   bool answered = false;  // it has said what it has, or that it cannot
+  bool listed = false;    // it has said what it has, in this life of the agent
   Status status;          // of its last answer; UNAVAILABLE before the first
 };
 
@@ -154,6 +163,7 @@ struct Snapshot {
   std::vector<RuntimeView> runtimes;                                      // by type
   int64_t operations_open = 0;                                            // calls to runtimes
   model::Resources requested;                                             // by the workloads that are to run
+  std::set<std::string> secrets;                                          // the handles that rows name
   uint64_t restarts = 0;                                                  // of workloads, since the start of the agent
   uint64_t refused = 0;                                                   // applies that were not admitted, since then
   uint64_t stale = 0;                                                     // requests with an old stamp, since then

@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "base/probe.h"
-#include "model/requirement.h"
 
 namespace muster::operators {
 namespace {
 
 constexpr std::string_view kHostnameKey = "kubernetes.io/hostname";
 constexpr int64_t kLongestHold = 16;
+constexpr std::string_view kSizeGroup = "size:";
 constexpr std::string_view kNoFailoverNode = "failover.no_node";
 
 // A sum that does not fit stays at the largest amount: such a demand is refused by the shard, which names it.
@@ -21,6 +21,9 @@ model::Resources Plus(const model::Resources& a, const model::Resources& b) {
   auto sum = model::Add(a, b);
   return sum ? *std::move(sum) : model::Max(a, b);
 }
+
+// Values of Operator are those of the protocol up to Same; rpc/wire_parts.cc refuses all others.
+bool IsOfProtocol(const model::Requirement& requirement) { return requirement.op <= model::Operator::kSame; }
 
 // Topology keys within which the workload must be with others of its group.
 std::vector<std::string> RequiredColocation(const model::WorkloadTemplate& spec) {
@@ -63,6 +66,39 @@ bool MatchesNode(const model::Profile& profile, const BoundNode& node) {
   });
 }
 
+// The sizes of the nodes that a profile may use; a cluster has few kinds of them.
+class NodeSizes {
+ public:
+  explicit NodeSizes(const std::map<std::string, BoundNode>& nodes) : nodes_(nodes) {}
+
+  bool None(const model::Profile& profile) { return Of(profile).empty(); }
+  // Whether one of them could carry it if it were empty.
+  bool Carries(const model::Profile& profile, const model::Resources& request) {
+    return std::ranges::any_of(Of(profile), [&](const model::Resources& size) { return size.Covers(request); });
+  }
+
+ private:
+  const std::vector<model::Resources>& Of(const model::Profile& profile) {
+    const auto [at, fresh] = sizes_.try_emplace(profile.fingerprint());
+    std::vector<model::Resources>& sizes = at->second;
+    if (!fresh) return sizes;
+    for (const BoundNode& node : nodes_ | std::views::values) {
+      if (std::ranges::find(sizes, node.total) == sizes.end() && MatchesNode(profile, node)) {
+        sizes.push_back(node.total);
+      }
+    }
+    return sizes;
+  }
+
+  const std::map<std::string, BoundNode>& nodes_;
+  std::map<std::string, std::vector<model::Resources>> sizes_;  // by fingerprint
+};
+
+// Its members are placed together: none of them can be asked for apart.
+bool IsGang(const model::Profile& profile) {
+  return std::ranges::any_of(profile.requirements(), [](const auto& one) { return one.op == model::Operator::kSame; });
+}
+
 }  // namespace
 
 bool CountsAsDemand(const contract::WorkloadView& view) {
@@ -81,7 +117,11 @@ DemandUnit UnitOf(const contract::WorkloadView& view) {
   DemandUnit unit;
   model::ProfileParts parts{
       .priority = view.spec.priority, .interruption = view.spec.interruption, .reclamation = view.spec.reclamation};
-  if (!view.spec.requirements.empty()) parts.requirements = view.spec.requirements.front();
+  if (const auto& lists = view.spec.requirements; !lists.empty()) {
+    const auto expressible =
+        std::ranges::find_if(lists, [](const auto& list) { return std::ranges::all_of(list, IsOfProtocol); });
+    parts.requirements = expressible == lists.end() ? lists.front() : *expressible;
+  }
   for (const std::string& key : RequiredColocation(view.spec)) {
     parts.requirements.push_back({.key = key, .op = model::Operator::kSame});
   }
@@ -100,12 +140,25 @@ DemandUnit UnitOf(const contract::WorkloadView& view) {
   unit.waits =
       nowhere && view.desired == model::DesiredState::kRunning && !view.reason.empty() && !IsHopeless(view.reason);
   unit.by_neighbours = IsOfNeighbours(view.reason);
+  // No machine can be asked for on behalf of what is left out.
+  if (LeftOutBy(unit) != nullptr) unit.waits = false;
   return unit;
 }
 
+const model::Requirement* LeftOutBy(const DemandUnit& unit) {
+  const std::vector<model::Requirement>& requirements = unit.profile.requirements();
+  const auto at = std::ranges::find_if_not(requirements, IsOfProtocol);
+  return at == requirements.end() ? nullptr : &*at;
+}
+
+std::string GroupOfSize(const model::Resources& request) { return fmt::format("{}{}", kSizeGroup, request.ToString()); }
+
 void Demand::SetWorkload(const std::string& id, const contract::WorkloadView& view, MonoTime now) {
+  held_.erase(id);
   if (!CountsAsDemand(view)) {
     units_.erase(id);
+    const bool holds = view.phase == model::WorkloadPhase::kStopped || view.phase == model::WorkloadPhase::kFailed;
+    if (holds && !view.node.empty()) held_[id] = {.node = view.node, .request = view.spec.resources};
     return;
   }
   DemandUnit unit = UnitOf(view);
@@ -121,15 +174,34 @@ void Demand::RemoveWorkloadsBut(const std::vector<contract::WorkloadView>& liste
   std::set<std::string_view> ids;
   for (const contract::WorkloadView& view : listed) ids.insert(view.workload);
   std::erase_if(units_, [&](const auto& unit) { return !ids.contains(unit.first); });
+  std::erase_if(held_, [&](const auto& held) { return !ids.contains(held.first); });
+}
+
+const model::Requirement* Demand::LeftOutBy(const std::string& id) const {
+  const auto at = units_.find(id);
+  return at == units_.end() ? nullptr : operators::LeftOutBy(at->second);
+}
+
+size_t Demand::left_out() const {
+  return static_cast<size_t>(std::ranges::count_if(
+      units_ | std::views::values, [](const DemandUnit& unit) { return operators::LeftOutBy(unit) != nullptr; }));
 }
 
 std::map<Demand::Key, Demand::Sum> Demand::Sums() const {
   std::map<Key, Sum> sums;
+  NodeSizes sizes(nodes_);
   for (const auto& [id, unit] : units_) {
     if (unit.node.empty() && MUTANT("operators.counts_placed_only")) continue;
-    auto [at, fresh] = sums.try_emplace({unit.profile.fingerprint(), unit.group});
+    if (operators::LeftOutBy(unit) != nullptr && !MUTANT("operators.says_every_operator")) continue;
+    Key key{unit.profile.fingerprint(), unit.group};
+    const bool judged = !sizes.None(unit.profile) || apart_.contains(key);
+    if (judged && !sizes.Carries(unit.profile, unit.request) && !IsGang(unit.profile) &&
+        !MUTANT("operators.one_size_for_all")) {
+      key.group = GroupOfSize(unit.request);
+    }
+    const auto [at, fresh] = sums.try_emplace(std::move(key));
     Sum& sum = at->second;
-    if (fresh) sum.need = {.cluster = cluster_, .profile = unit.profile, .group = unit.group};
+    if (fresh) sum.need = {.cluster = cluster_, .profile = unit.profile, .group = at->first.group};
     sum.need.aggregate = Plus(sum.need.aggregate, unit.request);
     sum.need.min_unit = model::Max(sum.need.min_unit, unit.request);
     if (!unit.alone_on_host) continue;
@@ -165,6 +237,8 @@ void Demand::Raise(const Key& key, const Sum& sum, const std::vector<std::string
   model::Resources taken = asked;
   for (const DemandUnit& unit : units_ | std::views::values) {
     const bool own = unit.profile.fingerprint() == key.fingerprint && unit.group == key.group;
+    // The shard is not told of what is left out: it would not acquire for the room that this takes.
+    if (operators::LeftOutBy(unit) != nullptr) continue;
     if (!own && nodes_.contains(unit.node)) taken = Plus(taken, unit.request);
   }
   for (const Correction& other : corrections_ | std::views::values) taken = Plus(taken, other.extra);
@@ -189,22 +263,32 @@ std::map<std::string, model::Resources> Demand::Free() const {
     const auto at = free.find(unit.node);
     if (at != free.end()) at->second = model::SubtractSaturating(at->second, unit.request);
   }
+  for (const Held& held : held_ | std::views::values) {
+    const auto at = free.find(held.node);
+    if (at == free.end() || MUTANT("operators.held_room_is_free")) continue;
+    at->second = model::SubtractSaturating(at->second, held.request);
+  }
   return free;
 }
 
 std::map<Demand::Key, std::vector<std::string>> Demand::Stuck(MonoTime now) const {
   std::map<Key, std::vector<std::string>> stuck;
   std::map<std::string, model::Resources> free;
-  std::map<std::pair<Key, std::string>, bool> known;  // by need and request: there is room in one piece
+  std::map<std::pair<Key, std::string>, bool> known;  // by need and request: a raise would not help
+  NodeSizes sizes(nodes_);
   for (const auto& [id, unit] : units_) {
     if (!unit.waits || now - *unit.waiting_since < stuck_after_) continue;
     const Key key{unit.profile.fingerprint(), unit.group};
     const auto [room, fresh] = known.try_emplace({key, unit.request.ToString()}, false);
-    if (fresh && !unit.by_neighbours) {
+    if (fresh) {
       if (free.empty()) free = Free();
-      room->second = std::ranges::any_of(free, [&](const auto& node) {
+      const bool has_room = !unit.by_neighbours && std::ranges::any_of(free, [&](const auto& node) {
         return node.second.Covers(unit.request) && MatchesNode(unit.profile, nodes_.at(node.first));
       });
+      // For what no bound node could carry the shard acquires by itself: nothing that is bound counts for it.
+      const bool beyond =
+          !sizes.Carries(unit.profile, unit.request) && !MUTANT("operators.raises_for_what_none_carries");
+      room->second = has_room || beyond;
     }
     // It waits for something else: another machine would not help, and the next one would not either.
     if (!room->second) stuck[key].push_back(id);
@@ -236,8 +320,10 @@ bool Demand::Strands(const model::Profile& profile) const {
   model::Resources asked;
   std::map<std::string_view, model::Resources> used;
   for (const BoundNode& node : nodes_ | std::views::values) room = Plus(room, node.total);
+  NodeSizes sizes(nodes_);
   for (const DemandUnit& unit : units_ | std::views::values) {
-    asked = Plus(asked, unit.request);
+    const bool counted = operators::LeftOutBy(unit) == nullptr;
+    if (counted && sizes.Carries(unit.profile, unit.request)) asked = Plus(asked, unit.request);
     used[unit.node] = Plus(used[unit.node], unit.request);
   }
   // The emptiest of them, by what is free in the scarcest resource.
@@ -256,7 +342,7 @@ bool Demand::Strands(const model::Profile& profile) const {
 // What an earlier life of the operator had raised shows in what is bound.
 void Demand::FindRaises(MonoTime now) {
   for (const auto& [key, sum] : Sums()) {
-    if (!Strands(sum.need.profile)) continue;
+    if (key.group.starts_with(kSizeGroup) || !Strands(sum.need.profile)) continue;
     Correction& correction = corrections_[key];
     for (const auto& [name, amount] : Asked(sum).entries()) {
       int64_t largest = 0;
@@ -271,10 +357,57 @@ void Demand::FindRaises(MonoTime now) {
   }
 }
 
+void Demand::TakeUp(const std::vector<model::Need>& before, MonoTime now) {
+  reviewed_ = true;  // what FindRaises would guess is known
+  corrections_.clear();
+  std::map<Key, const model::Need*> asked;
+  std::set<std::string> apart;  // profiles
+  for (const model::Need& need : before) {
+    asked.emplace(Key{need.profile.fingerprint(), need.group}, &need);
+    if (need.group.starts_with(kSizeGroup)) apart.insert(need.profile.fingerprint());
+  }
+  NodeSizes sizes(nodes_);
+  for (const DemandUnit& unit : units_ | std::views::values) {
+    const std::string fingerprint = unit.profile.fingerprint();
+    if (apart.contains(fingerprint) && sizes.None(unit.profile)) apart_.insert({fingerprint, unit.group});
+  }
+  for (const auto& [key, sum] : Sums()) {
+    const auto at = asked.find(key);
+    if (at == asked.end()) continue;
+    const model::Resources own = Asked(sum);
+    model::Resources extra;
+    for (const auto& [name, amount] : at->second->aggregate.entries()) {
+      if (amount > own.Get(name)) extra.Set(name, amount - own.Get(name));
+    }
+    if (!extra.empty()) corrections_[key] = {.extra = extra, .stuck = {}, .calm_since = now, .hold = hold_};
+  }
+}
+
+// While no node is bound for a need, nobody knows what can be had, and it is one need, its unit the largest member. If
+// nothing comes for it, one of them may be larger than any machine: each size is asked for apart.
+void Demand::ReviewSizes(bool more_comes, MonoTime now, std::vector<std::string>& changes) {
+  NodeSizes sizes(nodes_);
+  std::map<Key, std::set<std::string>> without_node;  // sizes by need
+  std::set<Key> waiting;
+  for (const DemandUnit& unit : units_ | std::views::values) {
+    if (!sizes.None(unit.profile) || IsGang(unit.profile)) continue;
+    const Key key{unit.profile.fingerprint(), unit.group};
+    if (unit.waits && now - *unit.waiting_since >= stuck_after_) waiting.insert(key);
+    without_node[key].insert(unit.request.ToString());
+  }
+  std::erase_if(apart_, [&](const Key& key) { return !without_node.contains(key); });
+  if (more_comes) return;
+  for (const Key& key : waiting) {
+    if (without_node[key].size() < 2 || !apart_.insert(key).second) continue;
+    changes.push_back(fmt::format("no machine came for {}: each size is asked for apart", key.fingerprint));
+  }
+}
+
 std::vector<std::string> Demand::Review(bool more_comes, MonoTime now) {
   if (!std::exchange(reviewed_, true)) FindRaises(now);
   const std::map<Key, std::vector<std::string>> stuck = Stuck(now);
   std::vector<std::string> changes;
+  ReviewSizes(more_comes, now, changes);
   const std::map<Key, Sum> sums = Sums();
   for (const auto& [key, ids] : stuck) {
     Correction& correction = corrections_[key];

@@ -1,7 +1,9 @@
 // Demand: what a native cluster needs of the fleet, from its workloads. Total demand: every workload that is to run,
 // placed or not, so that the shard can compare it with everything that is bound.
 //
-// A need sums the workloads of one profile and group. Three things are more than a sum:
+// A need sums the workloads of one profile and group, and its smallest unit is its largest member: no smaller machine
+// serves it. So members that no bound node could carry if it were empty are needs of their own, size by size: one that
+// no machine could ever carry takes nothing from the others. Gangs stay whole. Three things are more than a sum:
 //   1. Members that exclude each other on a host need a machine each, however small they are. A node that has such a
 //      member counts whole, once, and a member without a node counts on top.
 //   2. Workloads that stay unplaced although enough capacity is bound (it is in pieces too small, or of the wrong
@@ -9,7 +11,12 @@
 //      what they ask for, so that another machine is bound. The raise stays for a while after the last of them runs,
 //      longer each time, and for as long as the machine that it brought could not be emptied: a fleet does not swing.
 //      An operator that has just started finds by the same rule that a raise was there.
-//   3. A workload with several alternative lists of requirements is counted under the first.
+//   3. A workload with several alternative lists of requirements is counted under the first that the protocol with
+//      the shard can express.
+//
+// A workload without such a list is left out: it is in no need, because the shard refuses a roll-up in which one
+// operator is unknown to it, and with it the demand of the whole cluster. Such a workload still takes its room on
+// nodes.
 //
 // Pure. Thread-safety: none.
 #pragma once
@@ -26,6 +33,7 @@
 #include "base/time.h"
 #include "contract/cluster_views.h"
 #include "model/need.h"
+#include "model/requirement.h"
 #include "model/resources.h"
 
 namespace muster::operators {
@@ -47,6 +55,13 @@ struct DemandUnit {
 // Whether the workload is to run: from its apply until Stopped, Completed, Deleted or finally Failed.
 bool CountsAsDemand(const contract::WorkloadView& view);
 DemandUnit UnitOf(const contract::WorkloadView& view);
+
+// The requirement for whose operator bigfleet.v1alpha1 has no number, so that the unit is in no need. Null: there is
+// none, and the unit is counted.
+const model::Requirement* LeftOutBy(const DemandUnit& unit);
+
+// The group of a need whose members are asked for apart from the others of their profile: all are of this size.
+std::string GroupOfSize(const model::Resources& request);
 
 // Capacity that is bound to the cluster: a node that its machine backs.
 struct BoundNode {
@@ -73,11 +88,17 @@ class Demand {
       : cluster_(std::move(cluster)), stuck_after_(stuck_after), hold_(hold) {}
 
   void SetWorkload(const std::string& id, const contract::WorkloadView& view, MonoTime now);
-  void RemoveWorkload(const std::string& id) { units_.erase(id); }
+  void RemoveWorkload(const std::string& id) {
+    units_.erase(id);
+    held_.erase(id);
+  }
   // Forgets every workload that is not listed.
   void RemoveWorkloadsBut(const std::vector<contract::WorkloadView>& listed);
   void SetNode(const std::string& id, BoundNode node) { nodes_[id] = std::move(node); }
   void RemoveNode(const std::string& id) { nodes_.erase(id); }
+
+  // What was asked for before, by a Demand that knew the same workloads and nodes: what of it was raised goes on.
+  void TakeUp(const std::vector<model::Need>& before, MonoTime now);
 
   // Raises and lowers corrections. `more_comes`: machines are on their way, so that nothing counts as stuck yet. The
   // profiles whose correction changed, as sentences.
@@ -97,11 +118,22 @@ class Demand {
   };
   const std::map<Key, Correction>& corrections() const { return corrections_; }
   size_t workloads() const { return units_.size(); }
+  // As the function of this name; null also for a workload that is not known.
+  const model::Requirement* LeftOutBy(const std::string& id) const;
+  // How many workloads are in no need because the protocol cannot express it.
+  size_t left_out() const;
 
-  MUSTER_FIELDS(Demand, cluster_, stuck_after_, hold_, units_, nodes_, corrections_, reviewed_)
+  MUSTER_FIELDS(Demand, cluster_, stuck_after_, hold_, units_, held_, nodes_, corrections_, apart_, reviewed_)
   Demand() = default;  // for the codec
 
  private:
+  // Room on a node that is no demand.
+  struct Held {
+    std::string node;
+    model::Resources request;
+
+    MUSTER_FIELDS(Held, node, request)
+  };
   struct Sum {
     model::Need need;                   // without its correction
     std::set<std::string> whole_nodes;  // of members that are alone on their host
@@ -120,13 +152,16 @@ class Demand {
   bool Strands(const model::Profile& profile) const;
   bool FitElsewhere(const std::string& node) const;
   void FindRaises(MonoTime now);
+  void ReviewSizes(bool more_comes, MonoTime now, std::vector<std::string>& changes);
 
   std::string cluster_;
   Duration stuck_after_{};
   Duration hold_{};
   std::map<std::string, DemandUnit> units_;
+  std::map<std::string, Held> held_;  // by workloads that are stopped or have failed: the scheduler keeps their room
   std::map<std::string, BoundNode> nodes_;
   std::map<Key, Correction> corrections_;
+  std::set<Key> apart_;    // needs without a node for which nothing came: asked for size by size
   bool reviewed_ = false;  // at least once
 };
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/probe.h"
+
 namespace muster::operators {
 namespace {
 
@@ -70,6 +72,55 @@ TEST(OperatorsDemand, ProfilesComeFromTheTemplate) {
                                              {.key = "zone", .op = model::Operator::kIn, .values = {"a"}}}));
   EXPECT_EQ(unit.profile.spread().size(), 1U);
   EXPECT_EQ(unit.group, "web");
+}
+
+WorkloadView Above(WorkloadView view) {
+  view.spec.requirements = {{{.key = "generation", .op = model::Operator::kGt, .values = {"4"}}}};
+  return view;
+}
+
+TEST(OperatorsDemand, WhatTheProtocolCannotExpressIsLeftOut) {
+  Demand demand = Empty();
+  demand.SetNode("n1", {.total = {{"cpu", 4000}}});
+  Set(demand, Waiting("a", 500));
+  Set(demand, On("n1", "b", 1500));
+  const std::vector<model::Need> others = demand.Needs();
+  Set(demand, Above(Waiting("new", 1000)));
+  Set(demand, Above(On("n1", "old", 1000)));
+  EXPECT_EQ(demand.Needs(), others);
+  EXPECT_EQ(demand.workloads(), 4U);
+  EXPECT_EQ(demand.left_out(), 2U);
+  ASSERT_NE(demand.LeftOutBy("new"), nullptr);
+  EXPECT_EQ(demand.LeftOutBy("new")->key, "generation");
+  EXPECT_EQ(demand.LeftOutBy("a"), nullptr);
+  EXPECT_EQ(demand.LeftOutBy("nobody"), nullptr);
+  // It asks for no review either: no machine can be asked for on its behalf.
+  EXPECT_EQ(demand.NextReview(), kStart + 15s);
+  Set(demand, On("n1", "a", 500));
+  EXPECT_EQ(demand.NextReview(), std::nullopt);
+  const faults::ScopedMutant on("operators.says_every_operator");
+  EXPECT_EQ(demand.Needs().size(), 2U);
+}
+
+TEST(OperatorsDemand, OfAlternativesTheFirstThatTheProtocolCanExpressIsCounted) {
+  WorkloadView view = Above(Waiting("a", 500));
+  view.spec.requirements.push_back({{.key = "generation", .op = model::Operator::kIn, .values = {"5", "6"}}});
+  const DemandUnit unit = UnitOf(view);
+  EXPECT_EQ(LeftOutBy(unit), nullptr);
+  EXPECT_TRUE(unit.waits);
+  ASSERT_EQ(unit.profile.requirements().size(), 1U);
+  EXPECT_EQ(unit.profile.requirements()[0].op, model::Operator::kIn);
+}
+
+TEST(OperatorsDemand, RoomOfWhatIsLeftOutIsNoRoomForWhatWaits) {
+  Demand demand = Empty();
+  demand.SetNode("n1", {.total = {{"cpu", 4000}}});
+  Set(demand, Above(On("n1", "out", 3000)));
+  Set(demand, Waiting("a", 2000));
+  // The shard sees 2 cpu asked for and 4 bound: without a raise nothing would come.
+  EXPECT_EQ(demand.Review(false, kStart + 15s).size(), 1U);
+  ASSERT_EQ(demand.Needs().size(), 1U);
+  EXPECT_EQ(demand.Needs()[0].aggregate, (Resources{{"cpu", 6000}}));
 }
 
 TEST(OperatorsDemand, MembersThatExcludeEachOtherNeedAMachineEach) {
@@ -146,6 +197,27 @@ TEST(OperatorsDemand, WhatWaitsForSomethingElseThanRoomBuysNothing) {
   EXPECT_EQ(demand.Review(false, kStart + 1h).size(), 1U) << "another domain takes another machine";
 }
 
+// The scheduler keeps the room of what is stopped or has failed on its node; of what has completed it does not.
+TEST(OperatorsDemand, RoomThatOthersHoldIsNoRoomForWhatWaits) {
+  const auto raises = [](model::WorkloadPhase phase) {
+    Demand demand = Empty();
+    demand.SetNode("n1", {.total = {{"cpu", 4000}}});
+    WorkloadView rests = On("n1", "a", 3000);
+    rests.phase = phase;
+    Set(demand, rests);
+    Set(demand, Waiting("b", 2000));
+    const bool raised = !demand.Review(false, kStart + 20s).empty();
+    demand.RemoveWorkload("a");
+    EXPECT_TRUE(demand.Review(false, kStart + 40s).empty()) << "with it goes what it held";
+    return raised;
+  };
+  EXPECT_TRUE(raises(model::WorkloadPhase::kStopped));
+  EXPECT_TRUE(raises(model::WorkloadPhase::kFailed));
+  EXPECT_FALSE(raises(model::WorkloadPhase::kCompleted));
+  const faults::ScopedMutant on("operators.held_room_is_free");
+  EXPECT_FALSE(raises(model::WorkloadPhase::kStopped));
+}
+
 TEST(OperatorsDemand, ARaiseIsForOneMachineHoweverMuchOthersHave) {
   Demand demand = Empty();
   for (int i = 0; i < 4; ++i) {
@@ -197,6 +269,35 @@ TEST(OperatorsDemand, ARestartFindsTheRaiseInWhatIsBound) {
   EXPECT_EQ(calm.Needs()[0].aggregate, (Resources{{"cpu", 2000}})) << "surplus is not kept";
 }
 
+TEST(OperatorsDemand, WhatWasAskedForBeforeIsTakenUp) {
+  const auto stuck = [](Demand& demand) {
+    demand.SetNode("n1", {.total = {{"cpu", 4000}}});
+    demand.SetNode("n2", {.total = {{"cpu", 4000}}});
+    Set(demand, On("n1", "a", 3000));
+    Set(demand, On("n2", "b", 3000));
+    Set(demand, Waiting("c", 2000));
+  };
+  Demand before = Empty();
+  stuck(before);
+  EXPECT_EQ(before.Review(false, kStart + 20s).size(), 1U);
+  Demand after = Empty();
+  stuck(after);
+  after.TakeUp(before.Needs(), kStart);
+  EXPECT_EQ(after.Needs()[0].aggregate, (Resources{{"cpu", 10000}})) << "the raise, before c is stuck again";
+  EXPECT_TRUE(after.Review(false, kStart + 1s).empty());
+  EXPECT_EQ(after.Needs()[0].aggregate, (Resources{{"cpu", 10000}}));
+  after.RemoveWorkload("c");
+  EXPECT_EQ(after.Review(false, kStart + 10min).size(), 1U);
+  EXPECT_EQ(after.Needs()[0].aggregate, (Resources{{"cpu", 6000}}));
+
+  Demand sizes = Empty();
+  for (const auto& [id, cpu] : {std::pair("a", 1000), std::pair("giant", 64000)}) Set(sizes, Waiting(id, cpu));
+  Demand again = sizes;
+  EXPECT_EQ(sizes.Review(false, kStart + 20s).size(), 1U);
+  again.TakeUp(sizes.Needs(), kStart);
+  EXPECT_EQ(again.Needs().size(), 2U) << "size by size at once";
+}
+
 TEST(OperatorsDemand, ARepeatedCorrectionStaysTwiceAsLong) {
   Demand demand = Empty();
   for (const char* node : {"n1", "n2"}) demand.SetNode(node, {.total = {{"cpu", 4000}}});
@@ -221,6 +322,81 @@ TEST(OperatorsDemand, NothingIsRaisedWhileLessIsBoundThanAskedFor) {
   Set(demand, Waiting("a", 2000));
   EXPECT_TRUE(demand.Review(false, kStart + 1h).empty());
   EXPECT_EQ(demand.Needs()[0].aggregate, (Resources{{"cpu", 2000}}));
+}
+
+// The smallest unit of a need is its largest member, and no smaller machine serves it.
+TEST(OperatorsDemand, WhatNoBoundNodeCouldCarryIsAskedForApart) {
+  Demand demand = Empty();
+  demand.SetNode("n1", {.total = {{"cpu", 4000}}});
+  Set(demand, On("n1", "a", 1000));
+  Set(demand, Waiting("b", 2000));
+  Set(demand, Waiting("giant", 64000));
+  Set(demand, Waiting("twin", 64000));
+  Set(demand, Waiting("large", 6000));
+  const std::vector<model::Need> needs = demand.Needs();
+  ASSERT_EQ(needs.size(), 3U);
+  EXPECT_EQ(needs[0].group, "");
+  EXPECT_EQ(needs[0].aggregate, (Resources{{"cpu", 3000}}));
+  EXPECT_EQ(needs[0].min_unit, (Resources{{"cpu", 2000}}));
+  EXPECT_EQ(needs[1].group, GroupOfSize({{"cpu", 6000}}));
+  EXPECT_EQ(needs[2].aggregate, (Resources{{"cpu", 128000}}));
+  EXPECT_EQ(needs[2].min_unit, (Resources{{"cpu", 64000}}));
+  // A node that could carry it makes it one of the others.
+  demand.SetNode("n2", {.total = {{"cpu", 8000}}});
+  ASSERT_EQ(demand.Needs().size(), 2U);
+  EXPECT_EQ(demand.Needs()[0].min_unit, (Resources{{"cpu", 6000}}));
+  const faults::ScopedMutant on("operators.one_size_for_all");
+  ASSERT_EQ(demand.Needs().size(), 1U);
+}
+
+TEST(OperatorsDemand, AGangIsNeverSplit) {
+  Demand demand = Empty();
+  demand.SetNode("n1", {.total = {{"cpu", 4000}}});
+  for (const int64_t cpu : {1000, 64000}) {
+    WorkloadView view = Waiting("train-" + std::to_string(cpu), cpu);
+    view.set = "train";
+    view.spec.colocate = {{.topology_key = "rack"}};
+    Set(demand, view);
+  }
+  ASSERT_EQ(demand.Needs().size(), 1U);
+  EXPECT_EQ(demand.Needs()[0].group, "train");
+}
+
+// Without a node nothing says what can be had.
+TEST(OperatorsDemand, ANeedForWhichNothingComesIsAskedForSizeBySize) {
+  Demand demand = Empty();
+  Set(demand, Waiting("a", 1000));
+  Set(demand, Waiting("b", 2000));
+  Set(demand, Waiting("giant", 64000));
+  EXPECT_TRUE(demand.Review(false, kStart + 14s).empty());
+  EXPECT_EQ(demand.Needs().size(), 1U);
+  EXPECT_TRUE(demand.Review(true, kStart + 20s).empty()) << "a machine is coming";
+  EXPECT_EQ(demand.Review(false, kStart + 20s).size(), 1U);
+  EXPECT_EQ(demand.Needs().size(), 3U);
+  EXPECT_TRUE(demand.Review(false, kStart + 30s).empty()) << "said once";
+  demand.SetNode("n1", {.total = {{"cpu", 4000}}});
+  EXPECT_TRUE(demand.Review(false, kStart + 40s).empty());
+  ASSERT_EQ(demand.Needs().size(), 2U) << "one for what the node could carry";
+  EXPECT_EQ(demand.Needs()[0].aggregate, (Resources{{"cpu", 3000}}));
+}
+
+// No bound node counts for it, whatever room they have: the shard sees that it is short.
+TEST(OperatorsDemand, WhatNoBoundNodeCouldCarryRaisesNothing) {
+  const auto raised = [] {
+    Demand demand = Empty();
+    demand.SetNode("n1", {.total = {{"cpu", 8000}}, .labels = {{"zone", "a"}}});
+    WorkloadView elsewhere = Waiting("a", 1000);
+    elsewhere.spec.requirements = {{{.key = "zone", .op = model::Operator::kIn, .values = {"b"}}}};
+    Set(demand, elsewhere);
+    demand.Review(false, kStart + 20s);
+    demand.Review(false, kStart + 21s);
+    int64_t asked = 0;
+    for (const model::Need& need : demand.Needs()) asked += need.aggregate.Get("cpu");
+    return asked - 1000;
+  };
+  EXPECT_EQ(raised(), 0);
+  const faults::ScopedMutant on("operators.raises_for_what_none_carries");
+  EXPECT_EQ(raised(), 2000);
 }
 
 }  // namespace

@@ -53,8 +53,8 @@ void Core::Step(const Event& event, Now now, std::vector<Effect>& out) {
   std::visit(
       Overloaded{
           [&](const contract::Wake&) {},
-          [&](const ClusterListed& listed) { OnListed(listed, now); },
-          [&](const ClusterChanged& changed) { OnChanged(changed.change, now); },
+          [&](const ClusterListed& listed) { OnListed(listed, now, out); },
+          [&](const ClusterChanged& changed) { OnChanged(changed.change, now, out); },
           [&](const ClusterLost& lost) {
             out.emplace_back(Notice{.what = "the scheduler does not answer", .detail = lost.why.ToString()});
           },
@@ -70,6 +70,10 @@ void Core::Step(const Event& event, Now now, std::vector<Effect>& out) {
           },
           [&](const Received& received) { OnReceived(received.message, now, out); },
           [&](const CallDone& done) { OnCallDone(done, now, out); },
+          [&](const DemandTakenUp& before) {
+            state_.demand.TakeUp(before.needs, now.mono);
+            Gather(now);
+          },
       },
       event);
   ForgetNodes(now);
@@ -81,7 +85,7 @@ void Core::Step(const Event& event, Now now, std::vector<Effect>& out) {
 
 // --- the cluster
 
-void Core::OnListed(const ClusterListed& listed, Now now) {
+void Core::OnListed(const ClusterListed& listed, Now now, std::vector<Effect>& out) {
   // What waits is asked again how long it has waited: a list gives no history. Corrections stay.
   std::set<std::string> known;
   for (const contract::NodeView& node : listed.nodes) known.insert(node.node);
@@ -91,23 +95,26 @@ void Core::OnListed(const ClusterListed& listed, Now now) {
     return true;
   });
   if (!MUTANT("operators.list_keeps_gone")) state_.demand.RemoveWorkloadsBut(listed.workloads);
-  for (const contract::NodeView& node : listed.nodes) OnNode(node);
-  for (const contract::WorkloadView& view : listed.workloads) state_.demand.SetWorkload(view.workload, view, now.mono);
+  for (const contract::NodeView& node : listed.nodes) OnNode(node, now);
+  for (const contract::WorkloadView& view : listed.workloads) OnWorkload(view.workload, view, now, out);
   state_.listed = true;
   Gather(now);
 }
 
-void Core::OnNode(const contract::NodeView& node) {
+void Core::OnNode(const contract::NodeView& node, Now now) {
   Node& known = state_.nodes[node.node];
   known.drained = !node.drain_instruction.empty();
   known.cordoned = node.cordoned;
   known.ready = node.status == model::NodeStatus::kReady;
-  // An instruction of another time: the shard has named the machine since, and keeps it.
   const auto machine = state_.machines.find(node.node);
-  if (known.drained && state_.announced.contains(node.node) && machine != state_.machines.end() &&
-      machine->second == model::MachineState::kConfigured && !state_.jobs.contains(node.node) &&
-      !MUTANT("operators.stays_cordoned")) {
-    state_.jobs.insert_or_assign(node.node, NodeJob{.job = Job::kUncordon});
+  if (state_.announced.contains(node.node) && machine != state_.machines.end() && !state_.jobs.contains(node.node)) {
+    const bool kept = machine->second == model::MachineState::kConfigured;
+    const bool goes = machine->second == model::MachineState::kDraining;
+    // An instruction of another time: the shard has named the machine since, and keeps it.
+    if (known.drained && kept && !MUTANT("operators.stays_cordoned")) {
+      SetJob(node.node, NodeJob{.job = Job::kUncordon});
+    }
+    if (!known.drained && goes && !MUTANT("operators.draining_is_kept")) DrainUnasked(node.node, now);
   }
   known.of_fleet |= known.drained || state_.machines.contains(node.node) ||
                     node.labels.contains(std::string(model::kInstanceTypeKey));
@@ -119,17 +126,35 @@ void Core::OnNode(const contract::NodeView& node) {
   }
 }
 
-void Core::OnChanged(const contract::ObjectChanged& change, Now now) {
+void Core::OnWorkload(const std::string& id, const contract::WorkloadView& view, Now now, std::vector<Effect>& out) {
+  const auto obstacle = [&] {
+    const model::Requirement* requirement = state_.demand.LeftOutBy(id);
+    return requirement == nullptr ? std::optional<model::Requirement>() : *requirement;
+  };
+  const std::optional<model::Requirement> before = obstacle();
+  state_.demand.SetWorkload(id, view, now.mono);
+  const std::optional<model::Requirement> after = obstacle();
+  // Once: a workload changes often, and each change brings it here.
+  if (!after || after == before) return;
+  out.emplace_back(
+      Notice{.what = "the fleet is not asked for a workload",
+             .subject = id,
+             .detail = fmt::format("its requirement \"{}\" cannot be sent to the shard, whose protocol has no operator "
+                                   "{}; use In with the values that are meant",
+                                   ToString(*after), model::OperatorName(after->op))});
+}
+
+void Core::OnChanged(const contract::ObjectChanged& change, Now now, std::vector<Effect>& out) {
   if (change.kind == contract::ObjectKind::kWorkload) {
     if (const auto* view = std::get_if<contract::WorkloadView>(&change.now)) {
-      state_.demand.SetWorkload(change.name, *view, now.mono);
+      OnWorkload(change.name, *view, now, out);
     } else {
       state_.demand.RemoveWorkload(change.name);
     }
     Gather(now);
   } else if (change.kind == contract::ObjectKind::kNode) {
     if (const auto* view = std::get_if<contract::NodeView>(&change.now)) {
-      OnNode(*view);
+      OnNode(*view, now);
     } else {
       state_.nodes.erase(change.name);
       state_.demand.RemoveNode(change.name);
@@ -162,19 +187,19 @@ void Core::OnReceived(const contract::ShardMessage& message, Now now, std::vecto
 }
 
 void Core::OnReclaim(const contract::ReclaimInstruction& instruction, Now now) {
-  const auto [at, fresh] = state_.reclaims.try_emplace(instruction.instruction_id);
-  at->second.acknowledged = false;
-  if (fresh) at->second.nodes = instruction.nodes;
+  Reclaim& reclaim = state_.reclaims[instruction.instruction_id];
+  reclaim.acknowledged = false;
+  reclaim.nodes = instruction.nodes;
   const Duration grace = std::chrono::seconds(instruction.grace_period_seconds);
   for (const std::string& node : instruction.nodes) {
     const auto job = state_.jobs.find(node);
     const bool there = job != state_.jobs.end() && job->second.job == Job::kDrain &&
                        job->second.instruction == instruction.instruction_id;
     if (there) continue;
-    state_.jobs.insert_or_assign(node, NodeJob{.job = Job::kDrain,
-                                               .instruction = instruction.instruction_id,
-                                               .grace = grace,
-                                               .deadline = now.wall + grace});
+    SetJob(node, NodeJob{.job = Job::kDrain,
+                         .instruction = instruction.instruction_id,
+                         .grace = grace,
+                         .deadline = now.wall + grace});
   }
 }
 
@@ -198,26 +223,47 @@ void Core::OnMachine(const contract::NodeStateUpdate& update, Now now, std::vect
   if (!early && (Serves(update.state) || Comes(update.state))) {
     if (update.state == model::MachineState::kConfigured && (drained || drains)) {
       // It is kept, whatever was said before; an instruction that still holds comes again.
-      if (!MUTANT("operators.stays_cordoned")) state_.jobs.insert_or_assign(id, NodeJob{.job = Job::kUncordon});
-    } else if (update.state == model::MachineState::kDraining && node != state_.nodes.end() && !node->second.cordoned &&
-               !drains) {
-      state_.jobs.insert_or_assign(id, NodeJob{.job = Job::kDrain,
-                                               .instruction = "draining",
-                                               .grace = kUnaskedGrace,
-                                               .deadline = now.wall + kUnaskedGrace});
+      if (!MUTANT("operators.stays_cordoned")) KeepMachine(id);
+    } else if (update.state == model::MachineState::kDraining && node != state_.nodes.end() && !drains) {
+      // What was told to be kept may be uncordoned at any moment.
+      const bool keeps = job != state_.jobs.end() && job->second.job == Job::kUncordon;
+      if (!drained || (keeps && !MUTANT("operators.draining_is_kept"))) DrainUnasked(id, now);
     }
   } else if (!MUTANT("operators.keeps_nodes")) {
-    state_.jobs.insert_or_assign(id, NodeJob{.job = Job::kDelete});
+    SetJob(id, NodeJob{.job = Job::kDelete});
   }
   state_.review_at = now.mono;
 }
 
 // --- jobs
 
+void Core::SetJob(const std::string& node, NodeJob job) {
+  if (const auto before = state_.jobs.find(node); before != state_.jobs.end() && !MUTANT("operators.orders_overtake")) {
+    job.after = before->second.call ? before->second.call : before->second.after;
+  }
+  state_.jobs.insert_or_assign(node, std::move(job));
+}
+
+// The machine drains, and no instruction was heard, or what was heard was taken back meanwhile.
+void Core::DrainUnasked(const std::string& node, Now now) {
+  SetJob(
+      node,
+      NodeJob{
+          .job = Job::kDrain, .instruction = "draining", .grace = kUnaskedGrace, .deadline = now.wall + kUnaskedGrace});
+}
+
+void Core::KeepMachine(const std::string& id) {
+  if (!MUTANT("operators.acks_void_instruction")) {
+    for (Reclaim& reclaim : state_.reclaims | std::views::values) std::erase(reclaim.nodes, id);
+    std::erase_if(state_.reclaims, [](const auto& reclaim) { return reclaim.second.nodes.empty(); });
+  }
+  SetJob(id, NodeJob{.job = Job::kUncordon});
+}
+
 void Core::StartJobs(Now now, std::vector<Effect>& out) {
   if (!state_.listed) return;
   for (auto& [node, job] : state_.jobs) {
-    if (job.call || job.drained || (job.not_before && *job.not_before > now.mono)) continue;
+    if (job.call || job.after || job.drained || (job.not_before && *job.not_before > now.mono)) continue;
     job.not_before.reset();
     job.call = ++state_.last_call;
     contract::ClusterRequest request;
@@ -244,7 +290,10 @@ void Core::StartJobs(Now now, std::vector<Effect>& out) {
 void Core::OnCallDone(const CallDone& done, Now now, std::vector<Effect>& out) {
   const auto at = std::ranges::find_if(state_.jobs, [&](const auto& entry) { return entry.second.call == done.id; });
   if (at == state_.jobs.end()) {
-    return;  // another job took its place
+    // Another job took its place, and can begin.
+    const auto next = std::ranges::find_if(state_.jobs, [&](const auto& job) { return job.second.after == done.id; });
+    if (next != state_.jobs.end()) next->second.after.reset();
+    return;
   }
   auto& [node, job] = *at;
   job.call.reset();
@@ -257,9 +306,14 @@ void Core::OnCallDone(const CallDone& done, Now now, std::vector<Effect>& out) {
   }
   if (job.job == Job::kDrain) {
     job.drained = true;
-  } else {
-    state_.jobs.erase(at);
+    return;
   }
+  // Who tells of changes may be behind: the node would be found left over again, and at once.
+  const auto known = state_.nodes.find(node);
+  if (job.job == Job::kDelete && known != state_.nodes.end() && !MUTANT("operators.deleted_node_stays")) {
+    known->second.deleted = now.mono;
+  }
+  state_.jobs.erase(at);
 }
 
 void Core::Acknowledge(std::vector<Effect>& out) {
@@ -283,15 +337,20 @@ void Core::Acknowledge(std::vector<Effect>& out) {
   }
 }
 
-bool Core::IsLeftOver(const std::string& id, const Node& node) const {
-  return node.of_fleet && !node.ready && !state_.machines.contains(id) && !state_.jobs.contains(id);
+std::optional<MonoTime> Core::LeftOverAt(const std::string& id, const Node& node) const {
+  if (!state_.session || !state_.all_announced) return std::nullopt;
+  if (!node.of_fleet || node.ready || state_.machines.contains(id)) return std::nullopt;
+  // A drain that is done and waits for its machine to go says nothing: the machine has gone.
+  const auto job = state_.jobs.find(id);
+  const bool waits = job != state_.jobs.end() && (!job->second.drained || MUTANT("operators.keeps_nodes"));
+  if (waits) return std::nullopt;
+  return std::max(*state_.all_announced, node.deleted.value_or(*state_.all_announced)) + state_.config.forget_after;
 }
 
 void Core::ForgetNodes(Now now) {
-  if (!state_.session || !state_.all_announced || now.mono - *state_.all_announced < state_.config.forget_after) return;
   for (const auto& [id, node] : state_.nodes) {
-    if (!IsLeftOver(id, node)) continue;
-    state_.jobs.insert_or_assign(id, NodeJob{.job = Job::kDelete});
+    const std::optional<MonoTime> at = LeftOverAt(id, node);
+    if (at && *at <= now.mono) SetJob(id, NodeJob{.job = Job::kDelete});
   }
 }
 
@@ -341,11 +400,7 @@ std::optional<MonoTime> Core::NextWake() const {
     if (moment) next = next ? std::min(*next, *moment) : *moment;
   };
   if (state_.session) at(state_.rollup_at);
-  if (state_.session && state_.all_announced) {
-    const auto left =
-        std::ranges::any_of(state_.nodes, [this](const auto& node) { return IsLeftOver(node.first, node.second); });
-    if (left) at(*state_.all_announced + state_.config.forget_after);
-  }
+  for (const auto& [id, node] : state_.nodes) at(LeftOverAt(id, node));
   if (state_.listed) {
     at(state_.review_at);
     for (const NodeJob& job : std::views::values(state_.jobs)) {
@@ -362,6 +417,7 @@ std::shared_ptr<const Snapshot> Core::View() const {
   view->rollups = state_.rollups;
   view->last_echo = state_.last_echo;
   view->needs = state_.demand.Needs();
+  view->left_out = static_cast<int64_t>(state_.demand.left_out());
   for (const auto& [key, correction] : state_.demand.corrections()) {
     if (correction.extra.empty()) continue;
     view->corrections.push_back(

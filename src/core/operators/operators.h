@@ -60,11 +60,12 @@ class Core {
     std::string instruction;  // of kDrain
     Duration grace{};
     WallTime deadline;
-    std::optional<contract::CallId> call;  // under way
-    std::optional<MonoTime> not_before;    // after a failure
-    bool drained = false;                  // kDrain: the node is cordoned; the job stays for its instruction
+    std::optional<contract::CallId> call;   // under way
+    std::optional<contract::CallId> after;  // of the job that it took the place of: what is said later is done later
+    std::optional<MonoTime> not_before;     // after a failure
+    bool drained = false;                   // kDrain: the node is cordoned; the job stays for its instruction
 
-    MUSTER_FIELDS(NodeJob, job, instruction, grace, deadline, call, not_before, drained)
+    MUSTER_FIELDS(NodeJob, job, instruction, grace, deadline, call, after, not_before, drained)
   };
   struct Reclaim {
     std::vector<std::string> nodes;
@@ -77,8 +78,9 @@ class Core {
     bool cordoned = false;
     bool ready = false;
     bool of_fleet = false;  // it was a machine: by its labels, by an instruction, or because the shard said so
+    std::optional<MonoTime> deleted;  // when its deletion was answered, though it is still told of
 
-    MUSTER_FIELDS(Node, drained, cordoned, ready, of_fleet)
+    MUSTER_FIELDS(Node, drained, cordoned, ready, of_fleet, deleted)
   };
   struct State {
     Config config;
@@ -103,22 +105,27 @@ class Core {
 
   explicit Core(State state) : state_(std::move(state)) {}
 
-  void OnListed(const ClusterListed& listed, Now now);
-  void OnChanged(const contract::ObjectChanged& change, Now now);
-  void OnNode(const contract::NodeView& node);
+  void OnListed(const ClusterListed& listed, Now now, std::vector<Effect>& out);
+  void OnChanged(const contract::ObjectChanged& change, Now now, std::vector<Effect>& out);
+  void OnWorkload(const std::string& id, const contract::WorkloadView& view, Now now, std::vector<Effect>& out);
+  void OnNode(const contract::NodeView& node, Now now);
   void OnReclaim(const contract::ReclaimInstruction& instruction, Now now);
   void OnMachine(const contract::NodeStateUpdate& update, Now now, std::vector<Effect>& out);
   void OnReceived(const contract::ShardMessage& message, Now now, std::vector<Effect>& out);
   void OnCallDone(const CallDone& done, Now now, std::vector<Effect>& out);
 
   void Gather(Now now);  // a roll-up is due soon
+  void SetJob(const std::string& node, NodeJob job);
+  // The machine is kept: what was said of giving it up is void, and is not acknowledged.
+  void KeepMachine(const std::string& id);
+  void DrainUnasked(const std::string& node, Now now);
   void StartJobs(Now now, std::vector<Effect>& out);
   void Acknowledge(std::vector<Effect>& out);
   void ReviewDemand(Now now, std::vector<Effect>& out);
   void SendRollup(Now now, std::vector<Effect>& out);
   bool MachinesOnTheirWay() const;
-  // Whether the node is what is left of a machine that went while nobody could tell.
-  bool IsLeftOver(const std::string& id, const Node& node) const;
+  // When a node whose machine the shard does not name is to be deleted; nothing for any other node.
+  std::optional<MonoTime> LeftOverAt(const std::string& id, const Node& node) const;
   void ForgetNodes(Now now);
 
   State state_;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/probe.h"
 #include "model/requirement.h"
 
 namespace muster::operators {
@@ -262,6 +263,58 @@ TEST(Operators, ANodeWhoseMachineWentUnseenIsForgotten) {
   EXPECT_EQ(std::get<contract::DeleteObject>(lab.Said<Call>()[0].request).name, "m1");
 }
 
+// The same of a machine that the fleet had reclaimed: the drain is done, and that it went was said to nobody.
+TEST(Operators, ANodeThatWasDrainedAndWhoseMachineWentUnseenIsForgotten) {
+  const auto deleted = [] {
+    Lab lab;
+    lab.Give(ClusterListed{.nodes = {Node("m1")}, .workloads = {}});
+    lab.Give(SessionOpened{});
+    lab.Give(Machine("m1", MachineState::kConfigured));
+    lab.Give(Reclaim("i1", {"m1"}));
+    const std::vector<Call> drains = lab.Said<Call>();
+    lab.Finish(drains.at(0));
+    lab.Give(SessionClosed{});
+    NodeView silent = Node("m1", "i1");
+    silent.status = model::NodeStatus::kNotReady;
+    lab.Give(ClusterListed{.nodes = {silent}, .workloads = {}});
+    lab.Give(SessionOpened{});
+    lab.Give(Received{.message = contract::Acknowledgement{.echo = "rollup"}});
+    lab.Pass(2min);
+    return lab.Said<Call>().size() == 1 && std::get<contract::DeleteObject>(lab.Said<Call>()[0].request).name == "m1";
+  };
+  EXPECT_TRUE(deleted());
+  const faults::ScopedMutant on("operators.keeps_nodes");
+  EXPECT_FALSE(deleted());
+}
+
+// Nobody tells that the node is gone: the watch is behind, or the node has registered again before the answer came.
+TEST(Operators, ANodeThatTheSchedulerDoesNotKnowIsDeletedOnceAMinute) {
+  const auto calls = [] {
+    Lab lab;
+    NodeView silent = Node("m1");
+    silent.status = model::NodeStatus::kNotReady;
+    silent.labels[std::string(model::kInstanceTypeKey)] = "small";
+    lab.Give(ClusterListed{.nodes = {silent}, .workloads = {}});
+    lab.Give(SessionOpened{});
+    lab.Give(Received{.message = contract::Acknowledgement{.echo = "rollup"}});
+    lab.Pass(2min);
+    const auto answered = [&lab] {
+      int count = 0;
+      for (std::vector<Call> next = lab.Said<Call>(); !next.empty() && count < 10; next = lab.Said<Call>()) {
+        ++count;
+        lab.Finish(next.at(0), Status(Code::kNotFound, "there is no node m1"));
+      }
+      return count;
+    };
+    const int at_once = answered();
+    lab.Pass(1min);
+    return std::pair(at_once, answered());
+  };
+  EXPECT_EQ(calls(), std::pair(1, 1));
+  const faults::ScopedMutant on("operators.deleted_node_stays");
+  EXPECT_EQ(calls().first, 10);
+}
+
 TEST(Operators, WhatWasOnItsWayWhenTheSessionEndedIsForgotten) {
   Lab lab;
   lab.Give(ClusterListed{});
@@ -296,6 +349,45 @@ TEST(Operators, StuckWorkloadsAreCorrectedOnceNoMachineIsOnItsWay) {
   EXPECT_EQ(lab.core().View()->needs[0].aggregate, (model::Resources{{"cpu", 10000}}));
 }
 
+TEST(Operators, AWorkloadThatTheProtocolCannotExpressIsNamedOnceAndStopsNoOther) {
+  Lab lab;
+  lab.Give(SessionOpened{});
+  WorkloadView above = Web("above");
+  above.spec.requirements = {{{.key = "generation", .op = model::Operator::kGt, .values = {"4"}}}};
+  lab.Give(ClusterListed{.workloads = {Web("a"), above}});
+  ASSERT_EQ(lab.Said<Notice>().size(), 1U);
+  EXPECT_EQ(lab.Said<Notice>()[0].what, "the fleet is not asked for a workload");
+  EXPECT_EQ(lab.Said<Notice>()[0].subject, "above");
+  EXPECT_EQ(
+      lab.Said<Notice>()[0].detail,
+      "its requirement \"generation Gt [4]\" cannot be sent to the shard, whose protocol has no operator Gt; use In "
+      "with the values that are meant");
+  lab.Pass(200ms);
+  ASSERT_EQ(lab.Sent<contract::Rollup>().size(), 1U);
+  ASSERT_EQ(lab.Sent<contract::Rollup>()[0].rows.size(), 1U);
+  EXPECT_EQ(lab.Sent<contract::Rollup>()[0].rows.needs()[0].aggregate, (model::Resources{{"cpu", 1000}}));
+  EXPECT_EQ(lab.core().View()->left_out, 1);
+
+  // A list says it again, and a change of its phase does: neither is news.
+  const auto change = [&](const WorkloadView& view) {
+    lab.Give(ClusterChanged{{.kind = contract::ObjectKind::kWorkload, .name = "above", .now = view}});
+  };
+  lab.Give(ClusterListed{.workloads = {Web("a"), above}});
+  EXPECT_TRUE(lab.Said<Notice>().empty());
+  above.phase = model::WorkloadPhase::kScheduled;
+  change(above);
+  EXPECT_TRUE(lab.Said<Notice>().empty());
+  // Another requirement of the kind is news, and In ends it.
+  above.spec.requirements[0][0].op = model::Operator::kLt;
+  change(above);
+  EXPECT_EQ(lab.Said<Notice>().size(), 1U);
+  above.spec.requirements[0][0] = {.key = "generation", .op = model::Operator::kIn, .values = {"5"}};
+  change(above);
+  EXPECT_TRUE(lab.Said<Notice>().empty());
+  EXPECT_EQ(lab.core().View()->left_out, 0);
+  EXPECT_EQ(lab.core().View()->needs.size(), 2U);
+}
+
 TEST(Operators, ALostSchedulerKeepsTheDemand) {
   Lab lab;
   lab.Give(SessionOpened{});
@@ -305,6 +397,86 @@ TEST(Operators, ALostSchedulerKeepsTheDemand) {
   lab.Pass(10s);
   ASSERT_EQ(lab.Sent<contract::Rollup>().size(), 1U);
   EXPECT_EQ(lab.Sent<contract::Rollup>()[0].rows.size(), 1U);
+}
+
+// Two orders for one node may overtake each other on their way to the scheduler.
+TEST(Operators, AnOrderWaitsForTheEndOfTheOneBefore) {
+  const auto drains_last = [] {
+    Lab lab;
+    lab.Give(SessionOpened{});
+    lab.Give(ClusterListed{.nodes = {Node("n1", "r0")}});
+    lab.Give(Machine("n1", MachineState::kConfigured));
+    const std::vector<Call> uncordons = lab.Said<Call>();
+    EXPECT_EQ(uncordons.size(), 1U);
+    lab.Give(Reclaim("r1", {"n1"}));
+    if (!lab.Said<Call>().empty()) return false;
+    EXPECT_TRUE(lab.Sent<contract::ReclaimAck>().empty());
+    lab.Finish(uncordons[0], Status(Code::kDeadlineExceeded, "no answer in time"));
+    const std::vector<Call> drains = lab.Said<Call>();
+    EXPECT_EQ(drains.size(), 1U);
+    EXPECT_TRUE(std::holds_alternative<contract::DrainNode>(drains[0].request));
+    lab.Finish(drains[0]);
+    EXPECT_EQ(lab.Sent<contract::ReclaimAck>().size(), 1U);
+    return true;
+  };
+  EXPECT_TRUE(drains_last());
+  const faults::ScopedMutant on("operators.orders_overtake");
+  EXPECT_FALSE(drains_last());
+}
+
+// A session opens with the states of all machines; an instruction that still holds follows.
+TEST(Operators, AnInstructionThatWasTakenBackIsNotAcknowledged) {
+  const auto acks_uncordoned = [] {
+    Lab lab;
+    lab.Give(SessionOpened{});
+    lab.Give(Reclaim("r1", {"n1"}));  // the scheduler does not answer yet
+    lab.Give(SessionClosed{});
+    lab.Give(SessionOpened{});
+    lab.Give(Machine("n1", MachineState::kConfigured));
+    bool acked = !lab.Sent<contract::ReclaimAck>().empty();
+    lab.Give(Reclaim("r1", {"n1"}));
+    acked |= !lab.Sent<contract::ReclaimAck>().empty();
+    lab.Give(ClusterListed{.nodes = {Node("n1")}});
+    const std::vector<Call> drains = lab.Said<Call>();
+    EXPECT_EQ(drains.size(), 1U);
+    EXPECT_TRUE(std::holds_alternative<contract::DrainNode>(drains[0].request));
+    lab.Finish(drains[0]);
+    EXPECT_TRUE(acked || lab.Sent<contract::ReclaimAck>().size() == 1U);
+    return acked;
+  };
+  EXPECT_FALSE(acks_uncordoned());
+  const faults::ScopedMutant on("operators.acks_void_instruction");
+  EXPECT_TRUE(acks_uncordoned());
+}
+
+// A drain whose answer is lost has the shard say that the machine is kept, and then that it drains.
+TEST(Operators, AMachineThatDrainsAfterAllIsDrainedAgain) {
+  const auto ends_drained = [] {
+    Lab lab;
+    lab.Give(SessionOpened{});
+    lab.Give(ClusterListed{.nodes = {Node("n1", "r1")}});
+    lab.Give(Machine("n1", MachineState::kConfigured));
+    const std::vector<Call> uncordons = lab.Said<Call>();
+    EXPECT_EQ(uncordons.size(), 1U);
+    lab.Give(Machine("n1", MachineState::kDraining));
+    lab.Finish(uncordons[0]);
+    const std::vector<Call> drains = lab.Said<Call>();
+    return drains.size() == 1 && std::holds_alternative<contract::DrainNode>(drains[0].request);
+  };
+  EXPECT_TRUE(ends_drained());
+  const faults::ScopedMutant on("operators.draining_is_kept");
+  EXPECT_FALSE(ends_drained());
+}
+
+TEST(Operators, ANodeThatIsUncordonedWhileItsMachineDrainsIsDrainedAgain) {
+  Lab lab;
+  lab.Give(SessionOpened{});
+  lab.Give(ClusterListed{.nodes = {Node("n1", "r1")}});
+  lab.Give(Machine("n1", MachineState::kDraining));
+  EXPECT_TRUE(lab.Said<Call>().empty()) << "it is drained already";
+  lab.Give(ClusterChanged{{.kind = contract::ObjectKind::kNode, .name = "n1", .now = Node("n1")}});
+  ASSERT_EQ(lab.Said<Call>().size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<contract::DrainNode>(lab.Said<Call>()[0].request));
 }
 
 }  // namespace

@@ -57,6 +57,13 @@ struct ClusterLost {
 
   MUSTER_FIELDS(ClusterLost, why)
 };
+// What the fleet was asked for before this life of the operator: raises of demand that were in force go on. Said, after
+// the list, by those who take a cluster up as it stands; a process that restarts is not told.
+struct DemandTakenUp {
+  std::vector<model::Need> needs;
+
+  MUSTER_FIELDS(DemandTakenUp, needs)
+};
 // The shard has acknowledged Hello.
 struct SessionOpened {
   MUSTER_FIELDS(SessionOpened)
@@ -99,7 +106,7 @@ struct Notice {
 using Call = contract::Call<contract::ClusterRequest>;
 using CallDone = contract::CallDone<contract::ClusterReply>;
 using Event = std::variant<contract::Wake, ClusterListed, ClusterChanged, ClusterLost, SessionOpened, SessionClosed,
-                           Received, CallDone>;
+                           Received, CallDone, DemandTakenUp>;
 using Effect = std::variant<contract::Persist, Call, Send, GiveBlob, Notice>;
 
 // --- what people see
@@ -125,6 +132,7 @@ struct Snapshot {
   int64_t rollups = 0;
   std::string last_echo;  // how the shard acknowledged the last roll-up
   std::vector<model::Need> needs;
+  int64_t left_out = 0;  // workloads that are in no need: the protocol cannot express what they require
   std::vector<CorrectionView> corrections;
   std::vector<ReclaimView> reclaims;
   std::map<std::string, model::MachineState> machines;

@@ -275,6 +275,54 @@ TEST(SchedulerTenants, WhatHasStoppedRunsAgainOnlyWithinTheQuota) {
   EXPECT_TRUE(desire("first", model::DesiredState::kRunning).ok());
 }
 
+TEST(SchedulerTenants, WhatHasCompletedIsAppliedAnewOnlyWithinTheQuota) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Get<contract::Applied>(contract::ApplyQuota{{.tenant = "shop", .limits = {{"cpu", 1000}}}});
+  const auto apply = [&](const std::string& id, const std::string& revision) {
+    contract::ApplyWorkload body = Lab::ApplyOf(id);
+    body.tenant = "shop";
+    body.revision = revision;
+    body.spec->restart = model::RestartPolicy::kNever;
+    return lab.Try(body);
+  };
+  lab.agents["n1"].exits["first"] = 0;
+  EXPECT_TRUE(apply("first", "r1").ok());
+  lab.Run(5s);
+  ASSERT_EQ(lab.Phase("first"), "Completed");
+  lab.agents["n1"].exits.clear();
+  EXPECT_TRUE(apply("second", "r1").ok()) << "what has completed holds nothing";
+  lab.Run(2s);
+  EXPECT_TRUE(apply("first", "r1").ok()) << "nothing changes";
+  EXPECT_EQ(apply("first", "r2").code(), Code::kResourceExhausted) << "it would run again";
+  EXPECT_EQ(lab.Phase("first"), "Completed");
+  EXPECT_TRUE(lab.Delete("second").ok());
+  lab.Run(2s);
+  EXPECT_TRUE(apply("first", "r2").ok());
+}
+
+// The commit that gives something up may be slower than the one that takes it.
+TEST(SchedulerTenants, WhatIsGivenUpIsFreeOnceThatIsDurable) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Get<contract::Applied>(contract::ApplyQuota{{.tenant = "shop", .limits = {{"cpu", 1000}}}});
+  const auto apply = [](const std::string& id, int64_t cpu) {
+    contract::ApplyWorkload body = Lab::ApplyOf(id);
+    body.tenant = "shop";
+    body.revision = fmt::format("cpu-{}", cpu);
+    body.spec->resources.Set("cpu", cpu);
+    return body;
+  };
+  EXPECT_TRUE(lab.Try(apply("first", 1000)).ok());
+  lab.Run(2s);
+  const contract::RequestId less = lab.Ask(apply("first", 400));
+  EXPECT_EQ(lab.Try(apply("second", 600)).code(), Code::kResourceExhausted);
+  ASSERT_TRUE(lab.answers.contains(less));
+  EXPECT_TRUE(lab.answers.at(less).status.ok());
+  EXPECT_TRUE(lab.Try(apply("second", 600)).ok());
+  EXPECT_EQ(lab.Get<contract::QuotasListed>(contract::ListQuotas{}).quotas[0].used.Get("cpu"), 1000);
+}
+
 TEST(SchedulerTenants, WhatACommitOfUnknownOutcomeMayHaveTakenIsCounted) {
   Lab lab;
   lab.AddNode("n1");
@@ -289,6 +337,83 @@ TEST(SchedulerTenants, WhatACommitOfUnknownOutcomeMayHaveTakenIsCounted) {
   contract::ApplyWorkload second = Lab::ApplyOf("second");
   second.tenant = "shop";
   EXPECT_EQ(lab.Try(second).code(), Code::kResourceExhausted);
+}
+
+TEST(SchedulerTenants, WhatACommitOfASetOfUnknownOutcomeMayHaveTakenIsCounted) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Get<contract::Applied>(contract::ApplyQuota{{.tenant = "shop", .limits = {{"cpu", 1000}}}});
+  contract::ApplySpec set{.spec = SetOf("first", 1)};
+  set.spec.tenant = "shop";
+  lab.watch_held = true;
+  lab.lose_answers = true;  // it happens, and nobody says so
+  lab.Ask(set);
+  lab.Run(5ms);
+  lab.lose_answers = false;
+  contract::ApplyWorkload second = Lab::ApplyOf("second");
+  second.tenant = "shop";
+  EXPECT_EQ(lab.Try(second).code(), Code::kResourceExhausted);
+}
+
+TEST(SchedulerTenants, WhatIsInDoubtForOneTenantCountsForAnotherThatTakesItOver) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Get<contract::Applied>(contract::ApplyQuota{{.tenant = "shop", .limits = {{"cpu", 1000}}}});
+  lab.lose_requests = true;
+  lab.Ask(Lab::ApplyOf("first"));  // of no tenant
+  lab.Run(5ms);
+  contract::ApplyWorkload first = Lab::ApplyOf("first");
+  first.tenant = "shop";
+  lab.Ask(first);
+  const auto& drafts = lab.core.parts().drafts.state().drafts;
+  for (int i = 0; i < 10'000 && !drafts.contains(WorkloadObject("first")); ++i) lab.Run(10us);
+  ASSERT_TRUE(drafts.contains(WorkloadObject("first"))) << "its commit is on its way";
+  contract::ApplyWorkload second = Lab::ApplyOf("second");
+  second.tenant = "shop";
+  EXPECT_EQ(lab.Try(second, 0ms).code(), Code::kResourceExhausted);
+}
+
+// What is stopped holds nothing; retried or deleted it holds what it has on its node until that is gone.
+TEST(SchedulerTenants, WhatIsRetriedOrDeletedWhileItIsStoppedIsAdmittedWhenItIsToRun) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Get<contract::Applied>(contract::ApplyQuota{{.tenant = "shop", .limits = {{"cpu", 1000}}}});
+  const auto apply = [](const std::string& id, model::DesiredState state) {
+    contract::ApplyWorkload body = Lab::ApplyOf(id);
+    body.tenant = "shop";
+    body.desired = state;
+    return body;
+  };
+  EXPECT_TRUE(lab.Try(apply("first", model::DesiredState::kRunning)).ok());
+  lab.Run(2s);
+  EXPECT_TRUE(lab.Try(apply("first", model::DesiredState::kStopped)).ok());
+  lab.Run(2s);
+  ASSERT_EQ(lab.Phase("first"), "Stopped");
+  EXPECT_TRUE(lab.Try(apply("second", model::DesiredState::kRunning)).ok());
+  lab.Run(2s);
+  lab.Ask(contract::RetryWorkload{"first"});
+  const Status retried = lab.Try(apply("first", model::DesiredState::kRunning));
+  EXPECT_EQ(retried.message(), "tenant shop: cpu 1 of 1 in use, 1 more asked for");
+  EXPECT_EQ(retried.code(), Code::kResourceExhausted);
+  EXPECT_EQ(lab.Workload("first").desired, model::DesiredState::kStopped);
+  lab.Ask(contract::DeleteObject{.kind = contract::ObjectKind::kWorkload, .name = "first"});
+  EXPECT_EQ(lab.Try(apply("first", model::DesiredState::kRunning)).code(), Code::kResourceExhausted);
+}
+
+TEST(SchedulerTenants, AQuotaThatIsAskedForTwiceIsAnsweredOnceItIsDurable) {
+  Lab lab;
+  lab.lose_requests = true;
+  const contract::ApplyQuota quota{{.tenant = "shop", .limits = {{"cpu", 1000}}}};
+  const contract::RequestId first = lab.Ask(quota);
+  const contract::RequestId second = lab.Ask(quota);
+  lab.Run(200ms);
+  EXPECT_FALSE(lab.answers.contains(first));
+  EXPECT_FALSE(lab.answers.contains(second));
+  lab.lose_requests = false;
+  lab.Run(5s);
+  ASSERT_TRUE(lab.answers.contains(first) && lab.answers.contains(second));
+  EXPECT_TRUE(lab.answers.at(first).status.ok());
+  EXPECT_TRUE(lab.answers.at(second).status.ok());
 }
 
 TEST(SchedulerTenants, ATenantChangesWhatIsItsOwnAndNothingElse) {
@@ -324,6 +449,44 @@ TEST(SchedulerTenants, ATenantChangesWhatIsItsOwnAndNothingElse) {
   EXPECT_TRUE(ask("shop", contract::DeleteObject{.kind = contract::ObjectKind::kWorkload, .name = "web"}).ok());
   EXPECT_TRUE(ask("", contract::DeleteObject{.kind = contract::ObjectKind::kWorkload, .name = "api"}).ok())
       << "an operator may change all";
+}
+
+TEST(SchedulerTenants, ATenantReadsWhatIsItsOwnAndNothingElse) {
+  Lab lab;
+  lab.AddNode("n1");
+  const auto ask = [&](const std::string& tenant, contract::ClusterRequest body) {
+    const contract::RequestId id = lab.Ask(contract::GetSummary{}) + 1'000'000;
+    lab.Post(Asked{.request = id, .body = std::move(body), .tenant = tenant});
+    lab.Run(10ms);
+    return lab.answers.at(id);
+  };
+  const auto code = [&](const std::string& tenant, contract::ClusterRequest body) {
+    return ask(tenant, std::move(body)).status.code();
+  };
+  model::WorkloadSpec set{.kind = model::WorkloadKind::kSet, .name = "farm", .replicas = 1, .spec = Lab::Template()};
+  ASSERT_TRUE(ask("shop", Lab::ApplyOf("web")).status.ok());
+  ASSERT_TRUE(ask("bank", Lab::ApplyOf("api")).status.ok());
+  ASSERT_TRUE(ask("bank", contract::ApplySpec{.spec = set}).status.ok());
+  lab.Run(1s);
+  EXPECT_EQ(code("shop", contract::GetWorkload{.workload = "web"}), Code::kOk);
+  EXPECT_EQ(ask("shop", contract::GetWorkload{.workload = "api"}).status,
+            Status(Code::kNotFound, "there is no workload api"));
+  EXPECT_EQ(code("shop", contract::ExplainWorkload{.workload = "web"}), Code::kOk);
+  EXPECT_EQ(code("shop", contract::ExplainWorkload{.workload = "api"}), Code::kNotFound);
+  EXPECT_EQ(code("shop", contract::ListEvents{.workload = "api"}), Code::kNotFound);
+  EXPECT_EQ(code("shop", contract::ListWorkloads{.tenant = "bank"}), Code::kNotFound);
+  EXPECT_EQ(code("shop", contract::ListQuotas{.tenant = "bank"}), Code::kNotFound);
+  const auto workloads = std::get<contract::WorkloadsListed>(*ask("shop", contract::ListWorkloads{}).reply);
+  ASSERT_EQ(workloads.workloads.size(), 1u);
+  EXPECT_EQ(workloads.workloads[0].workload, "web");
+  EXPECT_TRUE(std::get<contract::SetsListed>(*ask("shop", contract::ListSets{}).reply).sets.empty());
+  EXPECT_TRUE(std::get<contract::SetsListed>(*ask("shop", contract::ListSets{.name = "farm"}).reply).sets.empty());
+  EXPECT_EQ(std::get<contract::SetsListed>(*ask("bank", contract::ListSets{}).reply).sets.size(), 1u);
+  for (const auto& event : std::get<contract::EventsListed>(*ask("shop", contract::ListEvents{}).reply).events) {
+    EXPECT_EQ(event.workload, "web");
+  }
+  EXPECT_EQ(std::get<contract::WorkloadsListed>(*ask("", contract::ListWorkloads{}).reply).workloads.size(), 3u)
+      << "an operator reads all";
 }
 
 TEST(SchedulerTenants, RateLimitsApplies) {
@@ -391,6 +554,60 @@ TEST(SchedulerOrphans, EmptyStoreUnderAHundredWorkloadsDeletesNothing) {
   lab.Run(30s);
   EXPECT_TRUE(lab.agents["n3"].workloads.empty());
   EXPECT_EQ(lab.agents["n4"].workloads.size(), 10U);
+}
+
+// The backup is of the time when n1 had them; since then they have moved to n2.
+TEST(SchedulerOrphans, RestoredStoreUnderAHundredWorkloadsDeletesNothing) {
+  Lab lab;
+  for (const std::string node : {"n1", "n2"}) {
+    lab.agents[node].native = true;
+    lab.AddNode(node);
+  }
+  EXPECT_TRUE(lab.Try(contract::CordonNode{.node = "n2", .cordoned = true}).ok());
+  for (int i = 0; i < 100; ++i) lab.Apply(fmt::format("w{:02}", i), Lab::Template(50, 0));
+  lab.Run(1min);
+  EXPECT_TRUE(lab.Try(contract::CordonNode{.node = "n2", .cordoned = false}).ok());
+  lab.Run(1s);
+  const LabStore backup = *lab.store;
+  ASSERT_EQ(lab.core.copy().OnNode("n1").size(), 100U);
+
+  EXPECT_TRUE(lab.Try(contract::DrainNode{.node = "n1", .reason = "repair"}).ok());
+  lab.Run(20min);
+  ASSERT_EQ(lab.core.copy().OnNode("n2").size(), 100U);
+  ASSERT_TRUE(lab.agents["n1"].workloads.empty());
+  ASSERT_EQ(lab.agents["n2"].workloads.size(), 100U);
+
+  *lab.store = backup;
+  lab.Restart();
+  lab.decisions.clear();
+  lab.Run(10min);
+  EXPECT_TRUE(lab.agents["n2"].deleted.empty()) << "its heartbeats";
+  EXPECT_EQ(lab.agents["n2"].workloads.size(), 100U);
+  EXPECT_EQ(lab.Node("n2").orphans_held, 100);
+  EXPECT_EQ(lab.Decided(DecisionKind::kOrphansHeld), 1) << "the alert is given once";
+  EXPECT_FALSE(lab.Register(lab.Facts("n2")).state.remove_others) << "nor when it joins";
+  EXPECT_EQ(lab.agents["n2"].workloads.size(), 100U);
+  EXPECT_EQ(lab.Node("n2").orphans_held, 100) << "the alert stays";
+
+  EXPECT_TRUE(lab.Try(contract::AcceptNode{"n2"}).ok());
+  lab.Run(1min);
+  EXPECT_TRUE(lab.agents["n2"].workloads.empty());
+  EXPECT_EQ(lab.agents["n1"].workloads.size(), 100U) << "where the restored store has them";
+}
+
+TEST(SchedulerOrphans, NativeNodeThatReturnsStopsAllThatMovedAway) {
+  Lab lab;
+  lab.agents["n1"].native = true;
+  lab.agents["n2"].native = true;
+  lab.AddNode("n1");
+  for (int i = 0; i < 8; ++i) lab.Apply(fmt::format("w{}", i), Lab::Template(100));
+  lab.Run(5s);
+  lab.AddNode("n2");
+  lab.StopBeating("n1");
+  lab.Run(5min);
+  ASSERT_EQ(lab.core.copy().OnNode("n2").size(), 8U);
+  EXPECT_TRUE(lab.Register(lab.Facts("n1")).state.remove_others) << "their assignments to n2 are later: no rail";
+  EXPECT_TRUE(lab.agents["n1"].workloads.empty());
 }
 
 TEST(SchedulerOrphans, NativeNodeOfAnEmptyStoreIsToldToRemoveNothing) {
@@ -483,6 +700,29 @@ TEST(SchedulerPlacement, HostPortsAreEnforced) {
   lab.Apply("a", spec);
   const contract::Applied applied = lab.Apply("b", spec);
   EXPECT_NE(applied.refusal.find("port TCP 0.0.0.0:8080 is held by a"), std::string::npos) << applied.refusal;
+}
+
+TEST(SchedulerPlacement, PortsThatAComposeFilePublishesAreEnforced) {
+  Lab lab;
+  contract::NodeFacts facts = lab.Facts("n1");
+  facts.supported_types = {model::WorkloadType::kContainer, model::WorkloadType::kCompose};
+  EXPECT_TRUE(lab.Register(facts).accepted);
+  model::WorkloadTemplate file = Lab::Template(100);
+  file.type = model::WorkloadType::kCompose;
+  file.image.clear();
+  file.command.clear();
+  file.env = {{"PORT", "8080"}};
+  file.compose = "services:\n  web:\n    image: web\n    build: .\n    ports: [\"${PORT}:80\"]\n";
+  lab.Apply("a", file);
+  file.env = {};
+  file.compose = "services:\n  web: {image: web, ports: [{target: 80, published: 8080}]}\n";
+  const std::string held = "port TCP 0.0.0.0:8080 is held by a";
+  EXPECT_TRUE(lab.Apply("b", file).refusal.contains(held)) << "another file";
+  model::WorkloadTemplate container = Lab::Template(100);
+  container.ports = {{.container = 80, .host = 8080}};
+  EXPECT_TRUE(lab.Apply("c", container).refusal.contains(held)) << "a container";
+  file.compose = "services:\n  web: {image: web, ports: [\"8081:80\"]}\n";
+  EXPECT_EQ(lab.Apply("d", file).refusal, "");
 }
 
 TEST(SchedulerPlacement, ManyNodesAreSummarisedByClass) {

@@ -43,9 +43,9 @@ bool Drafts::Busy(const ObjectId& object) const {
   return found != state_.drafts.end() && found->second.commit != 0;
 }
 
-const WorkloadRecord* Drafts::FindDoubt(const std::string& workload) const {
+const Record* Drafts::DoubtOf(const ObjectId& object) const {
   if (state_.doubts.empty()) return nullptr;
-  const auto found = state_.doubts.find(WorkloadObject(workload));
+  const auto found = state_.doubts.find(object);
   const bool holds = found != state_.doubts.end() && copy_.RevisionOf(found->first) == found->second.base;
   return holds && !MUTANT("scheduler.doubt_ignored") ? &found->second.record : nullptr;
 }
@@ -257,7 +257,11 @@ void Drafts::Flush(StepContext& ctx) {
     Send(std::exchange(transaction, {}), std::exchange(row, {}), ctx);
     bytes = 0;
   };
-  const std::vector<ObjectId> open(state_.open.begin(), state_.open.end());
+  if (state_.commits.size() >= kMaxCommits) return;
+  // No more than could go, each with one write: of 100,000 drafts that wait, a few thousand are looked at.
+  const size_t most = (kMaxCommits - state_.commits.size()) * contract::kMaxTransactionWrites;
+  const auto end = std::ranges::next(state_.open.begin(), static_cast<ptrdiff_t>(most), state_.open.end());
+  const std::vector<ObjectId> open(state_.open.begin(), end);
   for (const ObjectId& object : open) {
     if (state_.commits.size() >= kMaxCommits) break;
     Piece piece = PieceOf(object, state_.drafts.at(object), ctx);
@@ -339,10 +343,10 @@ Drafts::Ended Drafts::OnCommitDone(const contract::CommitDone& done, StepContext
     } else {
       BlockObject(object, conflict != nullptr ? conflict->revision : 0, ctx.now.mono);
       const bool refused = unknown != nullptr && unknown->Refused() && !lease_gone;
-      if (unknown != nullptr && !refused && !draft.removes && object.kind == contract::ObjectKind::kWorkload) {
-        state_.doubts[object] = {.record = std::get<WorkloadRecord>(std::move(draft.record)),
-                                 .base = draft.base,
-                                 .until = ctx.now.mono + 2 * config_.commit_timeout};
+      const bool takes = object.kind == contract::ObjectKind::kWorkload || object.kind == contract::ObjectKind::kSet;
+      if (unknown != nullptr && !refused && !draft.removes && takes) {
+        state_.doubts[object] = {
+            .record = std::move(draft.record), .base = draft.base, .until = ctx.now.mono + 2 * config_.commit_timeout};
       }
       if (refused) PROBE("scheduler.commit_refused");
       resolved.kind = refused ? Resolved::Kind::kRefused : Resolved::Kind::kAgain;

@@ -7,10 +7,9 @@
 // commit has ended.
 //   Committed: the draft is what the store holds.
 //   Conflict:  another writer was faster. The draft is dropped, and the decision is made again on what the watch shows.
-//   Unknown:   it may have happened, or may happen yet. The draft is dropped, and in doubt: the room it asked for is
-//   not
-//              given away. The decision is made again once the store has shown what happened, or after a pause. The
-//              same comparison guards it: one of both commits is void.
+//   Unknown:   it may have happened, or may happen yet. The draft is dropped, and in doubt: the room and the quota that
+//              it asked for are not given away. The decision is made again once the store has shown what happened, or
+//              after a pause. The same comparison guards it: one of both commits is void.
 // An object of a commit that failed is committed alone the next time, so that one conflict does not hold up others.
 //
 // Invariants: (1) an object has one draft at the most, in one commit at the most; (2) a draft in flight has keys, an
@@ -97,9 +96,9 @@ class Drafts {
 
     MUSTER_FIELDS(Block, until, revision)
   };
-  // A workload as a commit may have left it, or may leave it yet.
+  // A workload or a set as a commit may have left it, or may leave it yet.
   struct Doubt {
-    WorkloadRecord record;
+    Record record;
     contract::Revision base = 0;  // of the record it was made from; void once the store has another one
     MonoTime until;               // no commit takes that long
 
@@ -138,8 +137,12 @@ class Drafts {
     if (found == state_.drafts.end()) return copy_.Find<R>(id);
     return found->second.removes ? nullptr : &std::get<R>(found->second.record);
   }
-  // The workload as a commit of unknown outcome may have left it. Null if there is none.
-  const WorkloadRecord* FindDoubt(const std::string& workload) const;
+  // The workload or set as a commit of unknown outcome may have left it. Null if there is none.
+  template <class R>
+  const R* FindDoubt(const std::string& name) const {
+    const Record* record = DoubtOf({ObjectKindOf<R>(), name});
+    return record == nullptr ? nullptr : &std::get<R>(*record);
+  }
   // The object must not be busy. It must exist, or its draft.
   template <class R>
   R& Edit(const std::string& id) {
@@ -200,6 +203,7 @@ class Drafts {
     std::vector<contract::StoreWrite> writes;
     size_t bytes = 0;
   };
+  const Record* DoubtOf(const ObjectId& object) const;
   Draft& Begin(const ObjectId& object);
   Draft& Open(const ObjectId& object);
   Draft& OpenDraft(const ObjectId& object);

@@ -1,4 +1,5 @@
 // Nodes that are lost, agents that refuse, workloads that drift: where a workload goes then.
+#include "base/probe.h"
 #include "core/scheduler/lab_for_test.h"
 
 namespace muster::scheduler {
@@ -83,6 +84,25 @@ TEST(SchedulerFailover, ReturningNodeKeepsAWorkloadThatFoundNoOther) {
   EXPECT_EQ(lab.agents["n1"].applied.size(), 1U) << "it ran all the time";
 }
 
+TEST(SchedulerFailover, WhatFailsOnANodeThatReturnedWaitsBetweenItsAttempts) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(5s);
+  lab.agents["n1"].unreachable = true;
+  lab.Run(1min);
+  ASSERT_EQ(lab.Phase("web"), "RetryPending") << "it waits for another node";
+  lab.agents["n1"].workloads.clear();
+  lab.agents["n1"].fails["web"] = "exit code 1";
+  lab.agents["n1"].unreachable = false;
+  for (int i = 0; i < 600 && lab.Workload("web").attempts == 0; ++i) lab.Run(100ms);
+  ASSERT_EQ(lab.Workload("web").attempts, 1);
+  const size_t launches = lab.agents["n1"].applied.size();
+  lab.Run(4s);
+  EXPECT_EQ(lab.agents["n1"].applied.size(), launches) << "the wait for a node was over, the back-off is not";
+  EXPECT_EQ(lab.Workload("web").attempts, 1);
+}
+
 TEST(SchedulerFailover, NodeThatBeatsAndCannotBeDialledCausesOneFailover) {
   Lab lab;
   lab.AddNode("n1");
@@ -164,6 +184,11 @@ TEST(SchedulerFailover, RuntimeMismatchRemovesTheTypeAndReschedules) {
     EXPECT_EQ(lab.Phase("web"), "Running") << way;
     EXPECT_EQ(lab.Workload("web").node, "n2");
     EXPECT_EQ(lab.Workload("web").attempts, 0) << "it is no attempt";
+    const auto refused = std::ranges::find(lab.decisions, contract::DecisionKind::kRefused, &contract::Decision::kind);
+    ASSERT_NE(refused, lab.decisions.end()) << way;
+    EXPECT_EQ(refused->workload + " " + refused->node + " " + refused->reason, "web n1 agent.runtime_missing");
+    EXPECT_TRUE(refused->message.ends_with(": " + text)) << refused->message;
+    EXPECT_EQ(lab.Decided(contract::DecisionKind::kRefused), 1) << way;
     const std::vector<model::WorkloadType> types = lab.Node("n1").supported_types;
     EXPECT_EQ(types, std::vector{model::WorkloadType::kProcess}) << way;
     EXPECT_NE(lab.store->rows.at("/assignments/web").value.find("n2"), std::string::npos);
@@ -189,11 +214,105 @@ TEST(SchedulerFailover, AdmissionRefusalAvoidsTheNodeForTenMinutes) {
   EXPECT_EQ(lab.Phase("web"), "Pending");
   EXPECT_EQ(lab.Workload("web").attempts, 0);
   EXPECT_EQ(lab.Node("n1").supported_types.size(), 2U) << "the type is kept";
+  const auto refused = std::ranges::find(lab.decisions, "agent.admission", &contract::Decision::reason);
+  ASSERT_NE(refused, lab.decisions.end());
+  EXPECT_EQ(refused->kind, contract::DecisionKind::kRefused);
+  EXPECT_EQ(refused->workload + " " + refused->node, "web n1");
+  EXPECT_TRUE(refused->message.ends_with(": memory above 80 %")) << refused->message;
   busy = false;
   lab.Run(9min);
   EXPECT_EQ(lab.Phase("web"), "Pending");
   lab.Run(4min);
   EXPECT_EQ(lab.Phase("web"), "Running");
+}
+
+TEST(SchedulerFailover, ARefusalIsForgottenAsSoonThoughTheClockIsSetBack) {
+  Lab lab;
+  lab.AddNode("n1");
+  bool busy = true;
+  lab.agents["n1"].refuses = [&](const auto&) -> std::optional<Status> {
+    if (!busy) return std::nullopt;
+    return Status(Code::kResourceExhausted, "memory above 80 %");
+  };
+  lab.Apply("web");
+  lab.Run(1s);
+  EXPECT_EQ(lab.Phase("web"), "Pending");
+  busy = false;
+  lab.now.wall -= 1h;
+  lab.Run(13min);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+}
+
+// What it was before is still there: it ends before the workload is placed again.
+TEST(SchedulerFailover, WhatIsRefusedAsAnUpdateLeavesTheNodeBeforeItIsPlacedAgain) {
+  const auto ended_first = [] {
+    Lab lab;
+    lab.AddNode("n1");
+    lab.agents["n1"].start_takes = 1h;  // it is never seen to run: an update finds it Scheduled
+    lab.Apply("web");
+    lab.Run(1s);
+    lab.AddNode("n2");
+    lab.agents["n1"].refuses = [](const auto&) { return Status(Code::kResourceExhausted, "cpu"); };
+    model::WorkloadTemplate spec = Lab::Template();
+    spec.image = "newer";
+    lab.Apply("web", spec);
+    bool left_while_there = false;
+    for (int i = 0; i < 500 && lab.Workload("web").node != "n2"; ++i) {
+      left_while_there |= lab.Workload("web").node.empty() && lab.On("n1", "web") != ActualState::kMissing;
+      lab.Run(10ms);
+    }
+    EXPECT_EQ(lab.Workload("web").node, "n2");
+    return !left_while_there && lab.On("n1", "web") == ActualState::kMissing;
+  };
+  EXPECT_TRUE(ended_first());
+  const faults::ScopedMutant on("scheduler.refused_update_leaves_old");
+  EXPECT_FALSE(ended_first());
+}
+
+// However late the watch is: an agent takes a workload of the same id for the old one otherwise.
+TEST(SchedulerFailover, AnAssignmentIsLaterThanThoseOfADeletedWorkloadOfItsId) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Run(1s);
+  lab.watch_held = true;
+  lab.Apply("web");
+  lab.Run(5s);
+  const uint64_t before = lab.Workload("web").stamp.sequence;
+  EXPECT_TRUE(lab.Delete("web").ok());
+  lab.Run(5s);
+  EXPECT_FALSE(lab.Exists("web"));
+  lab.Apply("web");
+  lab.Run(5s);
+  EXPECT_GT(lab.Workload("web").stamp.sequence, before);
+}
+
+// However late the watch is: what an earlier registration of the name was given must not be good again.
+TEST(SchedulerFailover, AnEpochIsLaterThanThoseOfADeletedNodeOfItsName) {
+  Lab lab;
+  contract::NodeFacts facts = lab.Facts("n1");
+  facts.native = true;
+  lab.watch_held = true;
+  const uint64_t before = lab.Register(facts).state.epoch;
+  lab.Run(1s);
+  EXPECT_TRUE(lab.Try(contract::DeleteObject{.kind = contract::ObjectKind::kNode, .name = "n1", .force = true}).ok());
+  lab.Run(1s);
+  EXPECT_GT(lab.Register(facts).state.epoch, before);
+}
+
+// An agent does not take up again what it was told to delete: only a later assignment.
+TEST(SchedulerFailover, WhatIsAppliedAgainWhileItIsDeletedIsANewAssignment) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(5s);
+  const uint64_t before = lab.Workload("web").stamp.sequence;
+  lab.agents["n1"].delete_error = Status(Code::kInternal, "the runtime is busy");
+  EXPECT_TRUE(lab.Delete("web").ok());
+  lab.Run(1s);
+  EXPECT_EQ(lab.Phase("web"), "Deleting");
+  EXPECT_EQ(lab.Apply("web").result, contract::ApplyResult::kConfigured);
+  EXPECT_EQ(lab.Workload("web").node, "n1");
+  EXPECT_GT(lab.Workload("web").stamp.sequence, before);
 }
 
 TEST(SchedulerFailover, RegistrationClearsARememberedRefusal) {
@@ -265,6 +384,27 @@ TEST(SchedulerFailover, SilentNodeIsListedEveryPass) {
   EXPECT_GE(lab.agents["n1"].lists_asked, lists + 4);
   EXPECT_EQ(lab.Phase("web"), "Running");
   EXPECT_EQ(lab.agents["n1"].applied.size(), 2U) << "the list showed that it was gone";
+}
+
+TEST(SchedulerFailover, NodeThatBeatsMoreOftenThanPassesComeIsNotListed) {
+  Lab lab;
+  lab.beat_every = 4s;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(1min);
+  EXPECT_EQ(lab.agents["n1"].lists_asked, 0);
+}
+
+TEST(SchedulerFailover, NodeThatIsNotHeardAfterARestartIsListedInTheFirstPass) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(1min);
+  lab.StopBeating("n1");
+  const int lists = lab.agents["n1"].lists_asked;
+  lab.Restart();
+  lab.Run(6s);
+  EXPECT_EQ(lab.agents["n1"].lists_asked, lists + 1);
 }
 
 TEST(SchedulerFailover, StatusErrorIsInvestigatedAndNotCounted) {
@@ -360,6 +500,22 @@ TEST(SchedulerFailover, ChangedSpecGoesToTheAgentAsAnotherRevision) {
   contract::ApplyWorkload named = Lab::ApplyOf("web", spec);
   named.revision = "rev-2";
   EXPECT_EQ(lab.Get<contract::Applied>(named).revision, "rev-2") << "a revision goes as it is";
+}
+
+TEST(SchedulerApply, ADryRunSaysWhatTheRunWouldBe) {
+  Lab lab;
+  lab.AddNode("n1");
+  contract::ApplySpec apply{.spec = {.name = "web"}, .dry_run = true};
+  apply.spec.spec = Lab::Template();
+  EXPECT_EQ(lab.Get<contract::Applied>(apply).result, contract::ApplyResult::kCreated);
+  EXPECT_FALSE(lab.Try(contract::GetWorkload{"web"}).ok()) << "nothing was done";
+  apply.dry_run = false;
+  lab.Get<contract::Applied>(apply);
+  lab.Run(5s);
+  apply.dry_run = true;
+  EXPECT_EQ(lab.Get<contract::Applied>(apply).result, contract::ApplyResult::kUnchanged);
+  apply.spec.spec.image = "newer";
+  EXPECT_EQ(lab.Get<contract::Applied>(apply).result, contract::ApplyResult::kConfigured);
 }
 
 TEST(SchedulerFailover, LargerSpecThatItsNodeCannotHoldMoves) {

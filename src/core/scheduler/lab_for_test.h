@@ -188,9 +188,14 @@ class Lab {
   contract::NodeRegistered Register(contract::NodeFacts facts) {
     const std::string node = facts.node;
     const bool is_native = facts.native;
-    contract::RegisterNode body{.facts = std::move(facts), .running = {}};
-    if (is_native) body.running = StatusesOf(node);
+    contract::RegisterNode body{.facts = std::move(facts)};
+    if (is_native) {
+      body.running = StatusesOf(node);
+      body.epoch = agents[node].epoch;
+    }
     auto reply = Get<contract::NodeRegistered>(std::move(body));
+    if (is_native && reply.state.epoch < agents[node].epoch)
+      return reply;  // a join that is too late: the agent drops it
     agents[node].epoch = reply.state.epoch;
     if (is_native && reply.accepted) {
       std::set<std::string> listed;
@@ -398,6 +403,7 @@ class Lab {
         workload.status.actual == (request.run ? contract::ActualState::kRunning : contract::ActualState::kStopped);
     if (same) {
       reply.skipped = true;
+      workload.status.stamp = request.stamp;
     } else {
       workload.status = {.workload = request.workload,
                          .type = request.spec.type,

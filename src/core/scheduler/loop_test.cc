@@ -88,5 +88,18 @@ TEST(SchedulerLoop, BurstIsPlacedEvenlyAndCommittedInBatches) {
   }
 }
 
+TEST(SchedulerLoop, WorkloadsThatAreGoneLeaveNothingInThePlacer) {
+  Lab lab;
+  lab.AddNode("n1");
+  for (int i = 0; i < 3'000; ++i) {
+    const std::string id = fmt::format("w{}", i);
+    lab.Apply(id);
+    lab.Run(1s);
+    ASSERT_TRUE(lab.Delete(id).ok());
+    lab.Run(1s);
+  }
+  EXPECT_LE(lab.core.parts().rooms.kinds(), 1'010U);
+}
+
 }  // namespace
 }  // namespace muster::scheduler

@@ -31,6 +31,7 @@ void NodeHealth::JudgeFrom(MonoTime now) {
   for (auto& [node, entry] : state_.entries) {
     if (!MUTANT("scheduler.ages_go_on")) Restart(node, entry, now);
     entry.heard = false;
+    entry.spoke.reset();
     entry.unreachable = false;
     entry.reached = false;
     entry.failing_since.reset();
@@ -56,7 +57,7 @@ void NodeHealth::OnHeartbeat(const std::string& node, std::optional<model::Resou
   Entry& entry = At(node, now.mono);
   Restart(node, entry, now.mono);
   entry.heard = true;
-  entry.spoke = true;
+  entry.spoke = now.mono;
   entry.heard_at = now.wall;
   if (MUTANT("scheduler.heartbeat_revives")) OnCallSucceeded(node);
   if (used) entry.used = *std::move(used);
@@ -170,12 +171,8 @@ void NodeHealth::Write(const std::string& node, model::NodeStatus status, std::s
 
 // --- what is known
 
-std::vector<std::string> NodeHealth::TakeSilent() {
-  std::vector<std::string> silent;
-  for (auto& [node, entry] : state_.entries) {
-    if (!std::exchange(entry.spoke, false)) silent.push_back(node);
-  }
-  return silent;
+bool NodeHealth::Silent(const Entry& entry, MonoTime now) const {
+  return !entry.spoke || now - *entry.spoke > config_.reconcile_interval;
 }
 
 const NodeHealth::Entry* NodeHealth::Find(std::string_view node) const {

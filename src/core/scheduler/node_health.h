@@ -29,17 +29,17 @@ class NodeHealth {
   struct Entry {
     MonoTime judged_from;  // the last heartbeat, or the moment since which ages count
     std::optional<WallTime> heard_at;
-    bool heard = false;        // a heartbeat or registration since ages count
-    bool spoke = false;        // a heartbeat since the last pass
-    bool stale = false;        // judged_from is too long ago
-    bool expired = false;      // and the monitor has seen it
-    bool unreachable = false;  // a call failed, twice
-    bool reached = false;      // the last call succeeded
+    std::optional<MonoTime> spoke;  // the last heartbeat or registration since ages count
+    bool heard = false;             // a heartbeat or registration since ages count
+    bool stale = false;             // judged_from is too long ago
+    bool expired = false;           // and the monitor has seen it
+    bool unreachable = false;       // a call failed, twice
+    bool reached = false;           // the last call succeeded
     std::optional<MonoTime> failing_since;
     std::string why;  // of the failure
     model::Resources used;
 
-    MUSTER_FIELDS(Entry, judged_from, heard_at, heard, spoke, stale, expired, unreachable, reached, failing_since, why,
+    MUSTER_FIELDS(Entry, judged_from, heard_at, spoke, heard, stale, expired, unreachable, reached, failing_since, why,
                   used)
   };
   struct State {
@@ -65,11 +65,11 @@ class NodeHealth {
   std::vector<std::string> RunDue(MonoTime now);
   // Writes the transitions that are due.
   void WriteTransitions(StepContext& ctx);
-  // Nodes that did not send a heartbeat since the last call.
-  std::vector<std::string> TakeSilent();
 
   // Ready in the record and in its draft, heartbeats recent, the agent not unreachable.
   bool Available(std::string_view node) const;
+  // No heartbeat since the last pass, or none yet since ages count.
+  bool Silent(const Entry& entry, MonoTime now) const;
   NodeNow Now(std::string_view node) const;
   const Entry* Find(std::string_view node) const;
   std::optional<MonoTime> NextWake() const;

@@ -36,6 +36,36 @@ TEST(SchedulerNodes, RegistrationWithoutCapacityOrEndpointIsRefused) {
   EXPECT_EQ(lab.Try(contract::RegisterNode{.facts = facts}).code(), Code::kInvalidArgument);
 }
 
+TEST(SchedulerNodes, AnAgentOfALostStoreGetsAnEpochAboveTheOneItKnows) {
+  Lab lab;
+  lab.agents["n1"].native = true;
+  lab.agents["n1"].epoch = 5000;  // from a scheduler whose store is gone
+  EXPECT_EQ(lab.Register(lab.Facts("n1")).state.epoch, 5001U);
+  lab.StartBeating("n1");
+  lab.Apply("web");
+  lab.Run(5s);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+  EXPECT_EQ(lab.agents["n1"].applied.size(), 1U) << "its stamp is not refused";
+  EXPECT_EQ(lab.Node("n1").epoch, 5001U);
+  lab.agents["n1"].epoch = 3;  // an agent that lost its own state
+  EXPECT_EQ(lab.Register(lab.Facts("n1")).state.epoch, 5002U);
+}
+
+TEST(SchedulerNodes, AnEpochNearTheEndOfItsRangeIsRefusedByName) {
+  Lab lab;
+  contract::NodeFacts facts = lab.Facts("n1");
+  facts.native = true;
+  for (const uint64_t epoch : {uint64_t{1} << 62, UINT64_MAX}) {
+    const Status status = lab.Try(contract::RegisterNode{.facts = facts, .running = {}, .epoch = epoch});
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    EXPECT_TRUE(status.message().starts_with(fmt::format("epoch: {} is out of range", epoch))) << status.message();
+  }
+  EXPECT_FALSE(lab.store->rows.contains("/nodes/n1"));
+  const uint64_t last = (uint64_t{1} << 62) - 1;
+  EXPECT_TRUE(lab.Try(contract::RegisterNode{.facts = facts, .running = {}, .epoch = last}).ok());
+  EXPECT_EQ(lab.Node("n1").epoch, last + 1);
+}
+
 TEST(SchedulerNodes, HeartbeatOfAnUnknownNodeMustRegister) {
   Lab lab;
   lab.Run();

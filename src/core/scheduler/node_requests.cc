@@ -10,6 +10,9 @@
 namespace muster::scheduler {
 namespace {
 
+// Far above what registrations and revisions reach, and far enough from the end of the range to count on.
+constexpr uint64_t kEpochLimit = uint64_t{1} << 62;
+
 std::unexpected<Status> NoNode(const std::string& node) {
   return Error(Code::kNotFound, fmt::format("there is no node {}", node));
 }
@@ -33,6 +36,10 @@ Requests::Outcome Requests::Change(const contract::RegisterNode& body, Waiter&, 
   if (colon == std::string::npos || colon + 1 == facts.endpoint.size()) {
     return InvalidArgument("grpc_endpoint: must be host:port");
   }
+  if (body.epoch >= kEpochLimit) {
+    return InvalidArgument(fmt::format(
+        "epoch: {} is out of range; the agent's state is damaged: start it with an empty data directory", body.epoch));
+  }
   if (Status readable = CheckReadable(NodeObject(facts.node)); !readable.ok()) return std::unexpected(readable);
   if (std::string problem = RegistrationProblem(facts, p_.config); !problem.empty()) {
     return contract::NodeRegistered{.accepted = false, .reason = std::move(problem)};
@@ -51,7 +58,10 @@ Requests::Outcome Requests::Change(const contract::RegisterNode& body, Waiter&, 
     record.status_updated_at = ctx.now.wall;
   }
   if (facts.native && !MUTANT("scheduler.epoch_stays")) {
-    record.epoch = std::max(record.epoch, static_cast<uint64_t>(p_.copy.state().revision)) + 1;
+    // Above what the agent knows too: with an empty or restored store the rest may be lower, and the agent would refuse
+    // everything.
+    const uint64_t known = MUTANT("scheduler.known_epoch_ignored") ? 0 : body.epoch;
+    record.epoch = std::max({record.epoch, p_.copy.LatestFor(NodeObject(facts.node)), known}) + 1;
   }
   p_.drafts.Create(facts.node, std::move(record));
   p_.health.OnHeartbeat(facts.node, std::nullopt, ctx.now);

@@ -31,11 +31,12 @@ Orphans::Orphans(const StoreCopy& copy, Drafts& drafts, AgentCalls& calls, State
     : copy_(copy), drafts_(drafts), calls_(calls), state_(std::move(state)) {}
 
 bool Orphans::IsOrphan(const std::string& node, const std::string& workload) const {
-  if (drafts_.Busy(WorkloadObject(workload)) || calls_.Has(node, workload)) return false;
+  // Nearly always, and with every heartbeat.
   const WorkloadRecord* stored = copy_.Find<WorkloadRecord>(workload);
+  if (stored != nullptr && stored->workload.assigned_node == node) return false;
+  if (drafts_.Busy(WorkloadObject(workload)) || calls_.Has(node, workload)) return false;
   const WorkloadRecord* next = drafts_.Find<WorkloadRecord>(workload);
-  return (stored == nullptr || stored->workload.assigned_node != node) &&
-         (next == nullptr || next->workload.assigned_node != node);
+  return next == nullptr || next->workload.assigned_node != node;
 }
 
 bool Orphans::OnReported(const std::string& node, const std::vector<contract::WorkloadStatus>& statuses,
@@ -45,9 +46,13 @@ bool Orphans::OnReported(const std::string& node, const std::vector<contract::Wo
   for (const contract::WorkloadStatus& status : statuses) {
     const std::string& id = status.workload;
     if (status.actual == contract::ActualState::kMissing || !IsOrphan(node, id)) continue;
+    if (MUTANT("scheduler.orphans_stay")) continue;
     const WorkloadRecord* stored = copy_.Find<WorkloadRecord>(id);
-    const bool counts = stored == nullptr && !state_.released.contains({node, id});
     const uint64_t known = stored == nullptr ? 0 : stored->stamp.sequence;
+    // An assignment that is newer than the stored one was made by a scheduler on a later store: this one was restored.
+    const bool behind =
+        stored != nullptr && status.stamp.sequence > known && !MUTANT("scheduler.restored_store_trusted");
+    const bool counts = (stored == nullptr || behind) && !state_.released.contains({node, id});
     (counts ? unknown : moved).emplace(id, std::max(known, status.stamp.sequence));
   }
   if (moved.empty() && unknown.empty()) {

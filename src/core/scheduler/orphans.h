@@ -1,10 +1,12 @@
 // Orphans: workloads that a node has and that are not its own: the store does not hold them, or holds them for another
 // node. They are deleted on the node, after a comparison in the store has shown that the copy is not behind.
 //
-// The rail: if a node reports more workloads that the store does not hold at all than half of what it has, and more
-// than five, nothing is deleted: an empty or restored store must not stop a cluster. The alert stays until an operator
-// accepts the node, or the node no longer reports them. Workloads that another node owns, and those that this scheduler
-// released itself while the node was away, do not count.
+// The rail: if a node reports more workloads that the store does not know than half of what it has, and more than five,
+// nothing is deleted: an empty or restored store must not stop a cluster. The store does not know a workload that it
+// does not hold at all, nor an assignment whose sequence is above that of the record it holds: the store is behind. The
+// alert stays until an operator accepts the node, or the node no longer reports them. Workloads that another node owns
+// by a later assignment, and those that this scheduler released itself while the node was away, do not count. Foreign
+// nodes report no sequences: there, a record that names another node is always taken as the later one.
 //
 // Invariant: what is held is neither accepted nor about to be deleted.
 #pragma once

@@ -27,7 +27,7 @@
 
 namespace muster::scheduler {
 
-inline constexpr uint64_t kLayout = 2;
+inline constexpr uint64_t kLayout = 6;
 
 struct SavedState {
   uint64_t layout = kLayout;

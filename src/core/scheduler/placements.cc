@@ -189,7 +189,7 @@ bool Placements::CarryOut(const std::string& workload, Nomination& nomination, S
   };
   std::erase_if(nomination.victims, [&](const std::string& victim) {
     return !is_there(copy_.Find<WorkloadRecord>(victim)) && !is_there(drafts_.Find<WorkloadRecord>(victim)) &&
-           !is_there(drafts_.FindDoubt(victim));
+           !is_there(drafts_.FindDoubt<WorkloadRecord>(victim));
   });
   if (!nomination.victims.empty() || drafts_.Busy(WorkloadObject(workload))) return false;
   transitions_.Assign(workload, nomination.node, "workloads of lower priority have left it", ctx);

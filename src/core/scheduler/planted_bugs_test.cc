@@ -74,6 +74,16 @@ std::string TwoRegistrations() {
   return Unless(lab.Register(lab.Facts("n1")).state.epoch > first, "a registration has the epoch of the one before");
 }
 
+std::string AgentOfALostStore() {
+  Lab lab;
+  lab.agents["n1"].native = true;
+  lab.agents["n1"].epoch = 5000;
+  lab.Register(lab.Facts("n1"));
+  lab.Apply("web");
+  lab.Run(5s);
+  return Unless(lab.On("n1", "web") == ActualState::kRunning, "an agent refuses every stamp after its store was lost");
+}
+
 std::string HeartbeatOfAnEarlierLife() {
   Lab lab;
   lab.agents["n1"].native = true;
@@ -128,6 +138,24 @@ std::string EmptyStore() {
   return Unless(lab.agents["n1"].workloads.size() == 10, "an empty store deletes what a node runs");
 }
 
+std::string RestoredStore() {
+  Lab lab;
+  lab.agents["n1"].native = true;
+  lab.agents["n2"].native = true;
+  lab.AddNode("n1");
+  for (int i = 0; i < 10; ++i) lab.Apply(fmt::format("w{}", i), Lab::Template(100));
+  lab.AddNode("n2");
+  lab.Run(5s);
+  const LabStore backup = *lab.store;
+  lab.Ask(contract::DrainNode{.node = "n1", .reason = "repair"});
+  lab.Run(5min);
+  EXPECT_EQ(lab.agents["n2"].workloads.size(), 10U);
+  *lab.store = backup;
+  lab.Restart();
+  lab.Run(1min);
+  return Unless(lab.agents["n2"].workloads.size() == 10, "a restored store deletes what a node runs");
+}
+
 std::string FullQuota() {
   Lab lab;
   lab.AddNode("n1");
@@ -150,7 +178,7 @@ std::string FullNode() {
     return Status(Code::kResourceExhausted, "memory above 80 %");
   };
   lab.Apply("web");
-  lab.Run(5min);
+  lab.Run(20s);
   return Unless(refusals == 1, fmt::format("a node that refused is asked {} times", refusals));
 }
 
@@ -252,15 +280,33 @@ std::string AnotherTenantsWorkload() {
   return Unless(lab.Exists("web"), "a tenant deletes what is another's");
 }
 
+// Whoever lists before a deletion, and watches from the revision of its list, hears of it.
+std::string DeletionAheadOfTheWatch() {
+  Lab lab;
+  lab.Apply("web");
+  lab.watch_held = true;
+  const auto listed = lab.Get<contract::WorkloadsListed>(contract::ListWorkloads{});
+  EXPECT_EQ(listed.workloads.size(), 1U);
+  EXPECT_TRUE(lab.Delete("web").ok());
+  lab.Run(1s);
+  for (const contract::ObjectChanged& change : lab.changes) {
+    const bool gone = change.name == "web" && std::holds_alternative<std::monostate>(change.now);
+    if (gone && change.revision > listed.revision) return "";
+  }
+  return "a deletion is told as older than a list that has what was deleted";
+}
+
 std::vector<PlantedBug> PlantedBugs() {
   return {
       {"scheduler.ages_go_on", StoreAwayForLong, "the node is lost though its age counts anew"},
       {"scheduler.budget_ignored", PreemptionOfASet, "preemption takes a set below min-available"},
       {"scheduler.calls_before_commit", DeleteBeforeALaunch, "a launch from a record that is about to change"},
+      {"scheduler.deletion_told_as_old", DeletionAheadOfTheWatch, "is told as older than a list"},
       {"scheduler.drain_at_once", DrainOfASet, "a drain takes a set below min-available"},
       {"scheduler.epoch_stays", TwoRegistrations, "has the epoch of the one before"},
       {"scheduler.events_stay", EventWithALease, "has the lease 0"},
       {"scheduler.heartbeat_revives", NodeThatCannotBeDialled, "heartbeats alone make it Ready"},
+      {"scheduler.known_epoch_ignored", AgentOfALostStore, "refuses every stamp after its store was lost"},
       {"scheduler.leader_unguarded", PausedLeader, "an old leader writes"},
       {"scheduler.leads_before_it_has_seen", NewLeaderWithAnOldCopy, "a copy from before its election"},
       {"scheduler.mismatch_unseen", MissingRuntime, "stays on a node that cannot run it"},
@@ -272,6 +318,7 @@ std::vector<PlantedBug> PlantedBugs() {
       {"scheduler.old_epoch_heard", HeartbeatOfAnEarlierLife, "a heartbeat of an older epoch is heard"},
       {"scheduler.quota_ignored", FullQuota, "a tenant gets more than its quota"},
       {"scheduler.refusal_forgotten", FullNode, "a node that refused is asked"},
+      {"scheduler.restored_store_trusted", RestoredStore, "a restored store deletes what a node runs"},
       {"scheduler.tenant_unbounded", AnotherTenantsWorkload, "a tenant deletes what is another's"},
   };
 }

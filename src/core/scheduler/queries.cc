@@ -56,7 +56,21 @@ Queries::Queries(const Standing& standing, const StoreCopy& copy, Rooms& rooms, 
                  const Views& views)
     : standing_(standing), copy_(copy), rooms_(rooms), quota_(quota), views_(views) {}
 
-std::optional<Result<contract::ClusterReply>> Queries::Answer(const contract::ClusterRequest& request, Now now) const {
+std::optional<Result<contract::ClusterReply>> Queries::Answer(const contract::ClusterRequest& request,
+                                                              const std::string& tenant, Now now) const {
+  if (!tenant.empty() && copy_.state().listed) {
+    const auto narrowed = Narrowed(request, tenant);
+    if (!narrowed) return std::unexpected(narrowed.error());
+    auto reply = Answer(*narrowed, "", now);
+    if (!reply || !*reply) return reply;
+    if (auto* listed = std::get_if<contract::SetsListed>(&**reply)) {
+      std::erase_if(listed->sets, [&](const contract::SetView& set) { return set.spec.tenant != tenant; });
+    }
+    if (auto* listed = std::get_if<contract::EventsListed>(&**reply)) {
+      std::erase_if(listed->events, [&](const contract::EventView& event) { return !IsOf(tenant, event.workload); });
+    }
+    return reply;
+  }
   return std::visit(
       [&](const auto& ask) -> std::optional<Reply> {
         if constexpr (requires { this->Ask(ask, now); }) {
@@ -69,6 +83,33 @@ std::optional<Result<contract::ClusterReply>> Queries::Answer(const contract::Cl
         }
       },
       request);
+}
+
+bool Queries::IsOf(const std::string& tenant, const std::string& workload) const {
+  const WorkloadRecord* record = copy_.Find<WorkloadRecord>(workload);
+  return record != nullptr && record->workload.tenant == tenant;
+}
+
+Result<contract::ClusterRequest> Queries::Narrowed(contract::ClusterRequest request, const std::string& tenant) const {
+  const auto none = [](std::string_view what, const std::string& name) {
+    return Error(Code::kNotFound, fmt::format("there is no {} {}", what, name));
+  };
+  const auto is_other = [&](const std::string& id) { return !id.empty() && !IsOf(tenant, id); };
+  if (const auto* get = std::get_if<contract::GetWorkload>(&request); get && is_other(get->workload)) {
+    return none("workload", get->workload);
+  }
+  if (const auto* explain = std::get_if<contract::ExplainWorkload>(&request); explain && is_other(explain->workload)) {
+    return none("workload", explain->workload);
+  }
+  if (const auto* events = std::get_if<contract::ListEvents>(&request); events && is_other(events->workload)) {
+    return none("workload", events->workload);
+  }
+  std::string* named = nullptr;
+  if (auto* list = std::get_if<contract::ListWorkloads>(&request)) named = &list->tenant;
+  if (auto* list = std::get_if<contract::ListQuotas>(&request)) named = &list->tenant;
+  if (named != nullptr && !named->empty() && *named != tenant) return none("tenant", *named);
+  if (named != nullptr) *named = tenant;
+  return request;
 }
 
 Queries::Reply Queries::Ask(const contract::ListNodes& ask, Now) const {
@@ -170,7 +211,7 @@ Queries::Reply Queries::Ask(const contract::GetSummary&, Now now) const {
                             .failed_workloads = phase(WorkloadPhase::kFailed),
                             .deleted_workloads = phase(WorkloadPhase::kDeleting) + phase(WorkloadPhase::kDeleted),
                             .generated_at = now.wall,
-                            .leading = standing_.state().leading,
+                            .leading = standing_.state().leading && standing_.caught_up(),
                             .leader = standing_.state().leader,
                             .stale_since = standing_.state().stale_since};
   summary.not_ready_nodes = summary.total_nodes - summary.ready_nodes;

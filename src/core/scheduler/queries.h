@@ -19,11 +19,17 @@ class Queries {
  public:
   Queries(const Standing& standing, const StoreCopy& copy, Rooms& rooms, const QuotaUse& quota, const Views& views);
 
-  // Nothing if the request is no question.
-  std::optional<Result<contract::ClusterReply>> Answer(const contract::ClusterRequest& request, Now now) const;
+  // Nothing if the request is no question. A tenant, unless empty, is answered about what is its own: of others'
+  // workloads, sets, quotas and events it learns that there are none. Nodes and counts are everybody's.
+  std::optional<Result<contract::ClusterReply>> Answer(const contract::ClusterRequest& request,
+                                                       const std::string& tenant, Now now) const;
 
  private:
   using Reply = Result<contract::ClusterReply>;
+  // Whether a tenant may see the workload.
+  bool IsOf(const std::string& tenant, const std::string& workload) const;
+  // The question as it is answered to a tenant. NOT_FOUND if it is about another's.
+  Result<contract::ClusterRequest> Narrowed(contract::ClusterRequest request, const std::string& tenant) const;
   Reply Ask(const contract::ListNodes& ask, Now now) const;
   Reply Ask(const contract::ListWorkloads& ask, Now now) const;
   Reply Ask(const contract::GetNode& ask, Now now) const;

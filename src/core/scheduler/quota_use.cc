@@ -1,6 +1,9 @@
 #include "core/scheduler/quota_use.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "base/check.h"
@@ -8,28 +11,49 @@
 
 namespace muster::scheduler {
 
+namespace {
+
+// The same as of one workload, so that the larger of two can be told.
+Holding InSum(Holding holding) {
+  if (holding.running == 1) return holding;
+  const model::Resources each = holding.each;
+  for (const auto& [name, milli] : each.entries()) {
+    int64_t sum = 0;
+    const bool too_much = __builtin_mul_overflow(milli, holding.running, &sum);
+    holding.each.Set(name, too_much ? std::numeric_limits<int64_t>::max() : sum);
+  }
+  holding.running = 1;
+  return holding;
+}
+
+}  // namespace
+
 QuotaUse::QuotaUse(const StoreCopy& copy, const Drafts& drafts, State state) : copy_(copy), drafts_(drafts) {
   tenants_.SetBuckets(std::move(state.buckets));
 }
 
-std::optional<Holding> QuotaUse::Wanted(const ObjectId& object) const {
-  if (object.kind == contract::ObjectKind::kWorkload) {
-    const WorkloadRecord* record = drafts_.Find<WorkloadRecord>(object.name);
-    std::optional<Holding> holding = record == nullptr ? std::nullopt : HoldingOf(*record);
-    const WorkloadRecord* doubt = drafts_.FindDoubt(object.name);
-    if (doubt == nullptr) return holding;
-    // The larger of both, until it is known which of them the store has.
-    std::optional<Holding> possible = HoldingOf(*doubt);
-    if (!possible || !holding || holding->tenant != possible->tenant) return possible ? possible : holding;
-    possible->each = model::Max(possible->each, holding->each);
-    possible->running = std::max(possible->running, holding->running);
-    return possible;
-  }
-  if (object.kind == contract::ObjectKind::kSet) {
-    const SetRecord* record = drafts_.Find<SetRecord>(object.name);
-    if (record != nullptr) return HoldingOf(*record);
-  }
-  return std::nullopt;
+// The most of what its record, its draft and a commit of unknown outcome ask for, of each tenant by itself. What is
+// asked for is taken at once; what is given up is free when that is durable, for another commit may be durable before
+// it.
+QuotaUse::Holdings QuotaUse::Wanted(const ObjectId& object) const {
+  Holdings holdings;
+  const auto add = [&](const auto* record) {
+    const auto asked = record == nullptr ? std::nullopt : std::optional<Holding>(HoldingOf(*record));
+    if (!asked) return;
+    const Holding sum = InSum(*asked);
+    const auto same = std::ranges::find(holdings, sum.tenant, &Holding::tenant);
+    if (same == holdings.end()) return static_cast<void>(holdings.push_back(sum));
+    same->each = model::Max(same->each, sum.each);
+    same->workloads = std::max(same->workloads, sum.workloads);
+  };
+  const auto add_all = [&]<class R>(std::type_identity<R>) {
+    add(copy_.Find<R>(object.name));
+    add(drafts_.Find<R>(object.name));
+    add(drafts_.FindDoubt<R>(object.name));
+  };
+  if (object.kind == contract::ObjectKind::kWorkload) add_all(std::type_identity<WorkloadRecord>());
+  if (object.kind == contract::ObjectKind::kSet) add_all(std::type_identity<SetRecord>());
+  return holdings;
 }
 
 void QuotaUse::Sync(const ObjectId& object) {
@@ -39,22 +63,28 @@ void QuotaUse::Sync(const ObjectId& object) {
     if (quota == nullptr) return tenants_.RemoveQuota(object.name);
     return tenants_.SetQuota(*quota);
   }
-  std::optional<Holding> after = Wanted(object);
+  Holdings after = Wanted(object);
   const auto found = holdings_.find(object);
-  const std::optional<Holding> before = found == holdings_.end() ? std::nullopt : std::optional(found->second);
-  if (before == after) return;
-  tenants_.Replace(before, after);
-  if (after) {
-    holdings_[object] = *std::move(after);
-  } else {
+  if (found == holdings_.end() ? after.empty() : found->second == after) return;
+  for (const Holding& holding : after) tenants_.Replace(std::nullopt, holding);
+  if (found != holdings_.end()) {
+    for (const Holding& holding : found->second) tenants_.Replace(holding, std::nullopt);
+  }
+  if (after.empty()) {
     holdings_.erase(found);
+  } else {
+    holdings_[object] = std::move(after);
   }
 }
 
-Status QuotaUse::Admit(const ObjectId& object, const std::optional<Holding>& after) const {
+Status QuotaUse::Admit(const ObjectId& object, const std::optional<Holding>& after, bool runs) const {
   if (!after || MUTANT("scheduler.quota_ignored")) return {};
-  const auto found = holdings_.find(object);
-  return tenants_.Admit(found == holdings_.end() ? std::nullopt : std::optional(found->second), *after);
+  std::optional<Holding> before;
+  if (const auto found = holdings_.find(object); found != holdings_.end()) {
+    const auto same = std::ranges::find(found->second, after->tenant, &Holding::tenant);
+    if (same != found->second.end()) before = *same;
+  }
+  return tenants_.Admit(before, *after, runs);
 }
 
 void QuotaUse::Rebuild() {
@@ -67,8 +97,8 @@ void QuotaUse::Rebuild() {
 }
 
 void QuotaUse::CheckInvariants() const {
-  for (const auto& [object, holding] : holdings_) {
-    MUSTER_CHECK(Wanted(object) == holding, "what {} holds of its quota is outdated", object.name);
+  for (const auto& [object, holdings] : holdings_) {
+    MUSTER_CHECK(Wanted(object) == holdings, "what {} holds of its quota is outdated", object.name);
   }
 }
 

@@ -27,8 +27,9 @@ class QuotaUse {
 
   // The object holds what it should; of a quota: it is as the store says.
   void Sync(const ObjectId& object);
-  // Whether the object may hold `after` instead of what it has.
-  Status Admit(const ObjectId& object, const std::optional<Holding>& after) const;
+  // Whether the object may hold `after` instead of what it has. `runs`: it is to run already, so that no more than it
+  // has is not refused; what begins to run is admitted like what is new, though it may hold something from before.
+  Status Admit(const ObjectId& object, const std::optional<Holding>& after, bool runs) const;
   Status TakeApply(const std::string& tenant, MonoTime now) { return tenants_.TakeApply(tenant, now); }
   std::vector<contract::QuotaView> Views(const std::string& tenant) const { return tenants_.Views(tenant); }
 
@@ -37,12 +38,13 @@ class QuotaUse {
   void CheckInvariants() const;
 
  private:
-  std::optional<Holding> Wanted(const ObjectId& object) const;
+  using Holdings = std::vector<Holding>;  // one for each tenant; two while an object changes its tenant
+  Holdings Wanted(const ObjectId& object) const;
 
   const StoreCopy& copy_;
   const Drafts& drafts_;
   Tenants tenants_;
-  std::map<ObjectId, Holding> holdings_;
+  std::map<ObjectId, Holdings> holdings_;  // of objects that hold something
 };
 
 }  // namespace muster::scheduler

@@ -57,9 +57,10 @@ void Reconciler::MarkNode(const std::string& node, bool check) {
 
 void Reconciler::OnReported(const std::string& node, const std::vector<contract::WorkloadStatus>& statuses,
                             bool complete) {
-  std::set<std::string_view> reported;
+  std::vector<std::string_view> reported;
+  reported.reserve(statuses.size());
   for (const contract::WorkloadStatus& status : statuses) {
-    reported.insert(status.workload);
+    reported.push_back(status.workload);
     const WorkloadRecord* record = p_.copy.Find<WorkloadRecord>(status.workload);
     if (record == nullptr) continue;
     if (record->workload.assigned_node != node) {
@@ -71,12 +72,14 @@ void Reconciler::OnReported(const std::string& node, const std::vector<contract:
     if (!IsSettled(*record) || record->actual != status.actual || !same_revision) MarkForCheck(status.workload);
   }
   if (!complete || MUTANT("scheduler.absence_ignored")) return;
+  std::ranges::sort(reported);
   for (const std::string& id : p_.copy.OnNode(node)) {
+    if (std::ranges::binary_search(reported, id)) continue;
     const WorkloadRecord& record = *p_.copy.Find<WorkloadRecord>(id);
     const bool ended = record.workload.phase == WorkloadPhase::kCompleted ||
                        record.workload.phase == WorkloadPhase::kFailed ||
                        record.workload.phase == WorkloadPhase::kStopped;
-    if (!reported.contains(id) && !(IsSettled(record) && ended)) MarkForCheck(id);
+    if (!(IsSettled(record) && ended)) MarkForCheck(id);
   }
 }
 
@@ -148,6 +151,7 @@ void Reconciler::Decide(const std::string& id, StepContext& ctx) {
     return;
   }
   p_.placements.Forget(id);
+  At(id).try_now = false;
   if (p_.calls.Has(node, id)) return;  // the answer decides
   if (IsSettled(*record) && !At(id).check) return WatchSettled(id, *record, ctx);
   CallAgent(id, *record, CallKind::kStatus);

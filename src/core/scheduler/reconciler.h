@@ -55,9 +55,10 @@ class Reconciler {
     std::optional<Anchor> retry_at;
     std::optional<Anchor> launched_at;
     std::optional<Anchor> running_since;
+    std::string there;  // the node that has it, in whatever revision, as far as that said last
 
     MUSTER_FIELDS(Entry, check, try_now, timer, launched, launches, delete_sent, usage, retry_at, launched_at,
-                  running_since)
+                  running_since, there)
   };
   struct State {
     std::map<std::string, Entry, std::less<>> entries;

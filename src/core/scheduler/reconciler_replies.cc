@@ -44,7 +44,10 @@ void Reconciler::OnCallDone(const AgentCall& call, const CallDone& done, StepCon
   }
   if (call.kind == CallKind::kApply && done.status.ok() && done.reply) {
     const auto& applied = std::get<contract::AppliedOnAgent>(*done.reply);
-    if (applied.applied || applied.skipped) At(id).launched = Anchor{.wall = ctx.now.wall, .mono = ctx.now.mono};
+    if (applied.applied || applied.skipped) {
+      At(id).launched = Anchor{.wall = ctx.now.wall, .mono = ctx.now.mono};
+      At(id).there = call.node;
+    }
   }
   if (p_.drafts.Busy(WorkloadObject(id))) {  // looked at again when its commit has ended
     At(id).check = true;
@@ -70,6 +73,7 @@ void Reconciler::OnCallDone(const AgentCall& call, const CallDone& done, StepCon
 void Reconciler::OnStatus(const std::string& id, const contract::WorkloadStatus& status, StepContext& ctx) {
   const WorkloadRecord& record = *p_.drafts.Find<WorkloadRecord>(id);
   if (status.usage) At(id).usage = status.usage;
+  At(id).there = status.actual == ActualState::kMissing ? std::string() : record.workload.assigned_node;
   if (record.workload.desired == DesiredState::kDeleted || record.evict) return CompareGone(id, status, ctx);
   if (record.workload.phase == WorkloadPhase::kFailed || record.workload.phase == WorkloadPhase::kCompleted) return;
   if (record.workload.desired == DesiredState::kStopped) return CompareStopped(id, status, ctx);
@@ -239,6 +243,7 @@ void Reconciler::RefuseRuntime(const std::string& id, std::string_view text, Ste
     if (types.empty()) types.push_back(model::WorkloadType::kUnspecified);  // none: an empty list would mean all
   }
   p_.drafts.Edit<WorkloadRecord>(id).avoid[node] = ctx.now.wall + p_.config.refusal_memory;
+  p_.transitions.DecideRefused(id, node, Reason::kRuntimeMissing, text, ctx);
   p_.transitions.Unassign(id, Action::kReschedulePending, Reason::kRuntimeMissing, fmt::format("{}: {}", node, text),
                           ctx);
   MarkDirty(id);
@@ -249,8 +254,9 @@ void Reconciler::RefuseAdmission(const std::string& id, std::string_view text, S
   auto& record = p_.drafts.Edit<WorkloadRecord>(id);
   const std::string node = record.workload.assigned_node;
   record.avoid[node] = ctx.now.wall + p_.config.refusal_memory;
-  if (record.workload.phase == model::WorkloadPhase::kUpdating) {
-    // What it was before still runs there: that ends first.
+  p_.transitions.DecideRefused(id, node, Reason::kAdmission, text, ctx);
+  if (At(id).there == node && !MUTANT("scheduler.refused_update_leaves_old")) {
+    // What it was before is still there, and may run: that ends first.
     p_.transitions.Evict(id, Reason::kAdmission, fmt::format("{}: {}", node, text), std::nullopt, ctx);
   } else {
     p_.transitions.Unassign(id, Action::kReschedulePending, Reason::kAdmission, fmt::format("{}: {}", node, text), ctx);

@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 
+#include "base/codec.h"
 #include "core/scheduler/json_fields.h"
 #include "core/scheduler/record_parts.h"
 
@@ -174,6 +175,12 @@ std::optional<ParsedKey> ParseKey(std::string_view prefix, std::string_view key)
     return ParsedKey{folder.kind, std::string(id)};
   }
   return std::nullopt;
+}
+
+std::string RevisionBytes(const model::WorkloadTemplate& spec) {
+  std::string bytes = codec::ToBytes(spec);
+  if (spec.secret_env.empty()) bytes.pop_back();  // the number of secrets, the last of a template
+  return bytes;
 }
 
 }  // namespace muster::scheduler

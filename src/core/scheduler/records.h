@@ -174,4 +174,8 @@ struct ParsedKey {
 // Nothing for a key of no kind.
 std::optional<ParsedKey> ParseKey(std::string_view prefix, std::string_view key);
 
+// What a revision is made of, of a template: one without secrets has the bytes that it had before templates knew any,
+// so that nothing is rolled out because the program was replaced.
+std::string RevisionBytes(const model::WorkloadTemplate& spec);
+
 }  // namespace muster::scheduler

@@ -257,6 +257,21 @@ TEST(Records, AWorkloadHasTheNamesThatOtherToolsKnow) {
       R"("muster":{"workload":{"set":"web","labels":{"app":"web"},)"
       R"("spec":{"requirements":[[{"key":"zone","op":"In","values":["a","b"]}]]}},)"
       R"("stamp":{"epoch":2,"sequence":41}}})");
+  const auto status_of = [](model::WorkloadPhase phase, std::string_view reason) {
+    WorkloadRecord record = Web();
+    record.workload.phase = phase;
+    record.reason = reason;
+    record.message = "the sentence";
+    const std::string json = Encode(record);
+    const size_t begin = json.find(R"("lastUpdated")");
+    return json.substr(begin, json.find(R"("muster")") - begin);
+  };
+  EXPECT_EQ(status_of(model::WorkloadPhase::kRunning, "agent.running"),
+            R"("lastUpdated":"2026-01-01T00:01:05Z",)"
+            R"("reason":{"code":"agent.running","message":"the sentence","retryable":true}},)");
+  EXPECT_EQ(status_of(model::WorkloadPhase::kRetryPending, "agent.apply_failed"),
+            R"("lastUpdated":"2026-01-01T00:01:05Z","failureReason":"the sentence",)"
+            R"("reason":{"code":"agent.apply_failed","message":"the sentence","retryable":true}},)");
 }
 
 TEST(Records, ANodeHasTheNamesThatOtherToolsKnow) {
@@ -473,6 +488,18 @@ TEST(Records, KeysAreParsedAsTheyAreMade) {
     EXPECT_FALSE(ParseKey("", key)) << key;
   }
   EXPECT_FALSE(ParseKey("/prod", "/nodes/n"));
+}
+
+TEST(Records, SecretsChangeARevisionAndTheirAbsenceDoesNot) {
+  model::WorkloadTemplate spec;
+  spec.command = {"serve"};
+  const std::string bytes = codec::ToBytes(spec);
+  EXPECT_EQ(RevisionBytes(spec), bytes.substr(0, bytes.size() - 1)) << "without the number of secrets, which ends it";
+  spec.secret_env = {{"A", "sealed:x"}};
+  const std::string one = RevisionBytes(spec);
+  EXPECT_EQ(one, codec::ToBytes(spec));
+  spec.secret_env = {{"A", "sealed:y"}};
+  EXPECT_NE(RevisionBytes(spec), one);
 }
 
 }  // namespace

@@ -43,6 +43,13 @@ std::optional<ObjectId> ObjectOf(const contract::ClusterRequest& body) {
       body);
 }
 
+// Whether it is to run, and was admitted for that. What is to stop or to go may hold room on its node for a while, and
+// with it a part of the quota that it was not admitted for: a stopped one that is retried, or deleted.
+bool Runs(const WorkloadRecord* record) {
+  return record != nullptr && record->workload.desired == DesiredState::kRunning &&
+         record->workload.phase != model::WorkloadPhase::kCompleted;
+}
+
 }  // namespace
 
 Requests::Requests(Parts parts, State state) : p_(parts), state_(std::move(state)) {}
@@ -233,7 +240,7 @@ Status Requests::AdmitRevived(const WorkloadRecord& before) const {
   WorkloadRecord next = before;
   next.workload.desired = DesiredState::kRunning;
   next.workload.phase = model::WorkloadPhase::kPending;
-  return p_.quota.Admit(WorkloadObject(before.workload.id), HoldingOf(next));
+  return p_.quota.Admit(WorkloadObject(before.workload.id), HoldingOf(next), Runs(&before));
 }
 
 Requests::Outcome Requests::ApplyTo(const WantedWorkload& wanted, Waiter& waiter, bool dry_run, StepContext& ctx) {
@@ -247,12 +254,17 @@ Requests::Outcome Requests::ApplyTo(const WantedWorkload& wanted, Waiter& waiter
   const WorkloadRecord next = p_.edits.Preview(wanted, ctx.now);
   if (Status valid = model::CheckStructure(next.workload); !valid.ok()) return std::unexpected(std::move(valid));
   if (Status rate = Charge(wanted.tenant, waiter, ctx); !rate.ok()) return std::unexpected(std::move(rate));
-  if (Status admitted = p_.quota.Admit(object, HoldingOf(next)); !admitted.ok()) {
+  // What has ended holds nothing of its tenant's quota; this change may have it run again.
+  WorkloadRecord running = next;
+  if (next.workload.desired == DesiredState::kRunning && p_.edits.Revives(next)) {
+    running.workload.phase = model::WorkloadPhase::kPending;
+  }
+  const bool runs = Runs(p_.drafts.Find<WorkloadRecord>(wanted.id));
+  if (Status admitted = p_.quota.Admit(object, HoldingOf(running), runs); !admitted.ok()) {
     return std::unexpected(std::move(admitted));
   }
   if (dry_run) {
-    waiter.result = p_.drafts.Find<WorkloadRecord>(wanted.id) == nullptr ? contract::ApplyResult::kCreated
-                                                                         : contract::ApplyResult::kConfigured;
+    waiter.result = p_.edits.ResultOf(next);
     contract::Applied applied = AppliedOf(object, waiter);
     applied.revision = next.agent_revision;
     return applied;
@@ -321,8 +333,13 @@ Requests::Outcome Requests::Change(const contract::RetryWorkload& body, Waiter&,
 Requests::Outcome Requests::Change(const contract::ApplyQuota& body, Waiter& waiter, StepContext&) {
   if (!model::IsWorkloadId(body.quota.tenant)) return InvalidArgument("tenant: not a valid id");
   const model::Quota* before = p_.drafts.Find<model::Quota>(body.quota.tenant);
-  if (before != nullptr && *before == body.quota) return contract::Applied{.result = contract::ApplyResult::kUnchanged};
-  waiter.result = before == nullptr ? contract::ApplyResult::kCreated : contract::ApplyResult::kConfigured;
+  const bool unchanged = before != nullptr && *before == body.quota;
+  if (unchanged && !p_.drafts.state().drafts.contains(QuotaObject(body.quota.tenant))) {
+    return contract::Applied{.result = contract::ApplyResult::kUnchanged};
+  }
+  waiter.result = unchanged           ? contract::ApplyResult::kUnchanged
+                  : before == nullptr ? contract::ApplyResult::kCreated
+                                      : contract::ApplyResult::kConfigured;
   p_.drafts.Create(body.quota.tenant, body.quota);
   return std::nullopt;
 }
@@ -380,7 +397,7 @@ Requests::Outcome Requests::StoreSet(SetRecord record, Waiter& waiter, bool dry_
   const ObjectId object = SetObject(name);
   const SetRecord* before = p_.drafts.Find<SetRecord>(name);
   if (Status members = p_.sets.CheckMembers(record.spec); !members.ok()) return std::unexpected(std::move(members));
-  if (Status admitted = p_.quota.Admit(object, HoldingOf(record)); !admitted.ok()) {
+  if (Status admitted = p_.quota.Admit(object, HoldingOf(record), before != nullptr); !admitted.ok()) {
     return std::unexpected(std::move(admitted));
   }
   waiter.result = before == nullptr ? contract::ApplyResult::kCreated : contract::ApplyResult::kConfigured;

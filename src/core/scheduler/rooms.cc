@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view kHostLabel = "kubernetes.io/hostname";
 constexpr std::string_view kGpu = "gpu";
 constexpr int32_t kWholeDevice = 1000;
+constexpr size_t kSpareKinds = 1000;
 
 std::string StoredUnit(const std::string& workload) { return workload + "@"; }
 std::string DoubtedUnit(const std::string& workload) { return workload + "?"; }
@@ -42,7 +43,7 @@ placement::Node NodeFor(const NodeRecord& record, bool ready, bool cordoned, con
 
 }  // namespace
 
-placement::Kind KindOfWorkload(const WorkloadRecord& record, WallTime wall, bool may_preempt) {
+placement::Kind KindOfWorkload(const WorkloadRecord& record, WallTime wall, bool may_preempt, Duration memory) {
   const model::Workload& workload = record.workload;
   placement::Kind kind =
       placement::KindOf(model::WorkloadSpec{.name = workload.set.empty() ? workload.id : workload.set,
@@ -55,7 +56,7 @@ placement::Kind KindOfWorkload(const WorkloadRecord& record, WallTime wall, bool
   }
   std::vector<std::string> avoided;
   for (const auto& [node, until] : record.avoid) {
-    if (until > wall) avoided.push_back(node);
+    if (until > wall && until - wall <= memory) avoided.push_back(node);
   }
   if (avoided.empty() || MUTANT("scheduler.refusal_forgotten")) return kind;
   if (kind.node_terms.empty()) kind.node_terms.emplace_back();
@@ -115,7 +116,7 @@ void Rooms::SyncNode(const std::string& id, const NodeNow& now) {
 const WorkloadRecord* Rooms::RecordOf(const std::string& unit) const {
   const std::string id = unit.substr(0, unit.size() - 1);
   if (unit.ends_with('@')) return copy_.Find<WorkloadRecord>(id);
-  if (unit.ends_with('?')) return drafts_.FindDoubt(id);
+  if (unit.ends_with('?')) return drafts_.FindDoubt<WorkloadRecord>(id);
   return drafts_.Find<WorkloadRecord>(unit);
 }
 
@@ -129,7 +130,15 @@ void Rooms::Drop(const std::string& unit) {
   state_.room_came = true;
 }
 
+// A workload that is no member of a set is a kind of its own, two while it waits, and so is each of its specs: those
+// that are gone would fill the memory in time.
+void Rooms::ForgetKinds() {
+  const size_t workloads = copy_.All<WorkloadRecord>().size() + drafts_.state().drafts.size();
+  if (placer_.kinds() > 3 * workloads + kSpareKinds) placer_.ForgetKinds();
+}
+
 void Rooms::Add(const std::string& unit, const WorkloadRecord& record, Hold hold) {
+  ForgetKinds();
   placement::Kind kind = KindOfWorkload(record, WallTime::max(), true);
   for (const auto& [name, amount] : hold.request.entries()) {
     if (kind.request.Get(name) != 0) kind.request.Set(name, amount);
@@ -191,7 +200,7 @@ void Rooms::SyncWorkload(const std::string& id) {
                     node != stored->workload.assigned_node;
   SetHold(StoredUnit(id), both ? stored : nullptr, both ? stored->workload.assigned_node : "",
           both ? stored->agent_revision : "", both ? stored->workload.spec.resources : model::Resources{}, true);
-  const WorkloadRecord* doubt = drafts_.FindDoubt(id);
+  const WorkloadRecord* doubt = drafts_.FindDoubt<WorkloadRecord>(id);
   if (doubt != nullptr && !HoldsRoom(*doubt)) doubt = nullptr;
   SetHold(DoubtedUnit(id), doubt, doubt == nullptr ? "" : doubt->workload.assigned_node,
           doubt == nullptr ? "" : doubt->agent_revision,
@@ -203,12 +212,13 @@ void Rooms::SyncWorkload(const std::string& id) {
 std::vector<placement::Outcome> Rooms::Place(const std::vector<Wanted>& wanted, WallTime wall) {
   std::vector<placement::Unit> units;
   units.reserve(wanted.size());
+  ForgetKinds();
   const bool room_came = state_.room_came;
   for (const Wanted& one : wanted) {
     const WorkloadRecord& record = *drafts_.Find<WorkloadRecord>(one.workload);
     Drop(one.workload);
     units.push_back({.id = one.workload,
-                     .kind = placer_.AddKind(KindOfWorkload(record, wall, one.may_preempt)),
+                     .kind = placer_.AddKind(KindOfWorkload(record, wall, one.may_preempt, config_.refusal_memory)),
                      .order = record.workload.created_at.time_since_epoch().count()});
   }
   std::vector<placement::Outcome> outcomes = placer_.Place(units);
@@ -248,7 +258,8 @@ void Rooms::Withdraw(const std::string& workload) {
 void Rooms::SetBudget(const std::string& set, int64_t allowed) { placer_.SetBudget({.id = set, .allowed = allowed}); }
 
 std::vector<placement::NodeVerdict> Rooms::Explain(const WorkloadRecord& record, WallTime wall) {
-  return placer_.Feasible(placer_.AddKind(KindOfWorkload(record, wall, false)));
+  ForgetKinds();
+  return placer_.Feasible(placer_.AddKind(KindOfWorkload(record, wall, false, config_.refusal_memory)));
 }
 
 bool Rooms::FitsInstead(const std::string& node, const model::Resources& before, const model::Resources& after) const {

@@ -27,8 +27,10 @@
 
 namespace muster::scheduler {
 
-// What placement reads of a workload. `wall` says which refusals of nodes are still remembered.
-placement::Kind KindOfWorkload(const WorkloadRecord& record, WallTime wall, bool may_preempt);
+// What placement reads of a workload. `wall` says which refusals of nodes are still remembered; one that would be
+// remembered for longer than `memory` is of a time before the clock was set back.
+placement::Kind KindOfWorkload(const WorkloadRecord& record, WallTime wall, bool may_preempt,
+                               Duration memory = Duration::max());
 
 // What is known of a node besides its record.
 struct NodeNow {
@@ -82,6 +84,7 @@ class Rooms {
   model::Resources Reserved(std::string_view node) const;
   bool TakeRoomCame() { return std::exchange(state_.room_came, false); }
   bool room_came() const { return state_.room_came; }
+  size_t kinds() const { return placer_.kinds(); }
 
   const State& state() const { return state_; }
   // After a load: the placer is filled with the saved holds. SyncNode must have been called for every node.
@@ -93,6 +96,7 @@ class Rooms {
                const model::Resources& request, bool terminating);
   void Add(const std::string& unit, const WorkloadRecord& record, Hold hold);
   void Drop(const std::string& unit);
+  void ForgetKinds();
   const WorkloadRecord* RecordOf(const std::string& unit) const;
 
   const Config& config_;

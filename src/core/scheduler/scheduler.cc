@@ -74,16 +74,16 @@ void Core::Advance(StepContext& ctx) {
 }
 
 // The net below the events: silent nodes are asked what they have, nodes out of reach whether they can be reached, and
-// whatever waits for nothing is looked at.
+// whatever waits for nothing is looked at. A node that beats every 10 s is silent in every other pass; that call is
+// also what finds an agent that cannot be reached though its node beats.
 void Core::RunPass(StepContext& ctx) {
   Parts& p = *parts_;
   p.next_pass = ctx.now.mono + p.config.reconcile_interval;
-  const std::vector<std::string> silent = p.health.TakeSilent();
   for (const auto& [node, record] : p.copy.All<NodeRecord>()) {
     const NodeHealth::Entry* entry = p.health.Find(node);
     const bool probe = record.unreachable && entry != nullptr && !entry->stale;
-    const bool list =
-        !p.copy.OnNode(node).empty() && p.health.Available(node) && std::ranges::binary_search(silent, node);
+    const bool list = entry != nullptr && p.health.Silent(*entry, ctx.now.mono) && p.health.Available(node) &&
+                      !p.copy.OnNode(node).empty();
     if ((probe || list) && !p.calls.Has(node, "")) p.calls.Enqueue({.kind = CallKind::kList, .node = node});
   }
   for (const auto& [id, record] : p.copy.All<WorkloadRecord>()) {
@@ -108,7 +108,7 @@ void Core::SyncDrafts() {
 
 void Core::OnAsked(const Asked& asked, StepContext& ctx) {
   Parts& p = *parts_;
-  if (auto reply = p.queries.Answer(asked.body, ctx.now)) {
+  if (auto reply = p.queries.Answer(asked.body, asked.tenant, ctx.now)) {
     Answer answer{.request = asked.request, .status = {}, .reply = std::nullopt};
     if (*reply) {
       answer.reply = **std::move(reply);
@@ -160,7 +160,8 @@ void Core::OnCommitDone(const contract::CommitDone& done, StepContext& ctx) {
     OnFree(object);
   }
   if (!ended.check.empty()) p.orphans.OnChecked(ended.check, ended.holds && p.standing.active(), ctx);
-  if (!p.standing.state().leading) p.requests.RefuseAll({}, ctx);
+  // What would be decided again waits for no store and no lead that may never come back.
+  if (!p.standing.active()) p.requests.RefuseAll({}, ctx);
 }
 
 void Core::OnListed(const StoreListed& listed, StepContext& ctx) {
@@ -294,7 +295,8 @@ std::shared_ptr<const Snapshot> Core::View() const {
   const Parts& p = *parts_;
   auto view = std::make_shared<Snapshot>();
   view->ready = p.standing.store_answers();
-  view->leading = p.standing.state().leading;
+  view->leading = p.standing.state().leading && p.standing.caught_up();
+  view->leader_known = p.standing.state().leading || !p.standing.state().leader.empty();
   view->nodes = p.copy.node_statuses();
   view->workloads = p.copy.phases();
   view->desired = p.copy.desired();

@@ -176,7 +176,7 @@ std::string SpecRevision(const model::WorkloadSpec& spec, uint64_t restarts) {
   Hasher hasher;
   hasher.Add(codec::ToBytes(spec.tenant));
   hasher.Add(codec::ToBytes(spec.labels));
-  hasher.Add(codec::ToBytes(spec.spec));
+  hasher.Add(RevisionBytes(spec.spec));
   hasher.Add(restarts);
   return fmt::format("{:016x}", hasher.value());
 }

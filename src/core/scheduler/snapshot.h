@@ -34,6 +34,7 @@ struct Counters {
 struct Snapshot {
   bool ready = false;  // the store was listed, and it answers
   bool leading = false;
+  bool leader_known = false;  // this one, or another whose address is known
   std::array<int64_t, kNodeStatuses> nodes{};
   std::array<int64_t, kPhases> workloads{};
   std::array<int64_t, kDesiredStates> desired{};

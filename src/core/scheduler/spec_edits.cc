@@ -27,7 +27,7 @@ std::map<std::string, std::string> MergeMetadata(const std::map<std::string, std
 }
 
 std::string DigestOf(const WantedWorkload& wanted) {
-  std::string bytes = codec::ToBytes(wanted.spec);
+  std::string bytes = RevisionBytes(wanted.spec);
   bytes += codec::ToBytes(wanted.labels);
   bytes += codec::ToBytes(wanted.require_labels);
   bytes += codec::ToBytes(wanted.tenant);
@@ -78,26 +78,37 @@ WorkloadRecord SpecEdits::Preview(const WantedWorkload& wanted, Now now) const {
   return record;
 }
 
+contract::ApplyResult SpecEdits::ResultOf(const WorkloadRecord& next) const {
+  const WorkloadRecord* before = drafts_.Find<WorkloadRecord>(next.workload.id);
+  if (before == nullptr) return contract::ApplyResult::kCreated;
+  const bool same = before->workload == next.workload && before->agent_revision == next.agent_revision &&
+                    before->require_labels == next.require_labels && before->metadata == next.metadata;
+  return same ? contract::ApplyResult::kUnchanged : contract::ApplyResult::kConfigured;
+}
+
+bool SpecEdits::Revives(const WorkloadRecord& record) const {
+  const WorkloadRecord* before = drafts_.Find<WorkloadRecord>(record.workload.id);
+  return before == nullptr || before->agent_revision != record.agent_revision ||
+         before->workload.desired != record.workload.desired;
+}
+
 contract::ApplyResult SpecEdits::Apply(const WantedWorkload& wanted, StepContext& ctx) {
-  const WorkloadRecord* found = drafts_.Find<WorkloadRecord>(wanted.id);
   WorkloadRecord record = Preview(wanted, ctx.now);
-  if (found == nullptr) {
+  const contract::ApplyResult result = ResultOf(record);
+  if (result == contract::ApplyResult::kUnchanged) return result;
+  if (result == contract::ApplyResult::kCreated) {
     Revive(record, Reason::kApplied, ctx);
     drafts_.Create(wanted.id, std::move(record));
-    return contract::ApplyResult::kCreated;
+    return result;
   }
-  const WorkloadRecord before = *found;
-  if (before.workload == record.workload && before.agent_revision == record.agent_revision &&
-      before.require_labels == record.require_labels && before.metadata == record.metadata) {
-    return contract::ApplyResult::kUnchanged;
-  }
-  if (before.agent_revision != record.agent_revision || before.workload.desired != record.workload.desired) {
+  const WorkloadRecord before = *drafts_.Find<WorkloadRecord>(wanted.id);
+  if (Revives(record)) {
     Revive(record, Reason::kApplied, ctx);
     MoveIfNeeded(before, record);
   }
   drafts_.Edit<WorkloadRecord>(wanted.id) = std::move(record);
   rooms_.SyncWorkload(wanted.id);  // what it holds now counts for the next change
-  return contract::ApplyResult::kConfigured;
+  return result;
 }
 
 bool SpecEdits::SetDesired(const std::string& id, DesiredState desired, StepContext& ctx) {
@@ -137,6 +148,10 @@ void SpecEdits::Revive(WorkloadRecord& record, Reason reason, StepContext& ctx) 
     record.actual = contract::ActualState::kUnknown;
   }
   const WorkloadPhase before = workload.phase;
+  // Its agent may have been told to delete it, and takes that assignment never again.
+  const bool undeleted = before == WorkloadPhase::kDeleting && workload.desired != DesiredState::kDeleted &&
+                         !workload.assigned_node.empty();
+  if (undeleted && !MUTANT("scheduler.undeleted_keeps_stamp")) ++record.stamp.sequence;
   if (workload.desired == DesiredState::kDeleted) {
     workload.phase = WorkloadPhase::kDeleting;
   } else if (workload.desired == DesiredState::kStopped && before == WorkloadPhase::kRunning) {

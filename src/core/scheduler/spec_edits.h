@@ -35,6 +35,10 @@ class SpecEdits {
 
   // The record as it would become; nothing is edited.
   WorkloadRecord Preview(const WantedWorkload& wanted, Now now) const;
+  // What becoming this would be: created, configured or unchanged.
+  contract::ApplyResult ResultOf(const WorkloadRecord& next) const;
+  // Whether what Preview gave, applied, begins anew: back-offs end, and what has ended or failed runs again.
+  bool Revives(const WorkloadRecord& record) const;
   contract::ApplyResult Apply(const WantedWorkload& wanted, StepContext& ctx);
   // It exists. False: it was so already.
   bool SetDesired(const std::string& id, model::DesiredState desired, StepContext& ctx);

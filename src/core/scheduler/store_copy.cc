@@ -66,6 +66,12 @@ contract::Revision StoreCopy::RevisionOf(const std::string& key) const {
   return found == state_.revisions.end() ? 0 : found->second;
 }
 
+contract::Revision StoreCopy::DeletedAt(const ObjectId& object) const {
+  const auto found = state_.deleted.find(Key(RecordKindOf(object.kind), object.name));
+  const bool early = found != state_.deleted.end() && !MUTANT("scheduler.deletion_told_as_old");
+  return early ? found->second : state_.revision;
+}
+
 contract::Compare StoreCopy::Unchanged(const std::string& key) const {
   return contract::IfUnchanged(key, RevisionOf(key));
 }

@@ -8,6 +8,7 @@
 // the records; (2) every record has a key with a revision; (3) no key is both there and deleted.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <compare>
 #include <cstdint>
@@ -106,6 +107,13 @@ class StoreCopy {
   contract::Revision RevisionOf(const std::string& key) const;
   contract::Revision RevisionOf(const ObjectId& object) const {
     return RevisionOf(Key(RecordKindOf(object.kind), object.name));
+  }
+  // Of an object that is not there: the revision of its deletion, or one that the watch has told since.
+  contract::Revision DeletedAt(const ObjectId& object) const;
+  // The highest revision that is known: this scheduler's own commits to the object may be ahead of the watch. Above it
+  // is above whatever an earlier object of this name was given.
+  uint64_t LatestFor(const ObjectId& object) const {
+    return static_cast<uint64_t>(std::max(DeletedAt(object), RevisionOf(object)));
   }
   contract::Compare Unchanged(const std::string& key) const;
   // Assigned to the node; members of the set. By id.

@@ -145,6 +145,35 @@ TEST(SchedulerStore, LostStoreServesStaleReadsRefusesWritesAndFailsNothingOver) 
   EXPECT_EQ(lab.Decided(DecisionKind::kNodeLost), 2) << "and then judged";
 }
 
+TEST(SchedulerStore, RequestWhoseCommitEndsUnknownAfterTheStoreWasLostIsRefused) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Run(1s);
+  lab.lose_requests = true;
+  const contract::RequestId request = lab.Ask(Lab::ApplyOf("web"));
+  lab.Run();  // the commit is on its way
+  lab.LoseStore();
+  lab.Run(1s);
+  ASSERT_TRUE(lab.answers.contains(request)) << "it does not wait for the store to return";
+  EXPECT_EQ(lab.answers.at(request).status.code(), Code::kUnavailable);
+}
+
+TEST(SchedulerStore, SaysThatItLeadsOnceItTakesChanges) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Run(1s);
+  const contract::Revision elected = lab.core.copy().state().revision + 1;
+  lab.Post(LeadershipChanged{.leading = true, .leader = "s1", .leader_key = "/leader", .leader_revision = elected});
+  lab.Run();
+  EXPECT_FALSE(lab.Get<contract::Summary>(contract::GetSummary{}).leading) << "the election is not in its copy";
+  EXPECT_FALSE(lab.core.View()->leading);
+  EXPECT_EQ(lab.Try(Lab::ApplyOf("web")).code(), Code::kUnavailable);
+  lab.WriteBehind("/leader", "s1");
+  lab.Run(1s);
+  EXPECT_TRUE(lab.Get<contract::Summary>(contract::GetSummary{}).leading);
+  EXPECT_TRUE(lab.core.View()->leading);
+}
+
 TEST(SchedulerStore, RestartKeepsEveryAcknowledgedWorkloadAndJudgesAgesFromItsStart) {
   Lab lab;
   lab.AddNode("n1");
@@ -162,7 +191,15 @@ TEST(SchedulerStore, RestartKeepsEveryAcknowledgedWorkloadAndJudgesAgesFromItsSt
 
 TEST(SchedulerStore, StandbyServesReadsAndNamesTheLeader) {
   Lab lab;
+  lab.Run();
+  EXPECT_TRUE(lab.core.View()->leader_known) << "this one";
+  lab.Post(LeadershipChanged{.leading = false});
+  lab.Run(1ms);
+  EXPECT_TRUE(lab.core.View()->ready) << "its store answers";
+  EXPECT_FALSE(lab.core.View()->leader_known);
   lab.Post(LeadershipChanged{.leading = false, .leader = "s1:8085"});
+  lab.Run(1ms);
+  EXPECT_TRUE(lab.core.View()->leader_known) << "another one";
   lab.Run();
   EXPECT_EQ(lab.Get<contract::Summary>(contract::GetSummary{}).leader, "s1:8085");
   const Status status = lab.Try(Lab::ApplyOf("web"));

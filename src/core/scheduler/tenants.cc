@@ -114,7 +114,7 @@ void Tenants::Replace(const std::optional<Holding>& before, const std::optional<
   if (before) Count(*before, -1);
 }
 
-Status Tenants::Admit(const std::optional<Holding>& before, const Holding& after) const {
+Status Tenants::Admit(const std::optional<Holding>& before, const Holding& after, bool runs) const {
   const auto found = quotas_.find(after.tenant);
   if (found == quotas_.end()) return {};
   const model::Quota& quota = found->second;
@@ -132,9 +132,12 @@ Status Tenants::Admit(const std::optional<Holding>& before, const Holding& after
   };
   for (size_t i = 0; i < kDimensions; ++i) {
     const int64_t limit = quota.limits.Get(kNames[i]);
-    const Wide more = new_part.amounts[i] - old_part.amounts[i];
-    if (limit == 0 || more <= 0 || used.amounts[i] + more <= limit) continue;
-    add(kNames[i], Shown(i, used.amounts[i]), Shown(i, limit), Shown(i, more));
+    const Wide others = used.amounts[i] - old_part.amounts[i];
+    const Wide asked = new_part.amounts[i];
+    const bool no_more = asked == 0 || (runs && asked <= old_part.amounts[i]);
+    if (limit == 0 || no_more || others + asked <= limit) continue;
+    const Wide held = runs ? old_part.amounts[i] : 0;
+    add(kNames[i], Shown(i, others + held), Shown(i, limit), Shown(i, asked - held));
   }
   const Wide more = new_part.workloads - old_part.workloads;
   if (quota.workloads >= 0 && more > 0 && used.workloads + more > quota.workloads) {

@@ -70,8 +70,9 @@ class Tenants {
   void Replace(const std::optional<Holding>& before, const std::optional<Holding>& after);
 
   // Whether `after` may take the place of `before`. RESOURCE_EXHAUSTED names the tenant and the figures: "tenant shop:
-  // cpu 98 of 100 in use, 4 more asked for". A holding that asks for no more of a dimension is not refused for it.
-  Status Admit(const std::optional<Holding>& before, const Holding& after) const;
+  // cpu 98 of 100 in use, 4 more asked for". A holding that `runs` and asks for no more of a dimension is not refused
+  // for it.
+  Status Admit(const std::optional<Holding>& before, const Holding& after, bool runs = true) const;
 
   // Takes one apply from the tenant's bucket. RESOURCE_EXHAUSTED says the rate and when the next one is free.
   Status TakeApply(std::string_view tenant, MonoTime now);

@@ -60,7 +60,8 @@ void Transitions::Assign(const std::string& id, const std::string& node, std::st
   }
   record.workload.assigned_node = node;
   if (!MUTANT("scheduler.sequence_stays")) {
-    record.stamp.sequence = std::max(record.stamp.sequence, static_cast<uint64_t>(copy_.state().revision)) + 1;
+    // Above every assignment of an earlier workload of this id, which was deleted at a revision that is known.
+    record.stamp.sequence = std::max(record.stamp.sequence, copy_.LatestFor(WorkloadObject(id))) + 1;
   }
   const NodeRecord* there = copy_.Find<NodeRecord>(node);
   record.stamp.epoch = there == nullptr ? 0 : there->epoch;
@@ -137,12 +138,18 @@ void Transitions::Evict(const std::string& id, Reason reason, std::string_view d
 
 // --- what its agent said
 
+void Transitions::DecideRefused(const std::string& id, const std::string& node, Reason reason, std::string_view text,
+                                StepContext& ctx) {
+  Decide(id, DecisionKind::kRefused, node, ReasonName(reason), ReasonText(reason, text), ctx);
+}
+
 void Transitions::CountAttempt(const std::string& id, Reason reason, std::string_view detail, StepContext& ctx) {
   const std::string message = ReasonText(reason, detail);
   WorkloadRecord& record = Edit(id, WorkloadPhase::kRetryPending, ReasonName(reason), message, ctx);
   RetryRecord& retry = record.retry;
   const int32_t most = retry.max_attempts > 0 ? retry.max_attempts : config_.max_attempts;
   retry.attempts = std::min(retry.attempts + 1, most);
+  record.waits = 0;  // it had a node; from here on the back-off is that of its attempts
   record.actual = ActualState::kFailed;
   record.launched_at.reset();
   record.running_since.reset();

@@ -35,6 +35,9 @@ class Transitions {
              StepContext& ctx);
 
   // --- what its agent said
+  // Its node does not take it: only the decision, which has the agent's text. Unassign or Evict says what follows.
+  void DecideRefused(const std::string& id, const std::string& node, Reason reason, std::string_view text,
+                     StepContext& ctx);
   // Something failed: tried again after a pause, or for the last time.
   void CountAttempt(const std::string& id, Reason reason, std::string_view detail, StepContext& ctx);
   // The launch was accepted at `launched`; the state that follows it is not settled yet.

@@ -28,7 +28,7 @@ struct Config {
   Duration reconcile_interval = 5s;  // the periodic pass, a net below the events
   Duration node_timeout = 3min;      // heartbeat age at which a node is NotReady, for placement and failover
   Duration monitor_interval = 1min;  // how often ages are judged
-  Duration missing_grace = 15s;      // how long Missing or Pending is waited for after a launch
+  Duration missing_grace = 15s;      // how long Missing is waited for after a launch
   Duration retry_base = 5s;
   Duration retry_cap = 2min;
   int32_t max_attempts = 5;

@@ -94,7 +94,9 @@ contract::SetView Views::Set(const std::string& name) const {
 contract::ObjectChanged Views::Changed(const ObjectId& object) const {
   contract::ObjectChanged changed{
       .kind = object.kind, .name = object.name, .revision = copy_.RevisionOf(object), .now = {}};
-  if (changed.revision == 0) changed.revision = copy_.state().revision;
+  // Of one that this scheduler deleted ahead of the watch, the revision is later than what the watch has told: whoever
+  // listed before the deletion and watches from there must hear of it.
+  if (changed.revision == 0) changed.revision = copy_.DeletedAt(object);
   switch (object.kind) {
     case contract::ObjectKind::kNode:
       if (copy_.Find<NodeRecord>(object.name) != nullptr) changed.now = Node(object.name);

@@ -84,7 +84,7 @@ void WriteStatus(JsonWriter& out, const WorkloadRecord& record) {
   out.Key("actualState");
   WriteJson(out, record.actual);
   WriteField(out, "lastUpdated", record.updated_at, {});
-  if (!record.reason.empty()) out.Field("failureReason", record.message);
+  if (contract::TellsOfFailure(record.workload.phase, record.reason)) out.Field("failureReason", record.message);
   out.Key("reason");
   out.BeginObject();
   out.Field("code", record.reason);

@@ -1,7 +1,9 @@
 // Clusters: the names of all clusters this shard has heard of: from a session, a machine, an order or a durable row.
-// A name is never removed. And which of them an operator has said to be gone, until he says otherwise; durable.
+// A name is not removed while the process runs: the engine numbers clusters for its life. A session of an unknown one
+// is refused beyond kMostClusters. And which of them an operator has said to be gone, until he says otherwise; durable.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <set>
 #include <string>
@@ -15,6 +17,9 @@ namespace muster::shard {
 
 inline constexpr contract::KeySet<std::string> kDecommissionedRows{.prefix = "decommissioned/",
                                                                    .value = ""};  // cluster
+
+inline constexpr size_t kMostClusters = 4'096;
+inline constexpr size_t kLongestName = 253;  // bytes, of a session's cluster
 
 class Clusters {
  public:

@@ -114,6 +114,9 @@ void Demand::OnRollup(const std::string& cluster, const contract::Rollup& rollup
     return Refuse(cluster, "the cluster was decommissioned by order; `muster fleet resume --cluster` takes it up again",
                   ctx);
   }
+  if (std::string above = deps_.rails.ceilings().AbovePriority(cluster, rollup.rows); !above.empty()) {
+    return Refuse(cluster, std::move(above), ctx);
+  }
   ClusterDemand& demand = state_.clusters[cluster];
   if (demand.accepted && std::ranges::equal(demand.came, rollup.rows.digests())) {
     deps_.rails.quarantine().Clear(cluster);
@@ -181,6 +184,7 @@ std::string Demand::BeyondLimit(const contract::NeedRows& rows) const {
 
 void Demand::Accept(const std::string& cluster, const contract::Rollup& rollup, Baseline size, StepContext& ctx) {
   deps_.rails.quarantine().Accept(cluster, std::move(size), ctx);
+  deps_.rails.ceilings().OnDemand(cluster, rollup.rows);
   state_.awaited.erase(cluster);
   ClusterDemand& demand = state_.clusters[cluster];
   const bool first = !demand.accepted;

@@ -1,4 +1,5 @@
 // From a decided action to the provider's acknowledgement, and what the clusters are asked and told.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/probe.h"
@@ -349,7 +350,34 @@ TEST(ShardSession, SpeaksOneVersion) {
   EXPECT_EQ(lab.closed[0].second.ToString(), "INVALID_ARGUMENT: protocol_version: v2 is not spoken here; use v1alpha1");
   lab.Connect("");
   EXPECT_EQ(lab.closed.at(1).second.message(), "cluster_id: missing; say which cluster this is");
+  for (const size_t bytes : {254, 5'000}) {
+    lab.Connect(std::string(bytes, 'a'));
+    EXPECT_EQ(lab.closed.back().second.ToString(),
+              fmt::format("INVALID_ARGUMENT: cluster_id: has {} bytes, more than 253", bytes));
+  }
   EXPECT_TRUE(lab.AskFor<contract::ClustersListed>(contract::ListClusters{}).clusters.empty());
+}
+
+TEST(ShardSession, ClustersBeyondTheMostAreRefusedAndKnownOnesAreNot) {
+  Lab lab;
+  lab.Start();
+  for (size_t i = 0; i < kMostClusters; ++i) {
+    const std::string name = fmt::format("c-{}", i);
+    lab.Connect(name);
+    if (i > 0) lab.Disconnect(name);
+  }
+  ASSERT_TRUE(lab.closed.empty());
+  lab.Connect("one-more");
+  ASSERT_EQ(lab.closed.size(), 1u);
+  EXPECT_EQ(lab.closed[0].second.code(), Code::kResourceExhausted);
+  EXPECT_EQ(lab.closed[0].second.message(),
+            "cluster_id: this shard knows 4096 clusters, and no more are allowed; a restart forgets those without "
+            "demand, machines and orders");
+  lab.Connect("c-7");
+  EXPECT_EQ(lab.closed.size(), 1u) << "a known one comes back";
+  lab.Restart();
+  lab.Connect("one-more");
+  EXPECT_EQ(lab.closed.size(), 1u) << "those that only said hello are forgotten";
 }
 
 TEST(ShardSession, ANewerOneTakesThePlaceOfTheOlder) {

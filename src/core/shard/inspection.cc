@@ -192,6 +192,13 @@ std::optional<model::Reason> Inspection::OwnReason(const std::string& id) const 
   return std::nullopt;
 }
 
+void Inspection::ExplainNeed(const engine::NeedVerdict& verdict, std::vector<std::string>& lines) const {
+  ExplainVerdict(verdict, lines);
+  const std::string ceiling = deps_.rails.ceilings().Sentence(verdict.need.cluster);
+  if (!ceiling.empty())
+    lines.push_back(fmt::format("  cluster {} is at its ceiling: {}", verdict.need.cluster, ceiling));
+}
+
 contract::ClustersListed Inspection::ListClusters(Now now) const {
   contract::ClustersListed listed;
   std::map<std::string, int32_t> missing;
@@ -213,7 +220,8 @@ contract::ClustersListed Inspection::ListClusters(Now now) const {
                                .hold_until = held ? std::optional(now.wall + (*held - now.mono)) : std::nullopt,
                                .last_order = deps_.orders.LastOf(name),
                                .missing = missing[name],
-                               .decommissioned = deps_.clusters.IsDecommissioned(name)});
+                               .decommissioned = deps_.clusters.IsDecommissioned(name),
+                               .ceiling = deps_.rails.ceilings().ViewOf(name)});
   }
   listed.shard_mode = deps_.rails.modes().shard();
   listed.last_order = deps_.orders.LastOf("");
@@ -238,7 +246,7 @@ Result<contract::ShardReply> Inspection::Explain(const contract::Explain& query,
     for (const engine::NeedVerdict& verdict : decision.needs) {
       const bool same = verdict.need.cluster == ref->cluster_id && verdict.need.group == ref->group &&
                         verdict.need.profile.fingerprint() == ref->fingerprint;
-      if (same) ExplainVerdict(verdict, explained.lines);
+      if (same) ExplainNeed(verdict, explained.lines);
     }
     if (explained.lines.empty()) {
       return Error(Code::kNotFound, fmt::format("cluster {} lists no such need; `muster fleet needs` shows them",
@@ -273,7 +281,7 @@ Result<contract::ShardReply> Inspection::ExplainMachine(const std::string& id, c
   const auto verdict = std::ranges::find(decision.machines, id, &engine::MachineVerdict::machine);
   if (verdict != decision.machines.end()) {
     explained.lines.push_back(fmt::format("  {}", model::ReasonSentence(verdict->reason)));
-    if (verdict->need) ExplainVerdict(decision.needs[*verdict->need], explained.lines);
+    if (verdict->need) ExplainNeed(decision.needs[*verdict->need], explained.lines);
   }
   return explained;
 }

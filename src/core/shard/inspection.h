@@ -75,6 +75,7 @@ class Inspection {
                                         Now now) const;
   // What the shard knows of the machine that the engine does not.
   std::optional<model::Reason> OwnReason(const std::string& id) const;
+  void ExplainNeed(const engine::NeedVerdict& verdict, std::vector<std::string>& lines) const;
   Result<contract::ShardReply> Explain(const contract::Explain& query, const engine::Decision& decision,
                                        StepContext& ctx) const;
   Result<contract::ShardReply> ExplainMachine(const std::string& id, const engine::Decision& decision,

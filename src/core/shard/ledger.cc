@@ -27,6 +27,7 @@ void Ledger::Start(Now now) {
   state_.restored.drains = state_.drains;
   for (const auto& [id, row] : state_.earlier_machines) {
     state_.machine_digests[id] = 0;
+    if (row.pledge) ceilings_.OnEarlierPledge(id, row.pledge->cluster);
     state_.restored.machines.emplace(
         id, engine::MachineMemory{.attribution = row.attribution,
                                   .pledge = row.pledge,
@@ -65,6 +66,7 @@ void Ledger::Keep(const Machines& machines, const Demand& demand, StepContext& c
 void Ledger::KeepMachines(const Machines& machines, StepContext& ctx) {
   for (const auto& [id, memory] : engine_.engine().TakeMemoryChanges()) {
     if (machines.Find(id) == nullptr) continue;  // its row went with it
+    ceilings_.OnPledge(id, memory.pledge ? memory.pledge->cluster : std::string());
     const auto stored = state_.machine_digests.find(id);
     if (memory == engine::MachineMemory{}) {
       if (stored == state_.machine_digests.end()) continue;
@@ -84,6 +86,7 @@ void Ledger::KeepMachines(const Machines& machines, StepContext& ctx) {
   // Machines that an earlier life knew and this one never saw.
   for (const auto& [id, row] : state_.earlier_machines) {
     if (machines.Find(id) != nullptr) continue;
+    ceilings_.OnPledge(id, "");
     state_.machine_digests.erase(id);
     ctx.Write(kMachineRows.Erase(id));
   }
@@ -129,6 +132,7 @@ void Ledger::PutShort(const ShortChanges::Changed& changed, StepContext& ctx) {
 }
 
 void Ledger::OnMachineDropped(const std::string& id, StepContext& ctx) {
+  ceilings_.OnPledge(id, "");
   if (state_.machine_digests.erase(id) > 0 || state_.earlier_machines.erase(id) > 0) ctx.Write(kMachineRows.Erase(id));
 }
 

@@ -15,6 +15,7 @@
 #include "base/fields.h"
 #include "base/time.h"
 #include "contract/tables.h"
+#include "core/shard/cluster_ceilings.h"
 #include "core/shard/cycle_timer.h"
 #include "core/shard/engine_view.h"
 #include "core/shard/machines.h"
@@ -71,7 +72,8 @@ class Ledger {
   };
 
   // What is referred to outlives this.
-  explicit Ledger(EngineView& engine, State state) : engine_(engine), state_(std::move(state)) {}
+  Ledger(EngineView& engine, ClusterCeilings& ceilings, State state)
+      : engine_(engine), ceilings_(ceilings), state_(std::move(state)) {}
 
   void RegisterRows(contract::RowReader& reader);
   // Tells the engine what an earlier life remembered of machines and drains.
@@ -105,6 +107,7 @@ class Ledger {
   void PutShort(const ShortChanges::Changed& changed, StepContext& ctx);
 
   EngineView& engine_;
+  ClusterCeilings& ceilings_;  // is told whom machines are pledged to
   State state_;
   ShortCounts short_counts_;  // derived from the engine's last decision
 };

@@ -23,7 +23,8 @@ class LedgerTest : public ::testing::Test {
 
   const Config config_;
   EngineView engine_{config_.policy, nullptr};
-  Ledger ledger_{engine_, {}};
+  ClusterCeilings ceilings_{{}};
+  Ledger ledger_{engine_, ceilings_, {}};
   StepForTest step_{config_};
 };
 

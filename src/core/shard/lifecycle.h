@@ -5,6 +5,7 @@
 //   1. An epoch is above every epoch that an earlier life stored, and is durable before any call carries it.
 //   2. No epoch is above kHighestEpoch; the shard stops instead.
 //   3. Once stopped, the shard does nothing more.
+//   4. The coordinator's term never falls, over restarts either.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "base/fields.h"
+#include "base/probe.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "contract/tables.h"
@@ -22,7 +24,9 @@
 namespace muster::shard {
 
 inline constexpr contract::Single<int64_t> kEpochRow{"epoch"};
-inline constexpr uint64_t kFormat = 2;  // of all rows; 1 knew no holds, losses and orders
+inline constexpr contract::Single<int64_t> kTermRow{"term"};  // the coordinator's
+// Of all rows; 1 knew no holds, losses and orders, 2 no term of the coordinator.
+inline constexpr uint64_t kFormat = 3;
 // Half of what an epoch can be. No shard lives so often: one that is above it was damaged or given by mistake, and the
 // rest of the range leaves room to get above it.
 inline constexpr int64_t kHighestEpoch = std::numeric_limits<int64_t>::max() / 2;
@@ -47,6 +51,7 @@ class Lifecycle {
   void RegisterRows(contract::RowReader& reader) {
     reader.Format(kFormat);
     reader.On(kEpochRow, [this](int64_t epoch) { state_.epoch_before = epoch; });
+    reader.On(kTermRow, [this](int64_t term) { state_.coordinator_term = term; });
   }
   void SetStarted() { state_.started = true; }
   // Takes the next epoch, if an earlier life stored one or an operator gave one. Without either, the first sweep must
@@ -56,7 +61,12 @@ class Lifecycle {
   // without an epoch that takes over machines of others begins above the highest epoch they show.
   void OnFirstSweep(const Machines& machines, StepContext& ctx);
   void SetDecided() { state_.decided = true; }
-  void SetCoordinatorTerm(int64_t term) { state_.coordinator_term = term; }
+  // Durable: a coordinator of an earlier term is ignored also after a restart.
+  void SetCoordinatorTerm(int64_t term, StepContext& ctx) {
+    if (term == state_.coordinator_term) return;
+    state_.coordinator_term = term;
+    if (!MUTANT("shard.term_forgotten")) ctx.Write(kTermRow.Put(term));
+  }
   void Stop(Status why, StepContext& ctx);
 
   bool started() const { return state_.started; }

@@ -58,6 +58,7 @@ std::string_view OutcomeName(Outcome outcome) {
     case Outcome::kProviderError: return "provider_error";
     case Outcome::kOnHold: return "on_hold";
     case Outcome::kFailed: return "failed";
+    case Outcome::kCeiling: return "ceiling";
   }
   return "?";
 }
@@ -90,13 +91,7 @@ MachineState DuringOf(OperationKind kind) {
 
 std::map<std::string, std::string> StampOf(const Operation& operation, const std::string& shard, int64_t epoch) {
   MUSTER_CHECK(operation.need && operation.profile, "a binding without a need");
-  const model::Profile& profile = *operation.profile;
-  std::map<std::string, std::string> stamp =
-      engine::EncodeBindStamp({.fingerprint = operation.need->fingerprint,
-                               .group = operation.need->group,
-                               .priority = profile.priority(),
-                               .interruption = model::UpperBound(profile.interruption()),
-                               .reclamation = model::UpperBound(profile.reclamation())});
+  std::map<std::string, std::string> stamp = engine::BindStampOf(*operation.need, *operation.profile);
   stamp.emplace(kBoundBy, fmt::format("{}/{}", epoch, shard));
   return stamp;
 }

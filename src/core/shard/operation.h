@@ -53,6 +53,7 @@ enum class Outcome : uint8_t {
   kProviderError,  // the provider refused or did not answer
   kOnHold,         // calls like it failed meanwhile: it is left for later
   kFailed,         // after kSuccess: the transition ended in Failed
+  kCeiling,        // the cluster may not have more
 };
 std::string_view OutcomeName(Outcome outcome);  // "pending", "success", "stale_state", ...
 

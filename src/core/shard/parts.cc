@@ -31,7 +31,7 @@ Parts::Parts(SavedState state, Parallel* workers)
                 .repairs = repairs,
                 .log = log},
                std::move(state.executor)),
-      ledger(engine, std::move(state.ledger)),
+      ledger(engine, rails.ceilings(), std::move(state.ledger)),
       demand({.config = config,
               .engine = engine,
               .clusters = clusters,

@@ -207,6 +207,7 @@ Rails::Rails(const Config& config, Clusters& clusters, ActionLog& log, State sta
       budget_(config, std::move(state.budget)),
       quarantine_(config, std::move(state.quarantine)),
       holds_(config, std::move(state.holds)),
+      ceilings_(std::move(state.ceilings)),
       suppressed_(std::move(state.suppressed)),
       tried_(std::move(state.tried)) {}
 
@@ -216,7 +217,8 @@ Rails::State Rails::state() const {
           .quarantine = quarantine_.state(),
           .suppressed = suppressed_,
           .tried = tried_,
-          .holds = holds_.state()};
+          .holds = holds_.state(),
+          .ceilings = ceilings_.state()};
 }
 
 void Rails::RegisterRows(contract::RowReader& reader) {
@@ -256,7 +258,7 @@ engine::ClusterState Rails::ClusterInput(const std::string& cluster, bool sessio
           .gate_open = gate_open || clusters_.IsDecommissioned(cluster) || MUTANT("shard.gate_always_open"),
           .reclaims_allowed = limited ? allowed : std::numeric_limits<int64_t>::max(),
           .paused = modes_.IsKeptBack(cluster) && !MUTANT("shard.cluster_pause_ignored"),
-          .on_hold = holds_.IsClusterHeld(cluster, ctx.now.mono)};
+          .on_hold = holds_.IsClusterHeld(cluster, ctx.now.mono) || ceilings_.Bars(cluster)};
 }
 
 bool Rails::HeldOpensGate(bool accepted) { return accepted || MUTANT("shard.held_rollup_opens_gate"); }
@@ -266,7 +268,8 @@ void Rails::BeginCycle() {
   started_ = 0;
 }
 
-bool Rails::Admit(const engine::Action& action, bool can_start, const QueueLoad& load, StepContext& ctx) {
+bool Rails::Admit(const engine::Action& action, bool can_start, const QueueLoad& load, model::Money price,
+                  StepContext& ctx) {
   const ActuationMode mode = modes_.For(action.cluster, action.need);
   if (mode != ActuationMode::kActive) {
     Suppress(action, mode, suppressed_before_, suppressed_, ctx);
@@ -274,6 +277,11 @@ bool Rails::Admit(const engine::Action& action, bool can_start, const QueueLoad&
   }
   if (!can_start) {
     ++ctx.counters.deduped;
+    return false;
+  }
+  const ClusterCeilings::Verdict verdict = ceilings_.Admit(action, price, ctx.now.mono);
+  if (verdict != ClusterCeilings::Verdict::kWithin) {
+    RefuseAboveCeiling(action, verdict == ClusterCeilings::Verdict::kAbove, ctx);
     return false;
   }
   const bool limited = action.kind != engine::ActionKind::kPreempt || MUTANT("shard.preempt_limited");
@@ -294,6 +302,14 @@ bool Rails::Admit(const engine::Action& action, bool can_start, const QueueLoad&
   const bool counts = action.reason != model::Reason::kReclaimInstead;
   if (action.kind == engine::ActionKind::kReclaim && counts) budget_.Spend(action.cluster, ctx);
   return true;
+}
+
+void Rails::RefuseAboveCeiling(const engine::Action& action, bool is_news, StepContext& ctx) {
+  ++ctx.counters.above_ceiling[action.need->cluster];
+  if (!is_news) return;
+  contract::ActionView view = ViewOf(action, ctx.cycle.number(), ctx.now.wall, Outcome::kCeiling);
+  view.error = fmt::format("cluster {}: {}", action.need->cluster, ceilings_.Sentence(action.need->cluster));
+  log_.Add(view, ctx);
 }
 
 bool Rails::MayRepair(const std::string& cluster) const {

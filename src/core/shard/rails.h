@@ -12,11 +12,13 @@
 //   volume               how many actions start in a cycle, how many operations are open, and of one cluster
 //   quarantine           a roll-up far below the accepted demand is held until it was repeated; baseline durable
 //   repairs              none while the shard is paused or in dry run; they count among the actions of a cycle
+//   ceilings             what an operator's file allows a cluster at most (cluster_ceilings.h); off unless set
 //   halt                 nothing is carried out after calls for two machines were fenced, until an order or a restart
 //
 // Preempt is how priority is kept: neither budget nor volume limits it.
 //
-// Invariant: a Preempt that can start is admitted unless the shard is paused or in dry run.
+// Invariant: a Preempt that can start is admitted unless the shard is paused or in dry run, or the cluster it is for is
+// at its ceiling.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +36,7 @@
 #include "contract/shard.h"
 #include "contract/tables.h"
 #include "core/shard/action_log.h"
+#include "core/shard/cluster_ceilings.h"
 #include "core/shard/clusters.h"
 #include "core/shard/config.h"
 #include "core/shard/holds.h"
@@ -186,8 +189,9 @@ class Rails {
     Suppressed suppressed;  // in the last cycle
     Suppressed tried;       // in the last trial
     Holds::State holds;
+    ClusterCeilings::State ceilings;
 
-    MUSTER_FIELDS(State, modes, budget, quarantine, suppressed, tried, holds)
+    MUSTER_FIELDS(State, modes, budget, quarantine, suppressed, tried, holds, ceilings)
   };
 
   // What is referred to outlives this.
@@ -204,6 +208,8 @@ class Rails {
   const RollupQuarantine& quarantine() const { return quarantine_; }
   Holds& holds() { return holds_; }
   const Holds& holds() const { return holds_; }
+  ClusterCeilings& ceilings() { return ceilings_; }
+  const ClusterCeilings& ceilings() const { return ceilings_; }
 
   // Before a decision: what the engine is told of the cluster.
   engine::ClusterState ClusterInput(const std::string& cluster, bool session, bool gate_open, int64_t configured,
@@ -214,8 +220,8 @@ class Rails {
 
   // After a decision: BeginCycle, then Admit for each action in the order of decision.
   void BeginCycle();
-  // Whether the action starts. `can_start`: the executor can take it.
-  bool Admit(const engine::Action& action, bool can_start, const QueueLoad& load, StepContext& ctx);
+  // Whether the action starts. `can_start`: the executor can take it. `price` is that of its machine for an hour.
+  bool Admit(const engine::Action& action, bool can_start, const QueueLoad& load, model::Money price, StepContext& ctx);
   // What a trial decided: actions that touch a cluster which takes no part are logged.
   void LogTrial(const std::vector<engine::Action>& actions, StepContext& ctx);
   // Why an operation that is ready must not be carried out after all; none if it may.
@@ -234,6 +240,8 @@ class Rails {
   // decided again in every cycle. `before` are those of the decision before.
   void Suppress(const engine::Action& action, contract::ActuationMode mode, const Suppressed& before, Suppressed& now,
                 StepContext& ctx);
+  // Counts an action that a ceiling does not allow. Says so in the audit log when the cluster has just reached it.
+  void RefuseAboveCeiling(const engine::Action& action, bool is_news, StepContext& ctx);
   bool IsQueueFull(const engine::Action& action, const QueueLoad& load) const;
 
   const Config& config_;
@@ -243,6 +251,7 @@ class Rails {
   ChangeBudget budget_;
   RollupQuarantine quarantine_;
   Holds holds_;
+  ClusterCeilings ceilings_;
   Suppressed suppressed_;         // in this cycle
   Suppressed suppressed_before_;  // in the cycle before
   Suppressed tried_;              // in the last trial

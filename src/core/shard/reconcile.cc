@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -16,13 +18,16 @@ using model::MachineState;
 using model::Reason;
 
 constexpr Duration kLongestListPause = 30s;
-constexpr int kChecksOfPages = 3;  // lists without a cap that fail, before the pages are believed unchecked
+constexpr int kChecksOfPages = 3;      // that fail, before the pages are believed unchecked
+constexpr int64_t kBeyondPage = 1000;  // machines that a check by a part asks for besides a page
 
 // Its first and its last machine.
 std::pair<std::string, std::string> EndsOf(const contract::ListReply& list) {
   if (list.machines.empty()) return {list.rejected.front().id, list.rejected.back().id};
   return {list.machines.front()->id, list.machines.back()->id};
 }
+
+size_t SizeOf(const contract::ListReply& list) { return list.machines.size() + list.rejected.size(); }
 
 // "resources" of "machines[3].resources.cpu: -1 is negative": one of few names, whatever the provider says.
 std::string FieldOf(const std::string& problem) {
@@ -74,15 +79,20 @@ void Reconcile::AskList(StepContext& ctx) {
       ctx.now.mono >= state_.next_sweep || !deps_.config.incremental_reconcile || !deps_.lifecycle.ready();
   if (!state_.sweeping && sweep_due) BeginSweep();
   state_.list_open = true;
-  const bool uncapped = state_.checking || state_.pages == Pages::kDoNotGoOn;
   const contract::CallId id = deps_.calls.Open({.kind = OpenCall::Kind::kList, .begun = deps_.machines.NextMoment()});
   ctx.Emit(
       Call{.id = id,
            .to = std::string(kProvider),
            .request = contract::ListRequest{.states = {},
-                                            .max_results = uncapped ? 0 : deps_.config.list_page,
+                                            .max_results = ListCap(),
                                             .since_revision = state_.sweeping ? state_.sweep_cursor : state_.cursor},
            .timeout = state_.sweeping ? deps_.config.list_timeout : deps_.config.call_timeout});
+}
+
+int32_t Reconcile::ListCap() const {
+  if (state_.checking == PageCheck::kPart) return static_cast<int32_t>(CheckedPart());
+  const bool whole = state_.checking == PageCheck::kWhole || state_.pages == Pages::kDoNotGoOn;
+  return whole ? 0 : deps_.config.list_page;
 }
 
 void Reconcile::OnListDone(const CallDone& done, const OpenCall& call, StepContext& ctx) {
@@ -94,7 +104,7 @@ void Reconcile::OnListDone(const CallDone& done, const OpenCall& call, StepConte
     const Duration pause = deps_.config.cycle_interval * (1 << state_.list_failures);
     state_.next_list = ctx.now.mono + std::min(pause, kLongestListPause);
     if (state_.list_failures == 1) ctx.Note(Reason::kProviderSilent, "provider", done.status.ToString());
-    if (state_.checking && state_.list_failures >= kChecksOfPages) GiveUpCheck(ctx);
+    if (state_.checking != PageCheck::kNone && state_.list_failures >= kChecksOfPages) GiveUpCheck(ctx);
     return;
   }
   state_.list_failures = 0;
@@ -117,24 +127,19 @@ void Reconcile::OnListDone(const CallDone& done, const OpenCall& call, StepConte
   }
   const uint64_t swept = state_.swept;
   ApplyList(list, call.begun, ctx);
-  state_.cursor = list.revision;
-  if (state_.checking) OnPagesChecked(state_.swept - std::min(swept, state_.swept), ctx);
-  if (full) SetUncapped("one shows what the sweep has shown before", ctx);
-  const bool in_doubt = full || (state_.several && state_.pages == Pages::kUnknown);
-  if (in_doubt && !MUTANT("shard.pages_believed")) {
-    PROBE("shard.pages_checked");
-    state_.checking = true;
-    state_.sweep_cursor.clear();
-    state_.next_list = ctx.now.mono;
-    return;
-  }
-  EndSweep(ctx);
+  // The revision of a part is that of a page: what changed since the sweep's last page is still to come.
+  if (state_.checking != PageCheck::kPart) state_.cursor = list.revision;
+  state_.checking = NextCheck(list, state_.swept - std::min(swept, state_.swept), ctx);
+  if (state_.checking == PageCheck::kNone) return EndSweep(ctx);
+  PROBE("shard.pages_checked");
+  state_.sweep_cursor.clear();
+  state_.next_list = ctx.now.mono;
 }
 
 bool Reconcile::IsFull(const contract::ListReply& list) const {
-  if (state_.checking || state_.pages == Pages::kDoNotGoOn) return false;
+  if (state_.checking != PageCheck::kNone || state_.pages == Pages::kDoNotGoOn) return false;
   const auto most = static_cast<size_t>(deps_.config.list_page);
-  return most > 0 && list.machines.size() + list.rejected.size() >= most;
+  return most > 0 && SizeOf(list) >= most;
 }
 
 // Whether the sweep shows the same page again, or nothing new: then the pages do not go on.
@@ -145,20 +150,37 @@ bool Reconcile::IsRepeated(const contract::ListReply& list) {
   return repeated;
 }
 
-void Reconcile::OnPagesChecked(uint64_t more, StepContext& ctx) {
-  state_.checking = false;
-  state_.several = false;
-  if (state_.pages != Pages::kUnknown) return;
+// A list of all machines is certain, and costs as much as the sweep. A part of them is enough if the pages showed more
+// than the first one by far: were they only what had changed, then all that the part shows beyond a page would have
+// changed too.
+PageCheck Reconcile::NextCheck(const contract::ListReply& list, uint64_t more, StepContext& ctx) {
+  if (state_.checking == PageCheck::kNone) {
+    const bool full = IsFull(list);
+    if (full) SetUncapped("one shows what the sweep has shown before", ctx);
+    const bool in_doubt = full || (state_.several && state_.pages == Pages::kUnknown);
+    if (!in_doubt || MUTANT("shard.pages_believed")) return PageCheck::kNone;
+    return !full && std::cmp_greater_equal(state_.swept, CheckedPart()) ? PageCheck::kPart : PageCheck::kWhole;
+  }
+  const bool part = state_.checking == PageCheck::kPart;
+  if (part && more == 0 && std::cmp_less(SizeOf(list), CheckedPart())) return PageCheck::kWhole;  // a cap of its own
+  if (state_.pages != Pages::kUnknown) return PageCheck::kNone;
   state_.pages = Pages::kGoOn;
-  if (more > 0) SetUncapped(fmt::format("a list without a cap shows {} more machines", more), ctx);
+  if (more == 0) return PageCheck::kNone;
+  SetUncapped(fmt::format("a list {} shows {} more machines", part ? "longer than a page" : "without a cap", more),
+              ctx);
+  return part ? PageCheck::kWhole : PageCheck::kNone;
+}
+
+int64_t Reconcile::CheckedPart() const {
+  return std::min<int64_t>(deps_.config.list_page + kBeyondPage, std::numeric_limits<int32_t>::max());
 }
 
 // A fleet may be too large for one list.
 void Reconcile::GiveUpCheck(StepContext& ctx) {
   ctx.Note(Reason::kProviderSilent, "provider",
-           "a list without a cap fails; what its pages show is believed unchecked");
-  state_.checking = false;
-  state_.pages = Pages::kGoOn;
+           "a list that checks its pages fails; what they show is believed unchecked");
+  state_.checking = PageCheck::kNone;
+  if (state_.pages == Pages::kUnknown) state_.pages = Pages::kGoOn;  // what was seen to be untrue is not believed
   EndSweep(ctx);
 }
 

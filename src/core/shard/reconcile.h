@@ -8,7 +8,8 @@
 //
 // A full page says that there is more. Whether a provider's next page goes on where the last ended is not known: many
 // answer a capped page with their newest revision, after which nothing more comes. So a sweep of several pages is
-// checked once, by a list without a cap; if that shows more, lists have no cap from then on.
+// checked once, by a list without a cap, or if the pages showed many machines by one that is longer than a page; if
+// that shows more, lists have no cap from then on.
 //
 // Invariants:
 //   1. Only machines of the owned set are tracked.
@@ -64,6 +65,13 @@ enum class Pages : uint8_t {
   kDoNotGoOn = 2,  // lists are asked for without a cap
 };
 
+// What the open list checks the pages of the sweep by. Stored in journals: numbers stay.
+enum class PageCheck : uint8_t {
+  kNone = 0,   // it is a page, or a list of changes
+  kWhole = 1,  // all machines
+  kPart = 2,   // more of them than the first page had
+};
+
 class Reconcile {
  public:
   struct State {
@@ -82,8 +90,8 @@ class Reconcile {
     MonoTime next_sweep;
     std::set<std::string, std::less<>> forgotten;  // durable: Failed machines that an operator dropped
     Pages pages = Pages::kUnknown;
-    bool several = false;   // the sweep has had a full page
-    bool checking = false;  // the open list has no cap: it checks the pages of the sweep
+    bool several = false;  // the sweep has had a full page
+    PageCheck checking = PageCheck::kNone;
     std::map<std::string, model::Machine, std::less<>> earlier_missing;  // of an earlier life, until the start
 
     MUSTER_FIELDS(State, cursor, sweep_cursor, sweep, swept, last_page, stale_page, page, gone, sweeping, list_open,
@@ -154,9 +162,11 @@ class Reconcile {
   // The machine is no longer missing: it is shown again, or about to be dropped.
   void EndMissing(const std::string& id, StepContext& ctx);
   void MarkSwept(Tracked& tracked);
-  // The list without a cap is there, and showed that many machines that the pages had not.
-  void OnPagesChecked(uint64_t more, StepContext& ctx);
-  // Lists without a cap fail: what the pages show is believed.
+  // What checks the pages after the sweep's last one, or after a check that showed so many `more` machines than they.
+  PageCheck NextCheck(const contract::ListReply& list, uint64_t more, StepContext& ctx);
+  int64_t CheckedPart() const;  // how many machines
+  int32_t ListCap() const;      // of the list to ask for; 0: none
+  // Lists that check the pages fail: what the pages show is believed.
   void GiveUpCheck(StepContext& ctx);
   void SetUncapped(const std::string& why, StepContext& ctx);
   // Times the machine's transition.

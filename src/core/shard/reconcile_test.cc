@@ -372,6 +372,69 @@ TEST(ShardSweep, SeesAllMachinesOfAProviderThatAnswersPagesWithItsNewestRevision
   }
 }
 
+struct Listed {
+  int32_t cap;
+  std::string since;
+  bool operator==(const Listed&) const = default;
+};
+
+// A list of 12,000 machines costs a provider and a shard as much as the sweep: a part of them tells as much.
+TEST(ShardSweep, PagesOfALargeFleetAreCheckedByAPart) {
+  constexpr size_t kAll = 12'000;
+  Lab lab;
+  lab.Add("m", kAll, kSpeculative);
+  std::vector<Listed> asked;
+  lab.lists_as = [&](const contract::ListRequest& request) {
+    asked.push_back({request.max_results, request.since_revision});
+    const size_t first = request.since_revision.empty() ? 0 : std::stoul(request.since_revision);
+    const size_t most = request.max_results > 0 ? static_cast<size_t>(request.max_results) : kAll;
+    contract::ListReply reply = PageFrom(lab, first, std::min(most, kAll - first));
+    reply.revision = std::to_string(first + reply.machines.size());
+    return reply;
+  };
+  lab.Start();
+  EXPECT_EQ(lab.core().machines().tracked().size(), kAll);
+  EXPECT_EQ(lab.core().reconcile().state().pages, Pages::kGoOn);
+  EXPECT_EQ(asked, (std::vector<Listed>{{5000, ""}, {5000, "5000"}, {5000, "10000"}, {6000, ""}}));
+  EXPECT_EQ(lab.Noted(model::Reason::kProviderSilent), 0);
+  asked.clear();
+  lab.Run(1s);
+  ASSERT_FALSE(asked.empty());
+  EXPECT_EQ(asked.front(), (Listed{5000, "12000"})) << "changes are those since the last page, not since the part";
+}
+
+// Pages of a provider that answers with its newest revision may look as if they went on, if thousands of machines
+// change meanwhile. The part tells, by what has not changed, or because the provider has a cap of its own, whether its
+// next list begins anew or shows the very rest.
+TEST(ShardSweep, PagesOfWhatChangedAreToldByAPart) {
+  constexpr size_t kAll = 12'000;
+  struct Part {
+    size_t first, size;
+  };
+  for (const Part part : {Part{0, 6000}, Part{0, 5000}, Part{5000, 5000}}) {
+    Lab lab;
+    lab.Add("m", kAll, kSpeculative);
+    std::vector<Listed> asked;
+    lab.lists_as = [&](const contract::ListRequest& request) {
+      asked.push_back({request.max_results, request.since_revision});
+      contract::ListReply reply;
+      if (request.since_revision == "head") reply = PageFrom(lab, 10'000, 2'000);
+      if (request.since_revision.empty()) {
+        if (request.max_results == 0) reply = PageFrom(lab, 0, kAll);
+        if (request.max_results == 5000) reply = PageFrom(lab, 0, 5000);
+        if (request.max_results == 6000) reply = PageFrom(lab, part.first, part.size);
+      }
+      reply.revision = request.since_revision.empty() ? "head" : "later";
+      return reply;
+    };
+    lab.Start();
+    EXPECT_EQ(lab.core().machines().tracked().size(), kAll);
+    EXPECT_EQ(lab.core().reconcile().state().pages, Pages::kDoNotGoOn);
+    EXPECT_EQ(asked, (std::vector<Listed>{{5000, ""}, {5000, "head"}, {6000, ""}, {0, ""}}));
+    EXPECT_EQ(lab.Noted(model::Reason::kProviderSilent), 1);
+  }
+}
+
 // Providers without cursors: one gives the same page again and again, another goes round and round. Either way the
 // sweep ends, and says so.
 TEST(ShardSweep, EndsThoughPagesDoNotGoOn) {

@@ -85,7 +85,7 @@ void Reports::OnDone(const CallDone& done, StepContext& ctx) {
     PROBE("shard.old_coordinator");
     return;
   }
-  deps_.lifecycle.SetCoordinatorTerm(ack.coordinator_term);
+  deps_.lifecycle.SetCoordinatorTerm(ack.coordinator_term, ctx);
   std::vector<contract::CoordinatorInstruction> instructions = ack.instructions;
   std::ranges::sort(instructions, {}, &contract::CoordinatorInstruction::sequence_number);
   // The coordinator repeats an instruction until it has seen the acknowledgement.

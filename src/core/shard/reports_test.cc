@@ -165,6 +165,50 @@ TEST(ShardReport, OfAFailedReportAndAnOldCoordinatorNothingCounts) {
   EXPECT_EQ(lab.reports.back().instruction_acks[0].instruction_id, "i3");
 }
 
+TEST(ShardReport, AnOldCoordinatorIsIgnoredAfterARestartToo) {
+  const auto remembers = [] {
+    Lab lab({.coordinator = "c"});
+    lab.Add("m", 1, kIdle);
+    lab.Start();
+    lab.report_ack = Assigns(3, "a");
+    lab.Run(15s);
+    lab.report_ack = {};
+    lab.Restart();
+    lab.report_ack = Assigns(2, "b");
+    lab.report_ack.instructions.push_back(
+        {.coordinator_term = 2,
+         .sequence_number = 2,
+         .instruction_id = "u2",
+         .payload = contract::UnassignDomain{{.key = "topology.kubernetes.io/zone", .value = "a"}}});
+    lab.Run(25s);
+    return lab.core().machines().tracked().size() == 1 && lab.core().lifecycle().coordinator_term() == 3;
+  };
+  EXPECT_TRUE(remembers());
+  const faults::ScopedMutant on("shard.term_forgotten");
+  EXPECT_FALSE(remembers());
+}
+
+TEST(ShardReport, AShardWhoseLastDomainWasTakenOwnsAgainWhatItIsAssignedLater) {
+  Lab lab({.coordinator = "c"});
+  lab.Add("m", 1, kIdle);
+  lab.Start();
+  lab.report_ack = Assigns(1, "a");
+  lab.Run(15s);
+  lab.report_ack = {
+      .coordinator_term = 1,
+      .acknowledged = true,
+      .instructions = {{.coordinator_term = 1,
+                        .sequence_number = 2,
+                        .instruction_id = "u1",
+                        .payload = contract::UnassignDomain{{.key = "topology.kubernetes.io/zone", .value = "a"}}}}};
+  lab.Run(15s);
+  ASSERT_TRUE(lab.core().machines().tracked().empty());
+  lab.Restart();
+  lab.report_ack = Assigns(2, "a");
+  lab.Run(25s);
+  EXPECT_EQ(lab.core().machines().tracked().size(), 1u);
+}
+
 TEST(ShardReport, AMachineGivenAwayDuringItsTransitionIsForgotten) {
   faults::ResetProbes();
   Lab lab({.coordinator = "c"});

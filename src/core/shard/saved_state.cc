@@ -1,5 +1,6 @@
 #include "core/shard/saved_state.h"
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -136,15 +137,31 @@ std::optional<SavedState> LoadSecond(codec::Reader& reader) {
   return s;
 }
 
-// --- layouts 2 and 3
+// --- layouts 2 to 4
+
+bool DecodeWithoutCeilings(codec::Reader& reader, Rails::State& r) {
+  return DecodeAll(reader, r.modes, r.budget, r.quarantine, r.suppressed, r.tried, r.holds);
+}
+
+std::optional<SavedState> LoadFifth(codec::Reader& reader) {
+  SavedState s;
+  const bool ok = DecodeAll(reader, s.memory, s.config, s.cycle, s.clusters, s.calls, s.log, s.owned, s.machines,
+                            s.lifecycle, s.gets, s.sessions) &&
+                  DecodeWithoutCeilings(reader, s.rails) &&
+                  DecodeAll(reader, s.repairs, s.executor, s.ledger, s.demand, s.trial, s.reconcile, s.hints, s.reports,
+                            s.inspection, s.orders, s.losses);
+  if (!ok || !reader.done()) return std::nullopt;
+  return s;
+}
 
 std::optional<SavedState> LoadThird(codec::Reader& reader, uint64_t layout) {
   SavedState s;
   Machines::State& machines = s.machines;
   Repairs::State& repairs = s.repairs;
   const bool ok = DecodeAll(reader, s.memory, s.config, s.cycle, s.clusters, s.calls, s.log, s.owned, machines.tracked,
-                            machines.moment, machines.set_aside, s.lifecycle, s.gets, s.sessions, s.rails,
-                            repairs.repairs, repairs.under_way, repairs.refusals, repairs.given_up) &&
+                            machines.moment, machines.set_aside, s.lifecycle, s.gets, s.sessions) &&
+                  DecodeWithoutCeilings(reader, s.rails) &&
+                  DecodeAll(reader, repairs.repairs, repairs.under_way, repairs.refusals, repairs.given_up) &&
                   (layout == 2 || DecodeAll(reader, repairs.served)) &&
                   DecodeAll(reader, s.executor, s.ledger, s.demand, s.trial, s.reconcile, s.hints, s.reports,
                             s.inspection, s.orders, s.losses);
@@ -204,15 +221,39 @@ std::optional<SavedState> LoadFlat(std::string_view bytes) {
   return s;
 }
 
+// What ceilings count by, from the states that have it.
+void FindPledges(SavedState& s) {
+  ClusterCeilings::State& ceilings = s.rails.ceilings;
+  for (const auto& [id, memory] : s.memory.machines) {
+    if (!memory.pledge) continue;
+    ceilings.coming.emplace(id, ClusterCeilings::Coming{.cluster = memory.pledge->cluster, .earlier = true});
+  }
+  for (const auto& [name, demand] : s.demand.clusters) {
+    for (const model::Need& row : demand.rows) {
+      int32_t& highest = ceilings.highest.try_emplace(name, row.profile.priority()).first->second;
+      highest = std::max(highest, row.profile.priority());
+    }
+  }
+}
+
+std::optional<SavedState> LoadEarlier(codec::Reader& reader, uint64_t layout) {
+  if (layout == 1) return LoadSecond(reader);
+  return layout == 4 ? LoadFifth(reader) : LoadThird(reader, layout);
+}
+
+std::optional<SavedState> WithPledges(std::optional<SavedState> state) {
+  if (state) FindPledges(*state);
+  return state;
+}
+
 }  // namespace
 
 std::optional<SavedState> LoadState(std::string_view bytes) {
-  if (bytes.empty() || bytes.front() != '\0') return LoadFlat(bytes);
+  if (bytes.empty() || bytes.front() != '\0') return WithPledges(LoadFlat(bytes));
   codec::Reader reader(bytes.substr(1));
   uint64_t layout = 0;
   if (!reader.Varint(layout) || layout == 0 || layout > kLayout) return std::nullopt;
-  if (layout == 1) return LoadSecond(reader);
-  if (layout == 2 || layout == 3) return LoadThird(reader, layout);
+  if (layout < kLayout) return WithPledges(LoadEarlier(reader, layout));
   SavedState state;
   if (!codec::Decode(reader, state) || !reader.done()) return std::nullopt;
   return state;

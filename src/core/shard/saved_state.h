@@ -6,8 +6,8 @@
 // memory. Layout 0 had neither zero nor number and held all fields in one list: it begins with the length of the
 // shard's id, which is never empty. Layout 1 had a back-off for each machine and one queue instead of holds and lanes,
 // and knew no losses and no machines that are set aside. Layout 2 did not know whose a Failed machine was.
-// Layout 3 forgot that a machine was fenced when it was dropped, and which repairs an operator had allowed. All are
-// read.
+// Layout 3 forgot that a machine was fenced when it was dropped, and which repairs an operator had allowed. Layout 4
+// knew no ceilings. All are read.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@
 
 namespace muster::shard {
 
-inline constexpr uint64_t kLayout = 4;
+inline constexpr uint64_t kLayout = 5;
 
 struct SavedState {
   engine::Memory memory;  // the engine's

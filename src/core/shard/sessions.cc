@@ -32,15 +32,25 @@ contract::NodeStateUpdate UpdateOf(const std::string& cluster, const model::Mach
 
 }  // namespace
 
-bool Sessions::Check(const SessionOpened& opened, StepContext& ctx) {
-  const auto refuse = [&](std::string why) {
-    ctx.Emit(CloseSession{opened.session, Status(Code::kInvalidArgument, std::move(why))});
+bool Sessions::Check(const SessionOpened& opened, StepContext& ctx) const {
+  const auto refuse = [&](std::string why, Code code = Code::kInvalidArgument) {
+    ctx.Emit(CloseSession{opened.session, Status(code, std::move(why))});
     return false;
   };
-  if (opened.hello.cluster_id.empty()) return refuse("cluster_id: missing; say which cluster this is");
+  const std::string& cluster = opened.hello.cluster_id;
+  if (cluster.empty()) return refuse("cluster_id: missing; say which cluster this is");
+  if (cluster.size() > kLongestName) {
+    return refuse(fmt::format("cluster_id: has {} bytes, more than {}", cluster.size(), kLongestName));
+  }
   if (opened.hello.protocol_version != contract::kProtocolVersion) {
     return refuse(fmt::format("protocol_version: {} is not spoken here; use {}",
                               codec::Quote(opened.hello.protocol_version), contract::kProtocolVersion));
+  }
+  if (clusters_.names().size() >= kMostClusters && !clusters_.names().contains(cluster)) {
+    return refuse(fmt::format("cluster_id: this shard knows {} clusters, and no more are allowed; a restart forgets "
+                              "those without demand, machines and orders",
+                              clusters_.names().size()),
+                  Code::kResourceExhausted);
   }
   return true;
 }

@@ -33,7 +33,7 @@ class Sessions {
       : lifecycle_(lifecycle), clusters_(clusters), state_(std::move(state)) {}
 
   // Whether the session may be opened; closes it with the reason if not.
-  static bool Check(const SessionOpened& opened, StepContext& ctx);
+  bool Check(const SessionOpened& opened, StepContext& ctx) const;
   // Ends an older session of the cluster. Whether there was one.
   bool CloseOlder(const std::string& cluster, StepContext& ctx);
   // Installs the session, acknowledges it and tells it of the machines bound to its cluster.

@@ -58,6 +58,7 @@ void Core::Handle(const Event& event, StepContext& ctx) {
                  },
                  [&](const Asked& asked) { OnAsked(asked, ctx); },
                  [&](const CallDone&) {},
+                 [&](const CeilingsSet& set) { p.rails.ceilings().Set(set.ceilings, ctx); },
              },
              event);
 }
@@ -113,6 +114,7 @@ void Core::RunCycle(StepContext& ctx) {
 // What this decision depends on beside machines and needs.
 void Core::TellEngine(StepContext& ctx) {
   Parts& p = *parts_;
+  p.rails.ceilings().Count(p.clusters, p.machines, p.executor.operations(), ctx.now.mono);
   if (const auto holds = p.rails.holds().TakeChanges(p.machines, ctx)) p.engine.engine().SetHolds(*holds);
   for (const std::string& name : p.clusters.names()) {
     const int64_t configured = p.machines.BoundTo(name).configured;
@@ -151,7 +153,11 @@ void Core::StartActions(const std::vector<engine::fast::NamedAction>& actions, S
     ++ctx.counters.actions[std::string(engine::ActionKindName(named.action.kind))];
     const bool can_start = p.executor.CanStart(named.action, ctx.now.mono);
     const QueueLoad load = p.executor.LoadFor(BeneficiaryOf(named.action));
-    if (p.rails.Admit(named.action, can_start, load, ctx)) p.executor.Start(named, ctx);
+    const Tracked* tracked = p.machines.Find(named.action.machine);
+    const model::Money price = tracked == nullptr ? model::Money{} : tracked->record->price_per_hour;
+    if (!p.rails.Admit(named.action, can_start, load, price, ctx)) continue;
+    p.rails.ceilings().OnStarted(named.action);
+    p.executor.Start(named, ctx);
   }
   p.repairs.RunDue(p.losses, p.rails, p.executor, ctx);
 }
@@ -177,7 +183,7 @@ void Core::OnCallDone(const CallDone& done, StepContext& ctx) {
 void Core::OnSessionOpened(const SessionOpened& opened, StepContext& ctx) {
   Parts& p = *parts_;
   const std::string& cluster = opened.hello.cluster_id;
-  if (!Sessions::Check(opened, ctx)) return;
+  if (!p.sessions.Check(opened, ctx)) return;
   if (p.sessions.CloseOlder(cluster, ctx)) {
     p.hints.OnSessionEnded(cluster);
     p.executor.OnSessionEnded(cluster, ctx);

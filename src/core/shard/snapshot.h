@@ -36,6 +36,7 @@ struct Counters {
   std::map<std::string, uint64_t> dry_run;                           // by kind
   std::map<std::string, uint64_t> machines_rejected;                 // by field
   std::map<std::string, uint64_t> rollups_rejected;                  // by cluster
+  std::map<std::string, uint64_t> above_ceiling;                     // by cluster: actions that were not begun
   uint64_t deferred = 0;                                             // by MaxActionsPerCycle
   uint64_t dropped = 0;                                              // the queue was full
   uint64_t deduped = 0;          // the machine had an operation, or is on hold, or a probe goes first

@@ -60,6 +60,13 @@ struct Asked {
   MUSTER_FIELDS(Asked, request, body)
 };
 
+// An operator's file says what clusters may have at most, in place of all it said before.
+struct CeilingsSet {
+  contract::Ceilings ceilings;
+
+  MUSTER_FIELDS(CeilingsSet, ceilings)
+};
+
 // --- effects
 
 struct Send {
@@ -152,7 +159,9 @@ inline constexpr std::string_view kCoordinator = "coordinator";
 
 using Call = contract::Call<PartnerRequest>;
 using CallDone = contract::CallDone<PartnerReply>;
-using Event = std::variant<contract::Wake, SessionOpened, SessionClosed, Received, RollupUnreadable, Asked, CallDone>;
+// Appended to only: journals number the types.
+using Event = std::variant<contract::Wake, SessionOpened, SessionClosed, Received, RollupUnreadable, Asked, CallDone,
+                           CeilingsSet>;
 using Effect = std::variant<contract::Persist, Call, Send, CloseSession, Answer, Audit, Notice, CycleEnded, Stop,
                             Lasted, AuditOrder>;
 

@@ -91,7 +91,7 @@ struct Cycle {
   IndexVector<MachineIndex, MachineRow> machines;
   std::vector<MachineIndex> by_id;                         // every machine, by id
   std::map<std::string, std::vector<MachineIndex>> bound;  // Configured and Configuring by cluster, in keep order
-  std::vector<MachineIndex> idle;                          // by price, size, id
+  std::vector<MachineIndex> idle;                          // by id
   std::vector<MachineIndex> speculative;                   // by id
   std::vector<MachineIndex> creating;                      // by price, id
   IndexVector<NeedIndex, NeedRow> needs;                   // in the order of decision

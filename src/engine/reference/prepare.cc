@@ -106,11 +106,6 @@ void FillLists(Cycle& cycle) {
   for (auto& [cluster, list] : cycle.bound) {
     std::ranges::sort(list, [&](MachineIndex a, MachineIndex b) { return KeepLess(row(a), row(b)); });
   }
-  const auto cheaper = [&](MachineIndex a, MachineIndex b) {
-    return std::tuple(row(a).machine->price_per_hour, row(a).size) <
-           std::tuple(row(b).machine->price_per_hour, row(b).size);
-  };
-  std::ranges::stable_sort(cycle.idle, cheaper);
   std::ranges::stable_sort(cycle.creating, {}, [&](MachineIndex m) { return row(m).machine->price_per_hour; });
 }
 

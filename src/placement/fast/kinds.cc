@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "base/codec.h"
 #include "base/probe.h"
@@ -64,32 +65,71 @@ Bitmap Placer::State::PassingTerm(const NodeTerm& term) {
   return both;
 }
 
-void Placer::State::NumberKind(const Kind& kind) {
-  const KindIndex index = KindIndex::Of(kinds.size());
-  kinds.push_back(kind);
-  KindRow& row = kind_rows.emplace_back();
-  kinds_by_label.Add(kind, index);
+void Placer::State::NumberKind(const Kind& kind, KindIndex index) {
+  if (index.value() == kinds.size()) {
+    kinds.emplace_back();
+    kind_rows.emplace_back();
+  }
+  kinds[index.value()] = kind;
+  KindRow& row = kind_rows[index.value()];
+  IndexKind(index);
   for (const auto& [name, milli] : InFitOrder(kind.request)) {
     row.request.push_back({.dim = nodes.Dim(name), .milli = milli, .reason = FitReason(name)});
   }
   row.quota_use = QuotaUse(kind);
   counters_by_label.Candidates(kind.labels, [&](CounterIndex i) {
-    if (Feeds(counters[i.value()], kind)) row.feeds.push_back(i);
+    if (Feeds(counters[i.value()], kind)) Derived(index).feeds.push_back(i);
   });
   holders_by_label.Candidates(kind.labels, [&](CounterIndex i) {
-    if (Matches(counters[i.value()].spec.selectors.front(), kind, namespaces)) row.excluded_by.push_back(i);
+    if (Matches(counters[i.value()].spec.selectors.front(), kind, namespaces)) Derived(index).excluded_by.push_back(i);
   });
   if (holders_known) AddHolders(index);
+}
+
+void Placer::State::IndexKind(KindIndex index) {
+  const Kind& kind = kinds[index.value()];
+  kinds_by_label.Add(kind, index);
+  if (!kind.exclude.empty()) excluding.push_back(index);
 }
 
 KindIndex Placer::State::AddKind(const Kind& kind) {
   for (; kinds_indexed < kinds.size(); ++kinds_indexed) {
     kind_index.emplace(codec::ToBytes(kinds[kinds_indexed]), KindIndex::Of(kinds_indexed));
   }
-  const auto it = kind_index.find(codec::ToBytes(kind));
-  if (it != kind_index.end()) return it->second;
-  NumberKind(kind);
-  return KindIndex::Of(kinds.size() - 1);
+  const KindIndex next = free_kinds.empty() ? KindIndex::Of(kinds.size()) : free_kinds.back();
+  const auto [it, added] = kind_index.emplace(codec::ToBytes(kind), next);
+  if (!added) return it->second;
+  if (free_kinds.empty()) {
+    ++kinds_indexed;
+  } else {
+    free_kinds.pop_back();
+  }
+  NumberKind(kind, next);
+  return next;
+}
+
+void Placer::State::ForgetKinds() {
+  Invalidate();
+  std::vector<uint8_t> used(kinds.size());
+  for (const UnitRow& unit : units) {
+    if (unit.in_use) used[unit.unit.kind.value()] = 1;
+  }
+  kind_index.clear();
+  kinds_by_label = {};
+  excluding.clear();
+  free_kinds.clear();
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    const KindIndex index = KindIndex::Of(i);
+    if (used[i] != 0) {
+      kind_index.emplace(codec::ToBytes(kinds[i]), index);
+      IndexKind(index);
+    } else {
+      kinds[i] = {};
+      kind_rows[i] = {};
+      free_kinds.push_back(index);
+    }
+  }
+  kinds_indexed = kinds.size();
 }
 
 void Placer::State::Invalidate() {
@@ -103,13 +143,20 @@ void Placer::State::Invalidate() {
   counters_by_label.clear();
   holders_by_label.clear();
   holders_known = false;
-  for (KindRow& row : kind_rows) {
+  for (const KindIndex kind : std::exchange(derived, {})) {
+    KindRow& row = kind_rows[kind.value()];
+    row.has_derived = false;
     row.compiled = false;
     row.feeds.clear();
     row.excluded_by.clear();
-    row.refused_at = 0;
   }
-  ++changes;
+  ++changes;  // no refusal is known any more
+}
+
+KindRow& Placer::State::Derived(KindIndex kind) {
+  KindRow& row = kind_rows[kind.value()];
+  if (!std::exchange(row.has_derived, true)) derived.push_back(kind);
+  return row;
 }
 
 bool Placer::State::Feeds(const Counter& counter, const Kind& kind) const {
@@ -162,19 +209,19 @@ CounterIndex Placer::State::CounterFor(CounterSpec spec, const std::function<Bit
   const auto feed = [&](KindIndex kind) {
     if (feeds[kind.value()] != 0) return;
     feeds[kind.value()] = 1;
-    kind_rows[kind.value()].feeds.push_back(index);
+    Derived(kind).feeds.push_back(index);
   };
   const UnitSelector& first = counter.spec.selectors.front();
   if (counter.spec.holders) {
     holders_by_label.Add(first.labels, index);
     kinds_by_label.Candidates(first.labels, [&](KindIndex kind) {
-      std::vector<CounterIndex>& by = kind_rows[kind.value()].excluded_by;
       if (!Matches(first, kinds[kind.value()], namespaces)) return;
+      std::vector<CounterIndex>& by = Derived(kind).excluded_by;
       if (std::ranges::find(by, index) == by.end()) by.push_back(index);
     });
-    for (size_t i = 0; i < kinds.size(); ++i) {
-      for (const UnitTerm& term : kinds[i].exclude) {
-        if (term.topology_key == counter.spec.key && SelectorOf(kinds[i], term) == first) feed(KindIndex::Of(i));
+    for (const KindIndex kind : excluding) {
+      for (const UnitTerm& term : kinds[kind.value()].exclude) {
+        if (term.topology_key == counter.spec.key && SelectorOf(kinds[kind.value()], term) == first) feed(kind);
       }
     }
   } else {
@@ -197,7 +244,7 @@ void Placer::State::AddHolders(KindIndex index) {
     const size_t before = counters.size();
     const CounterIndex counter =
         CounterFor({.holders = true, .selectors = {SelectorOf(kind, term)}, .key = term.topology_key});
-    std::vector<CounterIndex>& feeds = kind_rows[index.value()].feeds;
+    std::vector<CounterIndex>& feeds = Derived(index).feeds;
     // One that was there before does not know this kind yet.
     if (before == counters.size() && std::ranges::find(feeds, counter) == feeds.end()) feeds.push_back(counter);
   }
@@ -210,11 +257,11 @@ std::vector<UnitSelector> Placer::State::ColocateSelectors(const Kind& kind) con
 }
 
 void Placer::State::Compile(KindIndex index) {
-  KindRow& row = kind_rows[index.value()];
-  if (row.compiled) return;
+  if (kind_rows[index.value()].compiled) return;
+  KindRow& row = Derived(index);
   if (!holders_known) {
     holders_known = true;
-    for (size_t i = 0; i < kinds.size(); ++i) AddHolders(KindIndex::Of(i));
+    for (const KindIndex kind : excluding) AddHolders(kind);
   }
   const Kind& kind = kinds[index.value()];
   row.mask = MaskFor(kind);

@@ -174,7 +174,10 @@ void NodeTable::WriteClass(Position row) {
 }
 
 // Halfway between the neighbours, so that a node that joins moves no other; when there is no room, all are renumbered.
+// A node behind all others is put a step behind the last: halfway, 32 nodes in the order of their ids would use up the
+// room.
 uint32_t NodeTable::NewRank(const std::string& id) {
+  constexpr uint64_t kStep = uint64_t{1} << 14;
   const auto it = by_id_.find(id);
   const uint64_t below = it == by_id_.begin() ? 0 : rank_[std::prev(it)->second];
   const uint64_t above = std::next(it) == by_id_.end() ? uint64_t{1} << 32 : rank_[std::next(it)->second];
@@ -183,7 +186,8 @@ uint32_t NodeTable::NewRank(const std::string& id) {
     Renumber();
     return rank_[it->second];
   }
-  return static_cast<uint32_t>((below + above) / 2);
+  const uint64_t halfway = (below + above) / 2;
+  return static_cast<uint32_t>(std::next(it) == by_id_.end() ? std::min(below + kStep, halfway) : halfway);
 }
 
 void NodeTable::Renumber() {

@@ -29,6 +29,17 @@ TEST(NodeTable, RanksAreRenumbered) {
   EXPECT_GT(faults::ProbeHits().at("placement.ranks_renumbered"), 0u);
 }
 
+// As a scheduler reads its nodes from the store.
+TEST(NodeTable, NodesThatJoinInTheOrderOfTheirIdsAreNotRenumbered) {
+  faults::ResetProbes();
+  NodeTable table(Strategy::kSpread);
+  for (int i = 0; i < 2'000; ++i) table.Add(Named(fmt::format("n{:04}", i)));
+  table.CheckInvariants();
+  const auto hits = faults::ProbeHits();
+  const auto renumbered = hits.find("placement.ranks_renumbered");
+  EXPECT_TRUE(renumbered == hits.end() || renumbered->second == 0) << renumbered->second;
+}
+
 TEST(NodeTable, KeepsSummariesThroughShifts) {
   NodeTable table(Strategy::kPack);
   std::vector<Node> nodes;

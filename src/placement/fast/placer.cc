@@ -49,7 +49,7 @@ void Placer::Load(const World& world) {
     state.free_devices[row] = state.nodes.node(row).devices;
     state.any_devices = state.any_devices || !state.free_devices[row].empty();
   }
-  for (const Kind& kind : world.kinds) state.NumberKind(kind);
+  for (const Kind& kind : world.kinds) state.NumberKind(kind, KindIndex::Of(state.kinds.size()));
   state.namespaces = world.namespaces;
   for (const Budget& budget : world.budgets) state.budgets[budget.id] = budget.allowed;
   for (const PlacedUnit& placed : world.placed) AddUnit(placed);
@@ -58,6 +58,8 @@ void Placer::Load(const World& world) {
 }
 
 KindIndex Placer::AddKind(const Kind& kind) { return state_->AddKind(kind); }
+
+void Placer::ForgetKinds() { state_->ForgetKinds(); }
 
 const Kind& Placer::KindAt(KindIndex kind) const { return state_->kinds.at(kind.value()); }
 
@@ -216,6 +218,8 @@ std::vector<NodeVerdict> Placer::Feasible(KindIndex kind) {
 }
 
 size_t Placer::nodes() const { return state_->nodes.size(); }
+
+size_t Placer::kinds() const { return state_->kinds.size() - state_->free_kinds.size(); }
 
 size_t Placer::units() const { return state_->slot_of.size(); }
 

@@ -34,6 +34,8 @@ class Placer {
   // The index of an equal kind, or a new one.
   KindIndex AddKind(const Kind& kind);
   const Kind& KindAt(KindIndex kind) const;
+  // Forgets the kinds that no unit has: their indexes are void, the others stay. Costs as much as all kinds.
+  void ForgetKinds();
 
   // A new node, or new facts about one; its units stay on it.
   void UpsertNode(const Node& node);
@@ -58,6 +60,7 @@ class Placer {
   std::vector<NodeVerdict> Feasible(KindIndex kind);
 
   size_t nodes() const;
+  size_t kinds() const;
   size_t units() const;
   // The placed units, by id: what is here, for tests and snapshots.
   std::vector<PlacedUnit> Placed() const;

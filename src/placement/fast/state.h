@@ -55,6 +55,7 @@ struct WeightRow {
 struct KindRow {
   std::vector<Amount> request;  // in the order of fit
   model::Resources quota_use;
+  bool has_derived = false;               // it is in Placer::State::derived
   std::vector<CounterIndex> feeds;        // counters that units of this kind count in
   std::vector<CounterIndex> excluded_by;  // holders whose term is about this kind
 
@@ -95,12 +96,17 @@ class Placer::State {
 
   // --- kinds.cc
   KindIndex AddKind(const Kind& kind);
-  void NumberKind(const Kind& kind);  // at the next index, equal to another or not
+  // At an index that is free, or the next one; equal to another kind or not.
+  void NumberKind(const Kind& kind, KindIndex index);
+  void IndexKind(KindIndex index);
+  void ForgetKinds();
   void Compile(KindIndex kind);
   void CompileSpread(const Kind& kind, KindRow& row);
   void CompileUnits(const Kind& kind, KindRow& row);
   void CompilePreferences(const Kind& kind, KindRow& row);
   void Invalidate();
+  // The row of a kind, to which something is added that Invalidate takes away again.
+  KindRow& Derived(KindIndex kind);
   StaticIndex MaskFor(const Kind& kind);
   // `eligible` is called if the counter is new, and gives the nodes that count.
   CounterIndex CounterFor(CounterSpec spec, const std::function<Bitmap()>& eligible);
@@ -179,8 +185,12 @@ class Placer::State {
 
   std::deque<Kind> kinds;  // rows point into it
   std::deque<KindRow> kind_rows;
-  std::map<std::string, KindIndex> kind_index;  // of the first kinds, as many as AddKind has seen
+  std::unordered_map<std::string, KindIndex> kind_index;  // of the first kinds, as many as AddKind has seen
   size_t kinds_indexed = 0;
+  std::vector<KindIndex> free_kinds;  // of kinds that were forgotten
+  std::vector<KindIndex> excluding;   // kinds with exclusion terms
+  std::vector<KindIndex> derived;     // kinds that are compiled, feed a counter or are excluded by one: those that
+                                      // Invalidate visits, for a node that joins must not cost a visit of all kinds
   KindsByLabel kinds_by_label;
 
   std::map<model::Requirement, Bitmap> passing;

@@ -28,6 +28,11 @@ constexpr Duration kRetireGrace = 2s;
 
 bool IsEveryInterface(const std::string& host) { return host.empty() || host == "0.0.0.0" || host == "::"; }
 
+rpc::RoleServerOptions OfCluster(rpc::RoleServerOptions server, const std::string& cluster) {
+  server.cluster = cluster;
+  return server;
+}
+
 }  // namespace
 
 AgentMetrics::AgentMetrics(metrics::Declarations& in)
@@ -45,7 +50,7 @@ AgentMetrics::AgentMetrics(metrics::Declarations& in)
 
 AgentRole::AgentRole(RoleOptions options)
     : options_(std::move(options)),
-      server_(options_.server),
+      server_(OfCluster(options_.server, options_.cluster)),
       metrics_(server_.metrics()),
       status_file_(options_.server.data_dir) {}
 
@@ -71,13 +76,13 @@ LocalOptions AgentRole::MakeLocalOptions() const {
         .socket = options_.docker_socket.string(), .name = unique, .host_paths = options_.host_paths};
     if (type == model::WorkloadType::kContainer) {
       local.runtimes[name] = [this, engine](auto ended) -> Result<std::unique_ptr<runtime::Runtime>> {
-        return runtime::ContainerRuntime::Open(engine, clock_, std::move(ended));
+        return std::make_unique<runtime::ContainerRuntime>(engine, clock_, std::move(ended));
       };
       continue;
     }
     if (type == model::WorkloadType::kCompose) {
       local.runtimes[name] = [this, engine](auto ended) -> Result<std::unique_ptr<runtime::Runtime>> {
-        return runtime::ComposeRuntime::Open(engine, clock_, std::move(ended));
+        return std::make_unique<runtime::ComposeRuntime>(engine, clock_, std::move(ended));
       };
       continue;
     }
@@ -105,10 +110,16 @@ Status AgentRole::Start(std::stop_token stop) {
   // Workloads pass through it to their working directories; what is in it is closed by itself.
   if (options_.process_user.mode != runtime::ProcessUser::Mode::kAgent) chmod(options_.server.data_dir.c_str(), 0711);
   if (options_.retire) return Retire();
-  agent_ = std::make_unique<LocalAgent>(MakeLocalOptions(), clock_, [this] {
-    if (link_ != nullptr) link_->Beat();
-    WriteStatus();
-  });
+  agent_ = std::make_unique<LocalAgent>(MakeLocalOptions(), clock_,
+                                        LocalHooks{.states_changed =
+                                                       [this] {
+                                                         if (link_ != nullptr) link_->Beat();
+                                                         WriteStatus();
+                                                       },
+                                                   .runtime_came =
+                                                       [this] {
+                                                         if (link_ != nullptr) link_->Rejoin();
+                                                       }});
   if (!options_.schedulers.empty()) {
     link_ = std::make_unique<JoinLink>(
         JoinOptions{.schedulers = options_.schedulers, .tls = options_.server.tls, .heartbeat = options_.heartbeat},
@@ -149,6 +160,10 @@ Status AgentRole::Retire() {
       return answer.get_future().get();
     };
     const auto list = ask(contract::ListRuns{});
+    if (!list && list.error().code() == Code::kUnavailable) {
+      log::Warn("a runtime is not available", {{"runtime", name}, {"reason", list.error().message()}});
+      continue;
+    }
     if (!list) return list.error();
     for (const contract::Run& run : list->runs) {
       if (!run.running) continue;
@@ -206,9 +221,11 @@ contract::RegisterNode AgentRole::Registration() const {
                 .total = options_.total,
                 .labels = options_.labels,
                 .taints = options_.taints},
-      .running = *view->statuses};
+      .running = *view->statuses,
+      .epoch = view->epoch};
   for (const RuntimeView& one : view->runtimes) {
-    if (one.status.ok()) node.facts.supported_types.push_back(one.type);
+    // An engine that is away for a moment is no reason to move what it runs.
+    if (one.listed) node.facts.supported_types.push_back(one.type);
   }
   return node;
 }

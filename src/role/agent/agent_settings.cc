@@ -142,7 +142,8 @@ void DeclareSettings(host::Settings& settings, RoleOptions& options) {
             "Scheduler to join; several, with commas, if one may lead or another")
       .Add("--node-id", options.node, "", optional(Id()), "Id of this node; the name of the host if left out")
       .Add("--cluster", options.cluster, "", host::Text("a name"),
-           "Cluster this node is for; a scheduler of another one refuses it")
+           "Cluster this node is for: a scheduler of another one refuses it, and with TLS it refuses the schedulers of "
+           "others")
       .Add("--advertise", options.advertise, "", optional(Address()),
            "Where schedulers reach this agent; where it listens if left out")
       .Add("--cpu", parts->cpu, "", Amount(), "Processors for workloads")

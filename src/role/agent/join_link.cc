@@ -41,6 +41,11 @@ void JoinLink::Beat() {
   wakes_.notify_all();
 }
 
+void JoinLink::Rejoin() {
+  const std::lock_guard lock(mu_);
+  if (client_ != nullptr) client_->Rejoin();
+}
+
 bool JoinLink::WaitForJoin(const std::function<bool()>& cancelled) {
   std::unique_lock lock(mu_);
   while (!accepted_) {

@@ -44,6 +44,8 @@ class JoinLink final : private rpc::JoinHandler {
   void Stop();  // idempotent; waits
   // A workload has another state.
   void Beat();
+  // What the node offers has changed: it registers anew.
+  void Rejoin();
   // Comes back when the node was accepted for the first time; false if `cancelled` is true before.
   bool WaitForJoin(const std::function<bool()>& cancelled);
   // OK, or why the node is not joined at this moment.

@@ -4,20 +4,42 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
+#include <ranges>
 #include <utility>
 
 #include "base/log.h"
 #include "base/probe.h"
 
 namespace muster::agent {
+namespace {
 
-LocalAgent::LocalAgent(LocalOptions options, const Clock& clock, std::function<void()> states_changed)
+// Until then a row that no longer names a secret is certainly stored.
+constexpr Duration kStoredBy = 2s;
+
+// A runtime may quote what it was given: the name of an image, the path of a volume.
+std::string Hiding(std::string text, const std::vector<std::string>& secrets) {
+  for (const std::string& secret : secrets) {
+    if (secret.empty()) continue;
+    for (size_t at = text.find(secret); at != std::string::npos; at = text.find(secret, at)) {
+      text.replace(at, secret.size(), "(secret)");
+      at += 8;
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+LocalAgent::LocalAgent(LocalOptions options, const Clock& clock, LocalHooks hooks)
     : options_(std::move(options)),
       clock_(clock),
-      states_changed_(std::move(states_changed)),
+      hooks_(std::move(hooks)),
       runner_(
           {.name = "agent", .state_file = options_.data_dir / kStateFile, .journal = options_.journal, .clock = clock},
           *this),
+      // Unused ones are erased below; a bound of the vault's would erase those in use first, which are the oldest.
+      secrets_({.directory = options_.data_dir / kSecretsDirectory, .most_bytes = std::numeric_limits<size_t>::max()}),
       meter_(options_.data_dir) {}
 
 LocalAgent::~LocalAgent() { Stop(); }
@@ -28,7 +50,12 @@ Status LocalAgent::Start(std::stop_token stop) {
     Config config = options_.config;
     config.runtimes.clear();
     for (const auto& [name, runtime] : runtimes_) config.runtimes.push_back(runtime->type());
-    return Core::Recover(std::move(config), rows);
+    auto core = Core::Recover(std::move(config), rows);
+    if (!core) return core;
+    const std::set<std::string> used = core->Secrets();
+    if (Status opened = secrets_.Open(used); !opened.ok()) return Result<Core>(std::unexpected(opened));
+    for (const std::string& handle : used) kept_[handle];
+    return core;
   }));
   MUSTER_RETURN_IF_ERROR(runner_.Start());
   measures_ = std::thread([this] { MeasureUntilStopped(); });
@@ -81,10 +108,92 @@ void LocalAgent::Ask(contract::AgentRequest request, Done done) {
   if (const Status stored = runner_.state_status(); !stored.ok()) {
     return done(Error(Code::kUnavailable, fmt::format("state cannot be stored: {}", stored.message())));
   }
-  runner_.Ask(Asked{.request = 0, .body = std::move(request)}, std::move(done));
+  auto* const apply = std::get_if<contract::ApplyOnAgent>(&request);
+  if (apply == nullptr || apply->spec.secret_env.empty()) {
+    return runner_.Ask(Asked{.request = 0, .body = std::move(request)}, std::move(done));
+  }
+  auto handles = KeepSecrets(*apply);
+  if (!handles) return done(std::unexpected(handles.error()));
+  runner_.Ask(Asked{.request = 0, .body = std::move(request)},
+              [this, handles = *std::move(handles), done = std::move(done)](Result<contract::AgentReply> reply) {
+                Stepped(handles);
+                done(std::move(reply));
+              });
 }
 
-void LocalAgent::Join(contract::FullState state) { runner_.Post(Joined{std::move(state)}); }
+void LocalAgent::Join(contract::FullState state) {
+  std::vector<std::string> handles;
+  for (contract::ApplyOnAgent& apply : state.workloads) {
+    if (apply.spec.secret_env.empty()) continue;
+    if (auto kept = KeepSecrets(apply)) {
+      handles.insert(handles.end(), kept->begin(), kept->end());
+    } else {
+      log::Err("a secret cannot be kept", {{"workload", apply.workload}, {"why", kept.error().message()}});
+    }
+  }
+  runner_.Post(Joined{std::move(state)});
+  if (handles.empty()) return;
+  // Answered after that.
+  runner_.Ask(Asked{.request = 0, .body = contract::ListOnAgent{}},
+              [this, handles = std::move(handles)](const Result<contract::AgentReply>&) { Stepped(handles); });
+}
+
+// What cannot be kept is left empty: the workload runs on, and cannot be started anew.
+Result<std::vector<std::string>> LocalAgent::KeepSecrets(contract::ApplyOnAgent& apply) {
+  std::vector<std::string> handles;
+  Status first;
+  for (auto& [name, value] : apply.spec.secret_env) {
+    auto handle = secrets_.Put(apply.workload, std::exchange(value, {}));
+    if (!handle) {
+      if (first.ok()) first = handle.error();
+      continue;
+    }
+    value = *handle;
+    if (!handle->empty()) handles.push_back(*std::move(handle));
+  }
+  {
+    const std::lock_guard lock(mu_);
+    for (const std::string& handle : handles) kept_[handle].stepped = false;
+  }
+  if (first.ok()) return handles;
+  Stepped(handles);
+  return std::unexpected(std::move(first));
+}
+
+void LocalAgent::Stepped(const std::vector<std::string>& handles) {
+  const std::lock_guard lock(mu_);
+  for (const std::string& handle : handles) kept_[handle].stepped = true;
+}
+
+Status LocalAgent::UseSecrets(contract::StartRun& start) const {
+  for (auto& [name, handle] : start.spec.secret_env) {
+    auto value = secrets_.Get(handle);
+    if (handle.empty() || !value) {
+      return {Code::kFailedPrecondition,
+              fmt::format("secretEnv.{}: this node does not have its value; apply the workload again", name)};
+    }
+    start.spec.env[name] = *std::move(value);
+    handle.clear();
+  }
+  return {};
+}
+
+void LocalAgent::EraseUnusedSecrets() {
+  const auto view = runner_.View();
+  const MonoTime now = clock_.Read().mono;
+  const std::lock_guard lock(mu_);
+  for (auto& [handle, kept] : kept_) {
+    const bool used = !kept.stepped || view->secrets.contains(handle);
+    if (used) kept.unused_since.reset();
+    if (!used && !kept.unused_since) kept.unused_since = now;
+  }
+  std::erase_if(kept_, [&](const auto& entry) {
+    const auto& [handle, kept] = entry;
+    if (!kept.unused_since || now - *kept.unused_since < kStoredBy) return false;
+    secrets_.Drop(handle);
+    return true;
+  });
+}
 
 void LocalAgent::StartCall(const Core::Call& call) {
   CRASH_POINT("agent.before_operation");
@@ -93,16 +202,26 @@ void LocalAgent::StartCall(const Core::Call& call) {
     runner_.Complete({.id = call.id, .status = Status(Code::kUnavailable, "the runtime is closed")});
     return;
   }
-  runtime->second->Ask(call.request, [this, id = call.id](Result<contract::RuntimeReply> reply) {
-    CRASH_POINT("agent.after_operation");
-    Core::CallDone done{.id = id};
-    if (reply) {
-      done.reply = *std::move(reply);
-    } else {
-      done.status = reply.error();
+  contract::RuntimeRequest request = call.request;
+  std::vector<std::string> hidden;  // from what the runtime says
+  if (auto* const start = std::get_if<contract::StartRun>(&request)) {
+    if (Status used = UseSecrets(*start); !used.ok()) {
+      return runner_.Complete({.id = call.id, .status = std::move(used)});
     }
-    runner_.Complete(std::move(done));
-  });
+    for (const auto& name : start->spec.secret_env | std::views::keys) hidden.push_back(start->spec.env.at(name));
+  }
+  runtime->second->Ask(std::move(request),
+                       [this, id = call.id, hidden = std::move(hidden)](Result<contract::RuntimeReply> reply) {
+                         CRASH_POINT("agent.after_operation");
+                         Core::CallDone done{.id = id};
+                         if (reply) {
+                           for (contract::Run& run : reply->runs) run.message = Hiding(std::move(run.message), hidden);
+                           done.reply = *std::move(reply);
+                         } else {
+                           done.status = Status(reply.error().code(), Hiding(reply.error().message(), hidden));
+                         }
+                         runner_.Complete(std::move(done));
+                       });
 }
 
 void LocalAgent::Emit(const Core::Effect& effect) {
@@ -114,7 +233,10 @@ void LocalAgent::Emit(const Core::Effect& effect) {
   } else if (const auto* notice = std::get_if<Notice>(&effect)) {
     log::Warn("workload", {{"what", notice->what}, {"workload", notice->workload}, {"detail", notice->detail}});
   } else if (std::holds_alternative<StatesChanged>(effect)) {
-    states_changed_();
+    hooks_.states_changed();
+  } else if (const auto* came = std::get_if<RuntimeCame>(&effect)) {
+    log::Info("a runtime is available", {{"runtime", model::WorkloadTypeName(came->type)}});
+    hooks_.runtime_came();
   }
 }
 
@@ -127,6 +249,7 @@ void LocalAgent::MeasureUntilStopped() {
       for (runtime::Usage& usage : runtime->Measure()) measured.usage.push_back(std::move(usage));
     }
     NodeUsage usage = meter_.Measure();
+    EraseUnusedSecrets();
     if (!measured.usage.empty()) runner_.Post(std::move(measured));
     lock.lock();
     usage_ = std::move(usage);

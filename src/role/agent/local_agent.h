@@ -4,6 +4,9 @@
 // Workloads run on when it stops, and are adopted by the one that starts next in the same directory. While state cannot
 // be stored (a full disk), every request is refused with UNAVAILABLE and the reason.
 //
+// Secrets of workloads are kept in files of their own, and are in nothing else this writes: the core has handles
+// (host/secret_vault.h). A file is erased when no row names its handle any more.
+//
 // Thread-safety: Ask, Read, Join, View, actions, health and status from any thread once Start came back; Start and Stop
 // from one.
 #pragma once
@@ -26,6 +29,7 @@
 #include "contract/logs.h"
 #include "core/agent/agent.h"
 #include "host/core_runner.h"
+#include "host/secret_vault.h"
 #include "role/agent/action_log.h"
 #include "role/agent/node_usage.h"
 #include "runtime/runtime.h"
@@ -44,12 +48,19 @@ struct LocalOptions {
   size_t log_readers = 64;  // at the same time
 };
 
+// Called on the loop thread.
+struct LocalHooks {
+  std::function<void()> states_changed = [] {};  // a workload has another state
+  std::function<void()> runtime_came = [] {};    // one that did not answer at first has: the node offers more
+};
+
 class LocalAgent final : public contract::AgentPort, public contract::LogsPort, private host::ThreadHost<Core>::Shell {
  public:
-  static constexpr std::string_view kStateFile = "state.db";  // in the data directory
+  static constexpr std::string_view kStateFile = "state.db";        // in the data directory
+  static constexpr std::string_view kSecretsDirectory = "secrets";  // the same
 
-  // The clock outlives the agent. `states_changed` is called on the loop thread when a workload has another state.
-  LocalAgent(LocalOptions options, const Clock& clock, std::function<void()> states_changed = [] {});
+  // The clock outlives the agent.
+  LocalAgent(LocalOptions options, const Clock& clock, LocalHooks hooks = {});
   ~LocalAgent() override;  // stops
 
   // Reads the state, opens the runtimes, and comes back when each has said what it has or that it cannot, or when a
@@ -81,14 +92,26 @@ class LocalAgent final : public contract::AgentPort, public contract::LogsPort, 
   void MeasureUntilStopped();
   runtime::Runtime* RuntimeOf(const std::string& workload) const;
   void ReapReaders(bool all);
+  // Puts handles in the place of secrets. What it kept is in use until Stepped.
+  Result<std::vector<std::string>> KeepSecrets(contract::ApplyOnAgent& apply);
+  void Stepped(const std::vector<std::string>& handles);
+  // Puts the secrets among the variables, and leaves their names where they were.
+  Status UseSecrets(contract::StartRun& start) const;
+  void EraseUnusedSecrets();
 
   const LocalOptions options_;
   const Clock& clock_;
-  const std::function<void()> states_changed_;
+  const LocalHooks hooks_;
   ActionLog actions_;
   host::CoreRunner<Core, Answer> runner_;
   std::map<std::string, std::unique_ptr<runtime::Runtime>> runtimes_;  // by name; filled by Start
   std::map<std::string, std::string> absent_;                          // by name: why; filled by Start
+
+  host::SecretVault secrets_;
+  struct KeptSecret {
+    bool stepped = true;                   // the core has seen it
+    std::optional<MonoTime> unused_since;  // no row names it
+  };
 
   struct Reader {
     std::thread thread;
@@ -96,10 +119,11 @@ class LocalAgent final : public contract::AgentPort, public contract::LogsPort, 
   };
   mutable std::mutex mu_;
   std::condition_variable wakes_;
-  bool stopping_ = false;        // guarded by mu_
-  NodeUsage usage_;              // guarded by mu_
-  std::vector<Reader> readers_;  // guarded by mu_
-  NodeMeter meter_;              // of the thread that measures
+  bool stopping_ = false;                   // guarded by mu_
+  NodeUsage usage_;                         // guarded by mu_
+  std::vector<Reader> readers_;             // guarded by mu_
+  std::map<std::string, KeptSecret> kept_;  // guarded by mu_: by handle
+  NodeMeter meter_;                         // of the thread that measures
   std::thread measures_;
 };
 

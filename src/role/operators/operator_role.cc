@@ -71,6 +71,8 @@ OperatorMetrics::OperatorMetrics(metrics::Declarations& in)
     : session(in, "muster_operator_session", "1 while the shard acknowledges this cluster."),
       scheduler(in, "muster_operator_scheduler", "1 while the scheduler is watched."),
       needs(in, "muster_operator_needs", "Rows of the last roll-up."),
+      left_out(in, "muster_operator_workloads_left_out",
+               "Workloads that no roll-up counts: the protocol cannot express what they require."),
       corrections(in, "muster_operator_corrections", "Profiles whose demand is raised because workloads are stuck."),
       machines(in, "muster_operator_machines", "Machines of the cluster, on their way or serving."),
       reclaims(in, "muster_operator_reclaims", "Instructions of the shard to give machines up that are under way."),
@@ -339,12 +341,11 @@ void OperatorRole::UpdateGauges() {
     metrics_.scheduler.With().Set(watching_ ? 1 : 0);
   }
   metrics_.needs.With().Set(static_cast<double>(view->needs.size()));
+  metrics_.left_out.With().Set(static_cast<double>(view->left_out));
   metrics_.corrections.With().Set(static_cast<double>(view->corrections.size()));
   metrics_.machines.With().Set(static_cast<double>(view->machines.size()));
   metrics_.reclaims.With().Set(static_cast<double>(view->reclaims.size()));
-  const double sent = static_cast<double>(view->rollups);
-  metrics_.rollups.With().Add(sent - counted_rollups_);
-  counted_rollups_ = sent;
+  metrics_.rollups.With().RaiseTo(static_cast<double>(view->rollups));
 }
 
 }  // namespace muster::operators

@@ -48,6 +48,7 @@ struct OperatorMetrics {
   metrics::Gauges<0> session;
   metrics::Gauges<0> scheduler;
   metrics::Gauges<0> needs;
+  metrics::Gauges<0> left_out;
   metrics::Gauges<0> corrections;
   metrics::Gauges<0> machines;
   metrics::Gauges<0> reclaims;
@@ -116,8 +117,6 @@ class OperatorRole final : public host::Role, private host::ThreadHost<Core>::Sh
   std::optional<Status> watch_ended_;            // guarded by mu_
   bool session_open_ = false;                    // guarded by mu_: Hello is acknowledged
   bool watching_ = false;                        // guarded by mu_
-
-  double counted_rollups_ = 0;  // in the metrics; owned by whoever asks for them
 
   std::jthread links_;
 };

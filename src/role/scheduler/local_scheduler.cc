@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/probe.h"
+#include "role/scheduler/secret_texts.h"
 #include "store/carry_out.h"
 
 namespace muster::scheduler {
@@ -45,7 +46,12 @@ LocalScheduler::LocalScheduler(LocalOptions options, std::unique_ptr<store::Stor
     : options_(std::move(options)),
       clock_(clock),
       events_(std::move(events)),
-      runner_({.name = "scheduler", .state_file = {}, .journal = options_.journal, .clock = clock}, *this),
+      runner_({.name = "scheduler",
+               .state_file = {},
+               .journal = options_.journal,
+               .journal_options = options_.journal_options,
+               .clock = clock},
+              *this),
       store_(std::move(store)),
       agents_(std::move(agents)) {}
 
@@ -82,10 +88,13 @@ void LocalScheduler::Tell(Event event) {
 }
 
 void LocalScheduler::Ask(contract::ClusterRequest request, Done done) {
-  runner_.Ask(Asked{.request = 0, .body = std::move(request)}, std::move(done));
+  AskFor("", std::move(request), std::move(done));
 }
 
 void LocalScheduler::AskFor(const std::string& tenant, contract::ClusterRequest request, Done done) {
+  if (Status sealed = SealSecrets(options_.seal.get(), tenant, request); !sealed.ok()) {
+    return done(std::unexpected(std::move(sealed)));
+  }
   runner_.Ask(Asked{.request = 0, .body = std::move(request), .tenant = tenant}, std::move(done));
 }
 
@@ -111,9 +120,13 @@ void LocalScheduler::StartCall(const Core::Call& call) {
   CRASH_POINT("scheduler.before_call");
   const Callee callee = ReadCallee(call.to);
   const bool has_stream = streams_.Has(callee.node);
-  if (callee.address.empty()) return Finish(call.id, streams_.Ask(callee.node, call.request));
-  agents_->Ask(callee.address, call.request, has_stream ? call.timeout / 2 : call.timeout,
-               [this, id = call.id, node = callee.node, request = call.request,
+  contract::AgentRequest request = call.request;
+  if (Status opened = OpenSecrets(options_.seal.get(), request); !opened.ok()) {
+    return Finish(call.id, std::unexpected(std::move(opened)));
+  }
+  if (callee.address.empty()) return Finish(call.id, streams_.Ask(callee.node, request));
+  agents_->Ask(callee.address, request, has_stream ? call.timeout / 2 : call.timeout,
+               [this, id = call.id, node = callee.node, request,
                 began = clock_.Read().mono](Result<contract::AgentReply> reply) {
                  const Code code = reply ? Code::kOk : reply.error().code();
                  events_.agent_called(request, code, clock_.Read().mono - began);
@@ -141,6 +154,10 @@ void LocalScheduler::Emit(const Core::Effect& effect) {
                  },
                  [&](const scheduler::Answer& answer) {
                    CRASH_POINT("scheduler.before_answer");
+                   if (answer.reply) {
+                     auto* const joined = std::get_if<contract::NodeRegistered>(&*answer.reply);
+                     if (joined != nullptr) OpenSecrets(options_.seal.get(), joined->state);
+                   }
                    runner_.Give(answer);
                  },
                  [&](const Publish& publish) {

@@ -5,6 +5,8 @@
 // An agent is called at its address. If that fails, and the node has a ControlStream, the call goes over the stream; a
 // node with a stream is given half of the call's time to be dialled.
 //
+// Secrets of workloads are sealed before the core sees them, and opened for the agents (role/scheduler/secret_texts.h).
+//
 // Thread-safety: the ports may be called from any thread once Start came back; Start and Stop from one.
 #pragma once
 
@@ -24,6 +26,7 @@
 #include "role/scheduler/stream_table.h"
 #include "role/scheduler/watch_hub.h"
 #include "rpc/agent_client.h"
+#include "rpc/secret_seal.h"
 #include "store/store.h"
 
 namespace muster::scheduler {
@@ -31,8 +34,10 @@ namespace muster::scheduler {
 struct LocalOptions {
   Config config;
   std::filesystem::path journal;  // empty: none
-  bool election = false;          // others may use the same store
+  host::JournalOptions journal_options = {};
+  bool election = false;  // others may use the same store
   Duration store_lost_after = 5s;
+  std::shared_ptr<const rpc::SecretSeal> seal;  // of secrets of workloads; absent: they are refused
 };
 
 // What the shell of a scheduler wants to know. Called on the loop's thread and on those of calls; returns at once.

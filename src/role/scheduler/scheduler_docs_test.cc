@@ -33,6 +33,7 @@ TEST(SchedulerSettings, DefaultsAreThoseOfTheCore) {
   ASSERT_EQ(settings.Land(), Status());
   EXPECT_EQ(codec::Describe(options.config), codec::Describe(Config()));
   EXPECT_EQ(options.store_lost_after, RoleOptions().store_lost_after);
+  EXPECT_EQ(options.journal_limit, RoleOptions().journal_limit);
 }
 
 TEST(SchedulerSettings, EachChangesItsField) {
@@ -53,7 +54,8 @@ TEST(SchedulerSettings, EachChangesItsField) {
                                                                                     {"--agent-rpc-timeout", "8s"},
                                                                                     {"--strategy", "pack"},
                                                                                     {"--preempt-after", "9s"},
-                                                                                    {"--unreachable-grace", "10s"}}) {
+                                                                                    {"--unreachable-grace", "10s"},
+                                                                                    {"--journal-limit", "8MiB"}}) {
     ASSERT_EQ(settings.Give(flag, value), Status());
   }
   EXPECT_EQ(settings.Land(),
@@ -77,6 +79,7 @@ TEST(SchedulerSettings, EachChangesItsField) {
   EXPECT_EQ(codec::Describe(options.config), codec::Describe(expected));
   EXPECT_EQ(options.store, "memory:");
   EXPECT_EQ(options.store_lost_after, 1s);
+  EXPECT_EQ(options.journal_limit, 8u << 20);
 }
 
 TEST(SchedulerSettings, VariablesOfAPersysSchedulerAreBelowWhatIsGiven) {

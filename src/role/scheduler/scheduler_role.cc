@@ -21,17 +21,20 @@ std::string Reachable(const host::Address& listen) {
   return fmt::format("{}:{}", name.data(), listen.port);
 }
 
-rpc::RoleServerOptions Observed(rpc::RoleServerOptions options,
-                                std::function<void(std::string_view, Code, Duration)> f) {
-  options.call_ended = std::move(f);
-  return options;
+// Its calls are measured, and certificates of other clusters are refused.
+rpc::RoleServerOptions ServerOptionsOf(const RoleOptions& options,
+                                       std::function<void(std::string_view, Code, Duration)> f) {
+  rpc::RoleServerOptions server = options.server;
+  server.call_ended = std::move(f);
+  server.cluster = options.config.cluster;
+  return server;
 }
 
 }  // namespace
 
 SchedulerRole::SchedulerRole(RoleOptions options)
     : options_(std::move(options)),
-      server_(Observed(options_.server, [this](std::string_view method, Code code,
+      server_(ServerOptionsOf(options_, [this](std::string_view method, Code code,
                                                Duration took) { metrics_.CallServed(method, code, took); })),
       metrics_(server_.metrics()) {}
 
@@ -47,8 +50,7 @@ Status SchedulerRole::Start(std::stop_token) {
        {rpc::kClusterService, rpc::MakeClusterService(*scheduler_, scheduler_->watches(), *scheduler_, *scheduler_)}}));
   server_.SetReadyCheck("store", [this] { return scheduler_->store_status(); });
   server_.SetReadyCheck("leadership", [this] {
-    const auto view = scheduler_->View();
-    return view->ready || view->leading ? Status() : Status(Code::kUnavailable, "no leader is known yet");
+    return scheduler_->View()->leader_known ? Status() : Status(Code::kUnavailable, "no leader is known yet");
   });
   scheduler_->UseStore(Reachable(server_.listen_address()));
   server_.Serve({{"id", options_.config.id}, {"store", options_.store}});
@@ -60,19 +62,39 @@ Status SchedulerRole::MakeScheduler() {
   if (!url) return {url.error().code(), fmt::format("--store: {}", url.error().message())};
   auto store = rpc::OpenStore(options_.store, options_.store_access);
   if (!store) return {store.error().code(), fmt::format("--store: {}", store.error().message())};
+  auto seal = MakeSeal(*url);
+  if (!seal) return seal.error();
   auto agents = rpc::MakeAgentClient(options_.server.tls);
   if (!agents) return agents.error();
   scheduler_ = std::make_unique<LocalScheduler>(
       LocalOptions{.config = options_.config,
                    .journal = options_.server.journal,
+                   .journal_options = host::JournalOptions::OfBytes(options_.journal_limit),
                    .election = url->kind == store::StoreUrl::Kind::kEtcd,
-                   .store_lost_after = options_.store_lost_after},
+                   .store_lost_after = options_.store_lost_after,
+                   .seal = *std::move(seal)},
       *std::move(store), *std::move(agents), clock_,
       LocalEvents{.reconciled = [this](const Reconciled& ended) { metrics_.Ended(ended); },
                   .cycle_ended = [this](bool success, Duration took) { metrics_.CycleEnded(success, took); },
                   .agent_called = [this](const contract::AgentRequest& request, Code code,
                                          Duration took) { metrics_.AgentCalled(request, code, took); }});
   return {};
+}
+
+// A store in a directory has its key beside it; whoever shares a store must be given the key that all have.
+Result<std::shared_ptr<const rpc::SecretSeal>> SchedulerRole::MakeSeal(const store::StoreUrl& url) const {
+  const auto shared = [](Result<rpc::SecretSeal> seal) -> Result<std::shared_ptr<const rpc::SecretSeal>> {
+    if (!seal) return Error(seal.error().code(), fmt::format("--secret-key: {}", seal.error().message()));
+    return std::make_shared<const rpc::SecretSeal>(*std::move(seal));
+  };
+  if (!options_.secret_key.empty()) return shared(rpc::SecretSeal::Read(options_.secret_key));
+  switch (url.kind) {
+    case store::StoreUrl::Kind::kMemory: return shared(rpc::SecretSeal::Random());
+    case store::StoreUrl::Kind::kSqlite:
+      return shared(rpc::SecretSeal::ReadOrMake(std::filesystem::path(url.directory) / kSecretKeyFile));
+    case store::StoreUrl::Kind::kEtcd: break;
+  }
+  return nullptr;
 }
 
 void SchedulerRole::Stop() {

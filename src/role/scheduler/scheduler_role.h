@@ -1,7 +1,7 @@
 // SchedulerRole: `muster scheduler`, a scheduler as a server: persys.control.v1.AgentControl and muster.v1.Cluster over
 // gRPC in front of a LocalScheduler, with the operator's endpoints beside it.
 //
-// /readyz is 200 while the store answers and it is known which scheduler leads; the part "leadership" says which.
+// /readyz is 200 while the store answers (part "store") and it is known which scheduler leads (part "leadership").
 //
 // Thread-safety: one thread calls Start and Stop.
 #pragma once
@@ -19,14 +19,21 @@
 #include "role/scheduler/scheduler_metrics.h"
 #include "rpc/open_store.h"
 #include "rpc/role_server.h"
+#include "rpc/secret_seal.h"
+#include "store/url.h"
 
 namespace muster::scheduler {
 
+// Below the directory of a SQLite store: the key of secrets, if none is named.
+inline constexpr std::string_view kSecretKeyFile = "secret.key";
+
 struct RoleOptions {
   rpc::RoleServerOptions server = {};
-  std::string store = {};  // URL
+  uint64_t journal_limit = 512u << 20;  // bytes of all its segments
+  std::string store = {};               // URL
   rpc::OpenStoreOptions store_access = {};
   Duration store_lost_after = 5s;
+  std::filesystem::path secret_key = {};  // empty: of the store's directory, if it has one
   Config config = {};
 };
 
@@ -45,6 +52,8 @@ class SchedulerRole final : public host::Role {
 
  private:
   Status MakeScheduler();
+  // Absent for a store that others may use, without --secret-key.
+  Result<std::shared_ptr<const rpc::SecretSeal>> MakeSeal(const store::StoreUrl& url) const;
 
   const RoleOptions options_;
   const host::SystemClock clock_;

@@ -35,12 +35,14 @@ Parser<std::string> Id() {
 }
 
 // Variables of another make may hold bare seconds.
-std::string DurationText(std::string value) {
+std::string DurationText(const std::string& value) {
   const bool bare = std::ranges::all_of(value, [](unsigned char c) { return std::isdigit(c) != 0; });
   return bare ? value + "s" : value;
 }
-std::string PortText(std::string value) { return ":" + value; }
-std::string EtcdText(std::string value) { return "etcd://" + (value.starts_with("http://") ? value.substr(7) : value); }
+std::string PortText(const std::string& value) { return ":" + value; }
+std::string EtcdText(const std::string& value) {
+  return "etcd://" + (value.starts_with("http://") ? value.substr(7) : value);
+}
 
 void DeclareStore(host::Settings& settings, RoleOptions& options) {
   const auto password_file = std::make_shared<std::filesystem::path>();
@@ -56,6 +58,10 @@ void DeclareStore(host::Settings& settings, RoleOptions& options) {
       .Add("--store-tls-ca", options.store_access.tls.ca, "", Text("a file"), "The CA of the etcd's certificates")
       .Add("--store-lost-after", options.store_lost_after, "5s", Interval(),
            "How long the store may be silent before reads are marked as stale and writes refused")
+      .Path("--secret-key", options.secret_key,
+            "File with the key of workloads' secrets, 64 hexadecimal digits; secret.key in the directory of a SQLite "
+            "store "
+            "if left out, made if missing")
       .Check([&options, password_file]() -> Status {
         rpc::OpenStoreOptions& access = options.store_access;
         if (access.user.empty() != password_file->empty()) {
@@ -76,14 +82,14 @@ void DeclareStore(host::Settings& settings, RoleOptions& options) {
 void DeclareCore(host::Settings& settings, Config& config) {
   settings.Add("--id", config.id, "scheduler", Id(), "Name of this scheduler")
       .Add("--cluster", config.cluster, "", Text("a name"),
-           "The cluster that nodes must name, if they name one; none: any")
+           "The cluster that nodes must name, if they name one, and with TLS every certificate of a cluster; none: any")
       .Add("--reconcile-interval", config.reconcile_interval, "5s", Interval(),
            "Between two passes over everything, a net below the events")
       .Add("--node-timeout", config.node_timeout, "3m", Interval(),
            "Heartbeat age at which a node is NotReady; agents are told to send three in that time")
       .Add("--monitor-interval", config.monitor_interval, "1m", Interval(), "How often heartbeat ages are judged")
       .Add("--missing-grace", config.missing_grace, "15s", AnyDuration(),
-           "How long a workload may be missing or pending after its launch")
+           "How long a workload may be missing on its node after its launch; Pending is waited for without limit")
       .Add("--retry-base", config.retry_base, "5s", Interval(), "The first back-off; each next one is twice as long")
       .Add("--retry-cap", config.retry_cap, "2m", Interval(), "The longest back-off")
       .Add("--max-attempts", config.max_attempts, "5", WholeNumber<int32_t>(1, 1000),
@@ -108,6 +114,8 @@ void DeclareSettings(host::Settings& settings, RoleOptions& options) {
   settings
       .Switch("--foreign-nodes", *foreign,
               "With TLS: a certificate of the CA without an identity is that of a node, which is named as its DNS name")
+      .Add("--journal-limit", options.journal_limit, "512MiB", host::ByteSize(1 << 20),
+           "Size of the whole journal; the oldest of its eight parts go")
       .Check([&options, foreign] {
         if (*foreign) options.server.foreign_nodes = rpc::ForeignNodes::kAllowed;
         return Status();

@@ -33,6 +33,16 @@ Core::CallDone DoneOf(contract::CallId id, Result<Reply> result) {
   return done;
 }
 
+bool IsOrder(const contract::ShardRequest& request) {
+  return std::visit([](const auto& body) { return requires { body.who; }; }, request);
+}
+
+// Whether the answer promises that something was done.
+bool Promises(const contract::ShardReply& reply) {
+  return std::holds_alternative<contract::ActuationSet>(reply) || std::holds_alternative<contract::OrderTaken>(reply) ||
+         std::holds_alternative<contract::LossesAccepted>(reply);
+}
+
 void LogNotice(const Notice& notice) {
   const log::Level level = [&] {
     switch (notice.reason) {
@@ -53,9 +63,12 @@ LocalShard::LocalShard(LocalOptions options, contract::ProviderPort& provider, r
       provider_(provider),
       coordinator_(coordinator),
       events_(std::move(events)),
-      runner_(
-          {.name = "shard", .state_file = options_.data_dir / kStateFile, .journal = options_.journal, .clock = clock},
-          *this) {}
+      runner_({.name = "shard",
+               .state_file = options_.data_dir / kStateFile,
+               .journal = options_.journal,
+               .journal_options = options_.journal_options,
+               .clock = clock},
+              *this) {}
 
 LocalShard::~LocalShard() { Stop(); }
 
@@ -77,6 +90,7 @@ Status LocalShard::Start() {
                         opened.message(), (options_.data_dir / kStateFile).string())};
   }
   MUSTER_RETURN_IF_ERROR(opened);
+  if (!options_.ceilings.empty()) SetCeilings(options_.ceilings);  // waits for Start, and is the first event then
   return runner_.Start();
 }
 
@@ -91,7 +105,11 @@ void LocalShard::Stop() {
   for (auto& [id, sink] : sinks) sink->Close(ConnectAgain());
 }
 
+// What cannot be stored is not done: an order is refused at once. Questions are answered (IsRead).
 void LocalShard::Ask(contract::ShardRequest request, Answer done) {
+  if (const Status stored = state_status(); !stored.ok() && IsOrder(request)) {
+    return done(Error(Code::kUnavailable, fmt::format("state cannot be stored: {}", stored.message())));
+  }
   runner_.Ask(Asked{.request = 0, .body = std::move(request)}, std::move(done));
 }
 
@@ -220,6 +238,11 @@ void LocalShard::Emit(const Core::Effect& effect) {
                  },
              },
              effect);
+}
+
+bool LocalShard::IsRead(const Core::Effect& effect) const {
+  const auto* answer = std::get_if<shard::Answer>(&effect);
+  return answer != nullptr && (!answer->reply || !Promises(*answer->reply));
 }
 
 void LocalShard::Stepped(std::span<const Core::Effect> effects, Duration took) {

@@ -32,9 +32,11 @@ namespace muster::shard {
 struct LocalOptions {
   std::filesystem::path data_dir;  // owned by the caller
   std::filesystem::path journal;   // empty: none
-  AuditOptions audit;              // no path: none
-  size_t workers = 1;              // threads that decide
+  host::JournalOptions journal_options = {};
+  AuditOptions audit;  // no path: none
+  size_t workers = 1;  // threads that decide
   Config config;
+  contract::Ceilings ceilings = {};  // of clusters, from the first step on
 };
 
 // What the shell of a shard wants to know. Called on the loop's thread; returns at once.
@@ -62,6 +64,8 @@ class LocalShard final : public contract::ShardPort,
   void Stop();
 
   void Ask(contract::ShardRequest request, Answer done) override;
+  // In place of all ceilings before.
+  void SetCeilings(contract::Ceilings ceilings) { runner_.Post(CeilingsSet{std::move(ceilings)}); }
 
   contract::SessionId Open(contract::Hello hello, std::shared_ptr<contract::SessionSink> sink) override;
   void Receive(contract::SessionId session, contract::OperatorMessage message) override;
@@ -80,6 +84,7 @@ class LocalShard final : public contract::ShardPort,
   // On the loop thread.
   void StartCall(const Core::Call& call) override;
   void Emit(const Core::Effect& effect) override;
+  bool IsRead(const Core::Effect& effect) const override;
   void Stepped(std::span<const Core::Effect> effects, Duration took) override;
   std::shared_ptr<contract::SessionSink> SinkOf(contract::SessionId session);
   std::string ClusterOf(contract::SessionId session);

@@ -36,6 +36,7 @@ TEST(ShardSettings, DefaultsAreThoseOfTheCore) {
   EXPECT_EQ(codec::Describe(options.config), codec::Describe(expected));
   EXPECT_EQ(options.audit.rotate_bytes, AuditOptions().rotate_bytes);
   EXPECT_EQ(options.workers, RoleOptions().workers);
+  EXPECT_EQ(options.journal_limit, RoleOptions().journal_limit);
 }
 
 TEST(ShardSettings, EachChangesItsField) {
@@ -65,6 +66,7 @@ TEST(ShardSettings, EachChangesItsField) {
                                                         {"--available-capacity-interval", "9s"},
                                                         {"--audit-log", "a.log"},
                                                         {"--audit-rotate", "8KiB"},
+                                                        {"--journal-limit", "8MiB"},
                                                         {"--coordinator-addr", "c:1"},
                                                         {"--advertise-addr", "me:1"},
                                                         {"--coordinator-heartbeat-interval", "11s"},
@@ -99,6 +101,7 @@ TEST(ShardSettings, EachChangesItsField) {
   EXPECT_EQ(options.coordinator_addr, "c:1");
   EXPECT_EQ(options.audit.path, "a.log");
   EXPECT_EQ(options.audit.rotate_bytes, 8192u);
+  EXPECT_EQ(options.journal_limit, 8u << 20);
 }
 
 TEST(ShardSettings, PauseAndDryRunTogetherArePaused) {

@@ -170,6 +170,11 @@ struct ShardMetrics::Declared {
       in, "bigfleet_shard_rollup_quarantined", "Roll-ups of a cluster in a row that are held; 0: none.", {"cluster"}};
   metrics::Counters<1> rollups_rejected{
       in, "bigfleet_shard_rollups_rejected_total", "Roll-ups refused, by cluster.", {"cluster"}};
+  metrics::Counters<1> above_ceiling{in,
+                                     "muster_shard_actions_above_ceiling_total",
+                                     "Actions not begun because the cluster they are for may not have more "
+                                     "(--cluster-limits).",
+                                     {"cluster"}};
   metrics::Counters<1> machines_rejected{
       in,
       "bigfleet_shard_machines_rejected_total",
@@ -250,9 +255,11 @@ ShardMetrics::ShardMetrics(metrics::Declarations& in) : declared_(new Declared{i
   for (const char* event : {"installed", "removed", "replaced"}) to.session_lifecycle.With(event);
 }
 
+// Every outcome but `pending`, which is none, and `ceiling`, which has a counter of its own.
 void ShardMetrics::AddOutcomes(const char* kind) {
-  for (const char* outcome : {"success", "no_session", "blob_error", "blob_timeout", "provider_error", "unimplemented",
-                              "stale_state", "inventory_miss", "fenced", "suppressed", "dryrun"}) {
+  for (const char* outcome :
+       {"success", "failed", "no_session", "blob_error", "blob_timeout", "provider_error", "unimplemented",
+        "stale_state", "inventory_miss", "on_hold", "fenced", "suppressed", "dryrun"}) {
     declared_->outcomes.With(kind, outcome);
   }
 }
@@ -339,6 +346,7 @@ void ShardMetrics::SetClusters(const Snapshot& snapshot) {
     if (snapshot.clusters.contains(cluster)) continue;
     to.quarantined.Remove(cluster);
     to.rollups_rejected.Remove(cluster);
+    to.above_ceiling.Remove(cluster);
   }
   clusters_ = snapshot.clusters;
   const auto of = [](const auto& counts, const std::string& cluster) {
@@ -348,6 +356,7 @@ void ShardMetrics::SetClusters(const Snapshot& snapshot) {
   for (const std::string& cluster : clusters_) {
     to.quarantined.With(cluster).Set(of(snapshot.quarantined, cluster));
     to.rollups_rejected.With(cluster).RaiseTo(of(snapshot.counters.rollups_rejected, cluster));
+    to.above_ceiling.With(cluster).RaiseTo(of(snapshot.counters.above_ceiling, cluster));
   }
 }
 

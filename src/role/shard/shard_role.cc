@@ -68,12 +68,20 @@ Status ShardRole::StartShard() {
   Config config = options_.config;
   config.coordinator = options_.coordinator_addr;
   config.provider_address = options_.provider_addr;
+  if (!options_.cluster_limits.empty()) {
+    auto limits = ClusterLimitsFile::Open(
+        options_.cluster_limits, [this](contract::Ceilings ceilings) { shard_->SetCeilings(std::move(ceilings)); });
+    if (!limits) return {limits.error().code(), fmt::format("--cluster-limits: {}", limits.error().message())};
+    limits_ = *std::move(limits);
+  }
   shard_ = std::make_unique<LocalShard>(
       LocalOptions{.data_dir = options_.server.data_dir,
                    .journal = options_.server.journal,
+                   .journal_options = host::JournalOptions::OfBytes(options_.journal_limit),
                    .audit = options_.audit,
                    .workers = options_.workers,
-                   .config = std::move(config)},
+                   .config = std::move(config),
+                   .ceilings = limits_ == nullptr ? contract::Ceilings() : limits_->first()},
       *provider_, coordinator_.get(), clock_,
       LocalEvents{.cycle_ended =
                       [this](Duration took) {
@@ -83,12 +91,15 @@ Status ShardRole::StartShard() {
                   .phase_ended = [this](std::string_view phase, Duration took) { metrics_.PhaseEnded(phase, took); },
                   .lasted = [this](const Lasted& lasted) { metrics_.Ended(lasted); },
                   .stopped = [this](const Status& why) { Fail("the shard cannot go on", why); }});
-  return shard_->Start();
+  MUSTER_RETURN_IF_ERROR(shard_->Start());
+  if (limits_ != nullptr) limits_->Watch();
+  return {};
 }
 
 // The clients go after the shard: they bring no answer any more.
 void ShardRole::Stop() {
   server_.StopServing();
+  limits_.reset();
   if (shard_ != nullptr) shard_->Stop();
   server_.Stop();
   provider_.reset();

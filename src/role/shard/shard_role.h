@@ -19,6 +19,7 @@
 #include "host/role.h"
 #include "host/system_clock.h"
 #include "role/shard/audit_log.h"
+#include "role/shard/cluster_limits_file.h"
 #include "role/shard/local_shard.h"
 #include "role/shard/shard_metrics.h"
 #include "rpc/coordinator_client.h"
@@ -28,9 +29,11 @@ namespace muster::shard {
 
 struct RoleOptions {
   rpc::RoleServerOptions server = {};
-  AuditOptions audit = {};  // no path: none
+  uint64_t journal_limit = 512u << 20;  // bytes of all its segments
+  AuditOptions audit = {};              // no path: none
   std::string provider_addr = {};
   std::string coordinator_addr = {};  // empty: none
+  std::string cluster_limits = {};    // a file; empty: clusters have no ceilings
   size_t workers = 1;
   Config config = {};
   std::function<void(Duration)> cycle_ended = [](Duration) {};  // as LocalEvents
@@ -61,6 +64,7 @@ class ShardRole final : public host::Role {
   std::unique_ptr<contract::ProviderPort> provider_;
   std::unique_ptr<rpc::CoordinatorClient> coordinator_;
   std::unique_ptr<LocalShard> shard_;
+  std::unique_ptr<ClusterLimitsFile> limits_;  // tells the shard
 };
 
 }  // namespace muster::shard

@@ -141,7 +141,7 @@ void DeclareDecisions(host::Settings& settings, RoleOptions& options, Composed& 
            "How long idle machines are kept, by type");
 }
 
-void DeclareRails(host::Settings& settings, Config& config, Composed& composed) {
+void DeclareRails(host::Settings& settings, Config& config, std::string& limits, Composed& composed) {
   settings
       .Add("--max-actions-per-cycle", config.max_actions_per_cycle, "0", WholeNumber<int64_t>(0),
            "Most actions begun in a cycle; 0 is no limit")
@@ -149,6 +149,8 @@ void DeclareRails(host::Settings& settings, Config& config, Composed& composed) 
            "Most of a cluster's machines reclaimed in a cycle")
       .Add("--reclaim-budget", composed.budget, "10%/2m", ReclaimBudget(),
            "Most of a cluster's machines reclaimed in a span of time")
+      .Add("--cluster-limits", limits, "", host::Text("a file"),
+           "The most that single clusters may ask for and have, read again when it changes; no limits unless given")
       .Switch("--empty-rollup-guard", config.empty_rollup_guard,
               "Hold roll-ups that suddenly want next to nothing; on unless switched off")
       .Switch("--incremental-reconcile", config.incremental_reconcile,
@@ -170,6 +172,8 @@ void DeclarePartners(host::Settings& settings, RoleOptions& options, Composed& c
       .Path("--audit-log", options.audit.path, "File for every action and its outcome, as JSON lines")
       .Add("--audit-rotate", options.audit.rotate_bytes, "64MiB", host::ByteSize(4096),
            "Size at which a new audit log is begun; five old ones are kept")
+      .Add("--journal-limit", options.journal_limit, "512MiB", host::ByteSize(1 << 20),
+           "Size of the whole journal; the oldest of its eight parts go")
       .Add("--coordinator-addr", options.coordinator_addr, "", host::Text("HOST:PORT"),
            "The coordinator; none unless given")
       .Add("--advertise-addr", composed.advertise_addr, "", host::Text("HOST:PORT"),
@@ -203,7 +207,7 @@ void DeclareSettings(host::Settings& settings, RoleOptions& options) {
       .Require("--provider-addr", "name the HOST:PORT of a provider");
   const auto composed = std::make_shared<Composed>();
   DeclareDecisions(settings, options, *composed);
-  DeclareRails(settings, options.config, *composed);
+  DeclareRails(settings, options.config, options.cluster_limits, *composed);
   DeclarePartners(settings, options, *composed);
   settings.Check([&settings, composed, &options] { return Compose(settings, *composed, options.config); });
 }

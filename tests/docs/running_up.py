@@ -1,0 +1,66 @@
+"""RunningUp: a test of a running system. Starts `muster up` in a directory of its own on free ports, and ends it."""
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+PATIENCE = 90
+PORTS = ["scheduler-listen", "scheduler-metrics", "operator-listen", "operator-metrics", "shard-listen", "shard-metrics",
+         "provider-listen", "provider-metrics"]
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class RunningUp(unittest.TestCase):
+    """A subclass names the program and the folders that its commands find beside them."""
+    muster: Path
+    folders: list[Path]
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="muster-live-")
+        root = Path(self.folder.name)
+        (root / "bin").mkdir()
+        (root / "bin" / "muster").symlink_to(self.muster)
+        for shared in self.folders:
+            (root / shared.name).symlink_to(shared)
+        address = {name: f"127.0.0.1:{port}" for name, port in zip(PORTS, free_ports(len(PORTS)))}
+        self.env = {**os.environ, "PATH": f"{root}/bin:{os.environ['PATH']}", "MUSTER_SCHEDULER": address["scheduler-listen"],
+                    "MUSTER_SHARD": address["shard-listen"]}
+        flags = [word for name in PORTS for word in (f"--{name}", address[name])]
+        self.output = open(root / "up.txt", "w+")
+        self.up = subprocess.Popen([str(self.muster), "up", "--data-dir", str(root / "data"), "--plain", *flags], cwd=root,
+                                   env=self.env, stdout=self.output, stderr=subprocess.STDOUT)
+
+    def tearDown(self):
+        self.up.send_signal(signal.SIGINT)
+        code = self.up.wait(timeout=60)
+        self.output.seek(0)
+        said = self.output.read()
+        self.output.close()
+        self.folder.cleanup()
+        self.assertEqual(code, 0, said)
+
+    def run_once(self, command):
+        return subprocess.run(command, shell=True, cwd=self.folder.name, env=self.env, capture_output=True, text=True)
+
+    def wait_until(self, command, failure):
+        """Until the command succeeds."""
+        end = time.monotonic() + PATIENCE
+        while self.run_once(command).returncode != 0:
+            self.assertLess(time.monotonic(), end, failure)
+            self.assertIsNone(self.up.poll(), "muster up has ended")
+
+    def wait_until_it_answers(self):
+        self.wait_until("muster get nodes && muster fleet clusters | grep home", "muster up does not answer")

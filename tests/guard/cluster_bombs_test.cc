@@ -1,0 +1,232 @@
+// The bombs of bombs_test.cc on the servers of the cluster half: every method of a scheduler and an agent, and what an
+// operator serves. No message makes one grow, keeps /livez waiting or its end from coming.
+#include <google/protobuf/descriptor.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <iostream>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "guard/hostile.h"
+#include "host/http_get_for_test.h"
+#include "host/temp_dir_for_test.h"
+#include "muster/v1/agent.pb.h"
+#include "muster/v1/cluster.pb.h"
+#include "persys/agent/v1/agent.pb.h"
+#include "persys/control/v1/control.pb.h"
+#include "rpc/agent_services.h"
+#include "rpc/cluster_services.h"
+#include "smoke/server.h"
+
+namespace muster::guard {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::MethodDescriptor;
+
+constexpr const char* kHealth = "/grpc.health.v1.Health/Check";
+constexpr double kMostGrowth = 64;  // MiB
+
+// A number as protobuf writes it.
+std::string Varint(uint64_t number) {
+  std::string out;
+  for (; number > 0x7F; number >>= 7) out.push_back(static_cast<char>((number & 0x7F) | 0x80));
+  out.push_back(static_cast<char>(number));
+  return out;
+}
+std::string Tag(const FieldDescriptor& field) { return Varint(static_cast<uint64_t>(field.number()) << 3 | 2); }
+
+// So many empty elements of the first list of messages in the type, however deep; nothing if it has none.
+std::optional<std::string> EmptyRows(const Descriptor& type, size_t rows, int depth = 0) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    if (field.message_type() != nullptr && field.is_repeated())
+      return Repeated(Tag(field) + std::string(1, '\0'), rows);
+  }
+  for (int i = 0; i < type.field_count() && depth < 4; ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    if (field.message_type() == nullptr) continue;
+    if (const auto inner = EmptyRows(*field.message_type(), rows, depth + 1)) return Tag(field) + Delimited(*inner);
+  }
+  return std::nullopt;
+}
+
+struct Bombed {
+  std::string name;
+  std::vector<std::string> command;   // without addresses and directories
+  std::vector<std::string> services;  // by full name
+  bool data_dir = true;
+};
+
+class ClusterBombs : public ::testing::TestWithParam<Bombed> {
+ protected:
+  ClusterBombs() {
+    std::vector<std::string> words = {smoke::ProgramUnderTest()};
+    words.insert(words.end(), GetParam().command.begin(), GetParam().command.end());
+    words.insert(words.end(), {"--listen", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"});
+    if (GetParam().data_dir) words.insert(words.end(), {"--data-dir", dir_.File("data")});
+    server_ = std::make_unique<smoke::Server>(words);
+  }
+  void SetUp() override { ASSERT_NE(server_->grpc(), "") << server_->process().err(); }
+  void TearDown() override {
+    const SteadyTime start = Start();
+    server_->process().Signal(SIGTERM);
+    EXPECT_EQ(server_->process().Wait(), 0) << server_->process().err();
+    EXPECT_LT(SecondsSince(start), 5);
+  }
+  template <class Bomb>
+  void Survive(const Bomb& bomb) {
+    const pid_t pid = server_->process().pid();
+    ForgetPeak(pid);
+    const double before = PeakMiB(pid);
+    bomb();
+    const double growth = PeakMiB(pid) - before;
+    std::cout << fmt::format("{} grew by {:.1f} MiB\n", GetParam().name, growth);
+    EXPECT_LT(growth, kMostGrowth);
+    ASSERT_FALSE(server_->process().Ended()) << server_->process().err();
+  }
+  void IsAlive() {
+    const SteadyTime start = Start();
+    EXPECT_EQ(host::HttpGet(*host::ParseListenAddress(server_->http(), false, "http"), "/livez").status, 200);
+    EXPECT_LT(SecondsSince(start), 1);
+  }
+  std::shared_ptr<grpc::Channel> Channel() const { return OpenChannel(server_->grpc()); }
+
+  std::vector<const MethodDescriptor*> Methods() const {
+    // The linker leaves out what nobody names.
+    for (const Descriptor* named :
+         {v1::LogsRequest::descriptor(), v1::JoinMessage::descriptor(),
+          persys::agent::v1::HealthCheckRequest::descriptor(), persys::control::v1::ControlMessage::descriptor()}) {
+      EXPECT_NE(named, nullptr);
+    }
+    std::vector<const MethodDescriptor*> methods;
+    for (const std::string& name : GetParam().services) {
+      const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
+      EXPECT_NE(service, nullptr) << name;
+      for (int i = 0; service != nullptr && i < service->method_count(); ++i) methods.push_back(service->method(i));
+    }
+    return methods;
+  }
+  static std::string Path(const MethodDescriptor& method) {
+    return fmt::format("/{}/{}", method.service()->full_name(), method.name());
+  }
+  // How the server ends the call.
+  static grpc::Status Send(const std::shared_ptr<grpc::Channel>& channel, const MethodDescriptor& method,
+                           const std::string& bytes, bool compressed = false) {
+    const std::string path = Path(method);
+    if (!method.client_streaming() && !method.server_streaming()) {
+      return RawCall(channel, path.c_str(), bytes, compressed);
+    }
+    RawStream stream(channel, path.c_str(), compressed);
+    stream.Write(bytes);
+    stream.Close();
+    return stream.Finish();
+  }
+
+  const host::TempDir dir_;
+  std::unique_ptr<smoke::Server> server_;
+};
+
+TEST_P(ClusterBombs, ACompressedMessageIsNotUnpacked) {
+  const std::string zeros(96 << 20, '\0');
+  Survive([&] {
+    EXPECT_EQ(RawCall(Channel(), kHealth, zeros, true).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+    const auto channel = Channel();
+    for (const MethodDescriptor* method : Methods()) {
+      EXPECT_EQ(Send(channel, *method, zeros.substr(0, 1 << 20), true).error_code(), grpc::StatusCode::UNIMPLEMENTED)
+          << Path(*method);
+    }
+    IsAlive();
+  });
+}
+
+TEST_P(ClusterBombs, EmptyRowsAreCountedBeforeTheyAreMade) {
+  constexpr size_t kRows = 1'900'000;  // just below the bound in bytes
+  Survive([&] {
+    int bombed = 0;
+    for (const MethodDescriptor* method : Methods()) {
+      const auto bomb = EmptyRows(*method->input_type(), kRows);
+      if (!bomb) continue;
+      ++bombed;
+      const grpc::Status status = Send(Channel(), *method, *bomb);
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
+          << Path(*method) << ": " << status.error_message();
+    }
+    std::cout << fmt::format("{} methods with lists\n", bombed);
+    IsAlive();
+  });
+}
+
+TEST_P(ClusterBombs, AMessageIsBoundedInBytes) {
+  const std::string large(10 << 20, '\x0A');
+  Survive([&] {
+    for (const MethodDescriptor* method : Methods()) {
+      EXPECT_EQ(Send(Channel(), *method, large).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << Path(*method);
+    }
+    IsAlive();
+  });
+}
+
+TEST_P(ClusterBombs, LargeMessagesOfManyAtOnce) {
+  const std::string blob(20 << 20, 'x');
+  const std::vector<const MethodDescriptor*> methods = Methods();
+  Survive([&] {
+    std::vector<std::jthread> callers;
+    for (size_t i = 0; i < 100; ++i) {
+      callers.emplace_back([&, i] {
+        const grpc::Status status =
+            methods.empty() ? RawCall(Channel(), kHealth, blob) : Send(Channel(), *methods[i % methods.size()], blob);
+        EXPECT_FALSE(status.ok());
+      });
+    }
+    IsAlive();
+  });
+}
+
+TEST_P(ClusterBombs, StreamsThatSayNothingEnd) {
+  std::vector<std::string> paths;
+  for (const MethodDescriptor* method : Methods()) {
+    if (method->client_streaming()) paths.push_back(Path(*method));
+  }
+  EXPECT_EQ(paths.empty(), GetParam().name != "scheduler") << "the others read no streams";
+  if (paths.empty()) return;
+  constexpr size_t kStreams = 2'000;
+  Survive([&] {
+    std::vector<std::unique_ptr<RawStream>> silent;
+    std::shared_ptr<grpc::Channel> channel;
+    const SteadyTime start = Start();
+    for (size_t i = 0; i < kStreams; ++i) {
+      if (i % 1'000 == 0) channel = Channel();
+      silent.push_back(std::make_unique<RawStream>(channel, paths[i % paths.size()].c_str()));
+    }
+    const double opened = SecondsSince(start);
+    IsAlive();
+    for (auto& stream : silent) {
+      const grpc::StatusCode code = stream->Finish().error_code();
+      EXPECT_TRUE(code == grpc::StatusCode::DEADLINE_EXCEEDED || code == grpc::StatusCode::RESOURCE_EXHAUSTED) << code;
+    }
+    EXPECT_LT(SecondsSince(start) - opened, 10);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Servers, ClusterBombs,
+    ::testing::Values(Bombed{.name = "scheduler",
+                             .command = {"scheduler", "--store", "memory:"},
+                             .services = {std::string(rpc::kClusterService), std::string(rpc::kControlService)},
+                             .data_dir = false},
+                      Bombed{.name = "agent",
+                             .command = {"agent", "--node-id", "n1"},
+                             .services = {std::string(rpc::kAgentService), std::string(rpc::kPersysAgentService)}},
+                      Bombed{.name = "operator",
+                             .command = {"operator", "--cluster", "blue", "--scheduler", "127.0.0.1:1", "--shard-addr",
+                                         "127.0.0.1:1"},
+                             .services = {},
+                             .data_dir = false}),
+    [](const auto& bombed) { return bombed.param.name; });
+
+}  // namespace
+}  // namespace muster::guard
