@@ -63,8 +63,9 @@ class Killed : public ::testing::Test {
     }
     ChangeMinds(0);
   }
-  // Every cluster wants something else now, all together no more than there is. It never wants less than a tenth of what
-  // it wanted before: the shard would hold such a roll-up for 30 s, and a cluster of this test sends each only once.
+  // Every cluster wants something else now, all together no more than there is. It never wants less than a tenth of
+  // what it wanted before: the shard would hold such a roll-up for 30 s, and a cluster of this test sends each only
+  // once.
   void ChangeMinds(uint64_t seed) {
     Rng rng(seed);
     int64_t wanted = 0;
