@@ -7,20 +7,23 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <random>
 #include <system_error>
 
 namespace muster::host {
 namespace {
 
-// The port that the system chose for `fd`, 0 if it refused.
-uint16_t BindToAny(int fd) {
+// Below what Linux gives to outgoing connections (net.ipv4.ip_local_port_range, 32768 and above unless it was set): one of
+// those could take a port in the moment between this draw and the program's start.
+constexpr uint16_t kFirst = 16'384;
+constexpr uint16_t kEnd = 32'768;
+
+bool Bind(int fd, uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  const bool bound = fd >= 0 && bind(fd, generic, size) == 0 && getsockname(fd, generic, &size) == 0;
-  return bound ? ntohs(address.sin_port) : 0;
+  address.sin_port = htons(port);
+  return bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
 }  // namespace
@@ -29,16 +32,27 @@ Result<std::vector<uint16_t>> FreePorts(size_t count) {
   std::vector<int> sockets;  // open until all ports are drawn, so that they differ
   std::vector<uint16_t> ports;
   int error = 0;
-  while (ports.size() < count && error == 0) {
-    sockets.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const uint16_t port = BindToAny(sockets.back());
-    if (port == 0) error = errno;
-    ports.push_back(port);
+  // Programs that draw at the same time begin at different places.
+  std::random_device random;
+  uint16_t next = kFirst + static_cast<uint16_t>(random() % (kEnd - kFirst));
+  for (int tried = kFirst; tried < kEnd && ports.size() < count; ++tried) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+      error = errno;
+      break;
+    }
+    sockets.push_back(fd);
+    if (Bind(fd, next)) {
+      ports.push_back(next);
+    } else {
+      error = errno;
+      close(fd);
+      sockets.pop_back();
+    }
+    next = next + 1 == kEnd ? kFirst : next + 1;
   }
-  for (const int fd : sockets) {
-    if (fd >= 0) close(fd);
-  }
-  if (error == 0) return ports;
+  for (const int fd : sockets) close(fd);
+  if (ports.size() == count) return ports;
   return Error(Code::kUnavailable,
                fmt::format("there is no free port of 127.0.0.1: {}", std::generic_category().message(error)));
 }

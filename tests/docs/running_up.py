@@ -1,5 +1,6 @@
 """RunningUp: a test of a running system. Starts `muster up` in a directory of its own on free ports, and ends it."""
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -14,9 +15,15 @@ PORTS = ["scheduler-listen", "scheduler-metrics", "operator-listen", "operator-m
 
 
 def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
+    """Below those of outgoing connections, one of which could take a port before the program does (host/free_ports.cc)."""
+    sockets = []
+    while len(sockets) < count:
+        one = socket.socket()
+        try:
+            one.bind(("127.0.0.1", random.randrange(16384, 32768)))
+            sockets.append(one)
+        except OSError:
+            one.close()
     ports = [one.getsockname()[1] for one in sockets]
     for one in sockets:
         one.close()
