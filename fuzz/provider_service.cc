@@ -141,6 +141,9 @@ void TakeAny(const std::string& bytes) {
   const auto reply = rpc::TakeReply(wire, texts);
   if (!reply) return CheckRefusal(reply.error());
   if constexpr (requires { reply->rejected; }) {
+    rpc::SharedTexts own;
+    const std::string_view piece = bytes;
+    MUSTER_CHECK(rpc::ReadMachineList({&piece, 1}, own) == reply);
     std::set<std::string_view> ids;
     for (const contract::MachineRecord& machine : reply->machines) {
       MUSTER_CHECK(model::CheckStructure(*machine).ok() && ids.insert(machine->id).second);

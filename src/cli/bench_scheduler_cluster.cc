@@ -55,10 +55,10 @@ class BenchNodes::Client final : public rpc::AgentClient {
  public:
   Client(BenchNodes& nodes, bool hold) : nodes_(nodes), hold_(hold) {}
 
-  void Ask(const std::string& address, contract::AgentRequest request, Duration, Done done) override {
-    if (!hold_) done(nodes_.Answer(NodeAt(address), request));
+  void Ask(const rpc::AgentTarget& agent, contract::AgentRequest request, Duration, Done done) override {
+    if (!hold_) done(nodes_.Answer(NodeAt(agent.address), request));
   }
-  void ReadLogs(const std::string&, const contract::ReadLogs&, std::shared_ptr<contract::LogsSink> sink) override {
+  void ReadLogs(const rpc::AgentTarget&, const contract::ReadLogs&, std::shared_ptr<contract::LogsSink> sink) override {
     sink->End({Code::kUnimplemented, "these agents have no logs"});
   }
 

@@ -4,11 +4,26 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <utility>
+#include <variant>
 
 #include "cli/table.h"
 #include "model/text_scalars.h"
 
 namespace muster::cli {
+namespace {
+
+std::optional<WallTime> StaleSince(const contract::ClusterReply& reply) {
+  return std::visit(
+      [](const auto& one) -> std::optional<WallTime> {
+        if constexpr (requires { one.stale_since; }) return one.stale_since;
+        return std::nullopt;
+      },
+      reply);
+}
+
+}  // namespace
 
 std::string DefaultScheduler() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing writes the environment
@@ -44,6 +59,10 @@ Result<contract::ClusterReply> ClusterSession::AskAny(contract::ClusterRequest r
   Result<contract::ClusterReply> reply =
       WaitFor<contract::ClusterReply>([&](auto done) { client_->Ask(std::move(request), std::move(done)); });
   if (!reply) return std::unexpected(Explained(std::move(reply).error()));
+  if (const auto since = StaleSince(*reply); since && !std::exchange(noted_stale_, true)) {
+    std::fflush(stdout);
+    fmt::print(stderr, "the scheduler has lost its store; this is what it knew at {}\n", model::FormatWallTime(*since));
+  }
   return reply;
 }
 
@@ -73,13 +92,6 @@ Result<contract::SetView> FindSet(ClusterSession& session, const std::string& na
 void PrintError(const Status& status) {
   std::fflush(stdout);
   fmt::print(stderr, "muster: {}\n", Printable(status.message()));
-}
-
-void NoteStale(const std::optional<WallTime>& stale_since) {
-  if (!stale_since) return;
-  std::fflush(stdout);
-  fmt::print(stderr, "the scheduler has lost its store; this is what it knew at {}\n",
-             model::FormatWallTime(*stale_since));
 }
 
 Status NamedNotFound(Status status, std::string_view kind, std::string_view name) {

@@ -68,6 +68,8 @@ class ClusterSession {
 
   Now now() const { return access_.clock->Read(); }
   void Pause(Duration how_long) const { access_.pause(how_long); }
+  // Answers of a scheduler that has lost its store are not noted on standard error, which is done once otherwise.
+  void NoteNothing() { noted_stale_ = true; }
   rpc::ClusterClient& client() { return *client_; }
 
  private:
@@ -77,6 +79,7 @@ class ClusterSession {
   std::unique_ptr<rpc::ClusterClient> client_;
   ClusterAccess access_;
   std::string target_;
+  bool noted_stale_ = false;
 };
 
 // Asks for page after page and appends to the first.
@@ -98,9 +101,6 @@ Result<contract::NodesListed> ListAll(ClusterSession& session, contract::ListNod
 Result<contract::SetsListed> ListAll(ClusterSession& session, contract::ListSets what);
 // The set of this name; NOT_FOUND says so.
 Result<contract::SetView> FindSet(ClusterSession& session, const std::string& name);
-
-// A note on standard error if the scheduler has lost its store.
-void NoteStale(const std::optional<WallTime>& stale_since);
 
 // "muster: ..." on standard error, after what was printed so far.
 void PrintError(const Status& status);

@@ -200,6 +200,41 @@ TEST_F(ClusterGet, AStaleAnswerIsNoted) {
   EXPECT_EQ(outcome.err, "the scheduler has lost its store; this is what it knew at 2025-12-31T23:59:50.000Z\n");
 }
 
+TEST_F(ClusterGet, AStaleAnswerAboutOneObjectIsNotedOnce) {
+  cluster_.answer = [](const ClusterRequest& request) -> Result<ClusterReply> {
+    contract::WorkloadView web = Workload("web", "n1", model::WorkloadPhase::kRunning);
+    contract::NodeView node = Node("n1");
+    web.stale_since = node.stale_since = Ago(10s);
+    if (std::holds_alternative<contract::GetWorkload>(request)) return web;
+    if (std::holds_alternative<contract::GetNode>(request)) return node;
+    if (std::holds_alternative<contract::ExplainWorkload>(request)) {
+      return contract::Explanation{.workload = Workload("web", "n1", model::WorkloadPhase::kRunning),
+                                   .stale_since = Ago(10s)};
+    }
+    if (std::holds_alternative<contract::ListEvents>(request)) return contract::EventsListed{.stale_since = Ago(10s)};
+    if (std::holds_alternative<contract::ListQuotas>(request)) {
+      return contract::QuotasListed{.quotas = {{.quota = {.tenant = "shop"}}}, .stale_since = Ago(10s)};
+    }
+    return contract::WorkloadsListed{.stale_since = Ago(10s)};
+  };
+  for (const std::vector<const char*>& words : {std::vector<const char*>{"get", "workload", "web"},
+                                                {"get", "node", "n1"},
+                                                {"get", "quota", "shop"},
+                                                {"get", "node/n1", "workload/web"},
+                                                {"describe", "workload/web"},
+                                                {"describe", "node/n1"},
+                                                {"events", "web"},
+                                                {"events"},
+                                                {"quota", "shop"},
+                                                {"explain", "workload", "web"}}) {
+    const Outcome outcome = RunMuster(cluster_, words);
+    const std::string_view note =
+        "the scheduler has lost its store; this is what it knew at 2025-12-31T23:59:50.000Z\n";
+    EXPECT_TRUE(outcome.err.starts_with(note)) << testing::PrintToString(words) << outcome.err;
+    EXPECT_EQ(outcome.err.find("lost its store", note.size()), std::string::npos) << testing::PrintToString(words);
+  }
+}
+
 TEST_F(ClusterGet, ASchedulerThatDoesNotAnswerIsNamed) {
   cluster_.answer = [](const ClusterRequest&) -> Result<ClusterReply> {
     return Error(Code::kUnavailable, "connection refused");

@@ -99,21 +99,18 @@ Result<ObjectList> ListObjects(ClusterSession& session, ClusterKind kind, const 
                                                                                     .set = filter.set,
                                                                                     .tenant = filter.tenant,
                                                                                     .selector = filter.selector}));
-      NoteStale(listed.stale_since);
       list.revision = listed.revision;
       Keep(listed.workloads, filter, list);
       return list;
     }
     case ClusterKind::kNode: {
       MUSTER_ASSIGN_OR_RETURN(auto listed, ListAll(session, contract::ListNodes{.selector = filter.selector}));
-      NoteStale(listed.stale_since);
       list.revision = listed.revision;
       Keep(listed.nodes, filter, list);
       return list;
     }
     case ClusterKind::kSet: {
       MUSTER_ASSIGN_OR_RETURN(auto listed, ListAll(session, contract::ListSets{}));
-      NoteStale(listed.stale_since);
       list.revision = listed.revision;
       Keep(listed.sets, filter, list);
       return list;

@@ -50,6 +50,7 @@ std::vector<std::string> NamesOf(const ClusterAccess& access, std::string_view k
   flags.scheduler = ValueOf(words, "--scheduler", DefaultScheduler());
   auto session = ClusterSession::Open(access, flags);
   if (!session) return {};
+  session->NoteNothing();  // a shell shows what is completed, and nothing besides
   std::vector<std::string> names;
   if (kind == "workload") {
     if (const auto listed = ListAll(*session, contract::ListWorkloads{})) {

@@ -4,6 +4,8 @@
 
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +16,10 @@ namespace muster::cli {
 namespace {
 
 constexpr size_t kMostNames = 8;  // of a list of nodes on one line
+
+constexpr std::string_view kNotReplayed =
+    "every unit must go where its move says: no room was added for a scheduler that spreads, as --keep none adds "
+    "it, so this can cost less than that";
 
 std::string Names(const std::vector<std::string>& names) {
   std::string text;
@@ -76,7 +82,7 @@ std::string ConsolidationTable(const PlanQuestion& question, const planner::Cons
     for (const planner::Stay& stay : consolidation.cannot_go) rows.push_back({stay.node, stay.because});
     text += "\n" + FormatTable(rows);
   }
-  text += "\n";
+  text += "\n" + InputNotes(question);
   if (!consolidation.not_worth.empty()) {
     text += fmt::format("* no cheaper place for what is on {}\n", Names(consolidation.not_worth));
   }
@@ -90,7 +96,9 @@ std::string ConsolidationTable(const PlanQuestion& question, const planner::Cons
   text +=
       "* a wave begins when its machines are Ready and every unit of the wave before is Ready again; -o json lists "
       "each move\n";
+  if (!consolidation.waves.empty()) text += fmt::format("* {}\n", kNotReplayed);
   text += "* a dump is a moment, not the peak: leave room to grow\n";
+  text += fmt::format("* {}\n", PriceNote(question));
   return text;
 }
 
@@ -134,6 +142,10 @@ Document ConsolidationDocument(const PlanQuestion& question, const planner::Cons
     return document;
   };
   root.Add("notWorth", list(consolidation.not_worth)).Add("unpriced", list(consolidation.unpriced));
+  std::vector<std::string> notes = question.input.notes;
+  if (!consolidation.waves.empty()) notes.emplace_back(kNotReplayed);
+  notes.push_back(PriceNote(question));
+  root.Add("notes", list(notes));
   return root;
 }
 

@@ -26,10 +26,17 @@ struct UnitRow {
   std::string_view node;  // empty: pending
 };
 
+std::string RequestText(const Kind& kind) {
+  std::string text = kind.request.ToString();
+  const int64_t milli = int64_t{kind.devices.whole} * 1000 + kind.devices.milli;
+  if (milli > 0) text += fmt::format(" devices={}", model::FormatQuantityFor("devices", milli));
+  return text;
+}
+
 class Explainer {
  public:
   Explainer(const PlanQuestion& question, const planner::Plan& plan)
-      : question_(question), request_(question.input.request), plan_(plan) {
+      : question_(question), request_(question.input.request), plan_(plan), kept_(request_) {
     for (const placement::PlacedUnit& placed : request_.world.placed) {
       units_[placed.unit.id] = {&placed.unit, placed.node};
     }
@@ -39,10 +46,9 @@ class Explainer {
       place_of_[assignment.unit] = assignment.node;
       units_on_[assignment.node].push_back(assignment.unit);
     }
-    if (request_.keep == planner::Keep::kNodes) {
-      for (const placement::PlacedUnit& placed : request_.world.placed) {
-        if (place_of_.emplace(placed.unit.id, placed.node).second) units_on_[placed.node].push_back(placed.unit.id);
-      }
+    for (const placement::PlacedUnit& placed : request_.world.placed) {
+      if (!kept_.Has(placed.node)) continue;
+      if (place_of_.emplace(placed.unit.id, placed.node).second) units_on_[placed.node].push_back(placed.unit.id);
     }
   }
 
@@ -50,9 +56,6 @@ class Explainer {
     if (const auto unit = units_.find(name); unit != units_.end()) return OfUnit(unit->second);
     if (const auto machine = machines_.find(name); machine != machines_.end()) return OfMachine(*machine->second);
     if (const auto node = request_.nodes.find(name); node != request_.nodes.end()) return OfNode(name, node->second);
-    for (const kube::FixedNode& node : question_.input.fixed) {
-      if (node.id == name) return fmt::format("node {} stays as it is: {}\n", name, node.because);
-    }
     std::vector<std::string> names;
     for (const auto& [id, row] : units_) names.emplace_back(id);
     for (const auto& [id, row] : machines_) names.emplace_back(id);
@@ -71,7 +74,7 @@ class Explainer {
     const auto owner = question_.input.unit_owner.find(row.unit->id);
     std::string text = fmt::format(
         "unit {}{} asks for {}\n", row.unit->id,
-        owner == question_.input.unit_owner.end() ? "" : fmt::format(" of {}", owner->second), kind.request.ToString());
+        owner == question_.input.unit_owner.end() ? "" : fmt::format(" of {}", owner->second), RequestText(kind));
     text += row.node.empty() ? "  it has no node now\n" : fmt::format("  it runs on {} now\n", row.node);
     if (const auto place = place_of_.find(row.unit->id); place != place_of_.end()) {
       text += fmt::format("  the plan has it on {}\n", Describe(std::string(place->second)));
@@ -148,7 +151,7 @@ class Explainer {
                                    model::CapacityTypeName(facts.capacity),
                                    facts.price ? FormatPrice(*facts.price) + "/h" : "price unknown");
     text += facts.stays_because.empty() ? "  it may go\n" : fmt::format("  it has to stay: {}\n", facts.stays_because);
-    if (request_.keep == planner::Keep::kNone) return text + "  the ideal fleet is planned without it\n";
+    if (!kept_.Has(id)) return text + "  the ideal fleet is planned without it\n";
     const auto node = std::ranges::find(request_.world.nodes, id, &placement::Node::id);
     return text + Load(id, model::SubtractSaturating(node->total, node->reserved));
   }
@@ -158,11 +161,13 @@ class Explainer {
     const auto units = units_on_.find(id);
     if (units == units_on_.end()) return "  nothing is on it\n";
     model::Resources sum;
+    int64_t devices = 0;
     Rows rows = {{"UNIT", "REQUEST"}};
     for (const std::string_view unit : units->second) {
       const Kind& kind = KindOf(*units_.at(std::string(unit)).unit);
       if (const auto added = model::Add(sum, kind.request)) sum = *added;
-      rows.push_back({std::string(unit), kind.request.ToString()});
+      devices += int64_t{kind.devices.whole} * 1000 + kind.devices.milli;
+      rows.push_back({std::string(unit), RequestText(kind)});
     }
     std::string text;
     for (const auto& [name, amount] : allocatable.entries()) {
@@ -171,12 +176,14 @@ class Explainer {
                           model::FormatQuantityFor(name, amount),
                           100.0 * static_cast<double>(sum.Get(name)) / static_cast<double>(amount));
     }
+    if (devices > 0) text += fmt::format("  devices: {}\n", model::FormatQuantityFor("devices", devices));
     return text + FormatTable(rows);
   }
 
   const PlanQuestion& question_;
   const planner::Request& request_;
   const planner::Plan& plan_;
+  const planner::KeptNodes kept_;
   std::map<std::string, UnitRow> units_;
   std::map<std::string, const planner::PlannedMachine*> machines_;
   std::map<std::string, std::string_view> place_of_;

@@ -6,12 +6,15 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/codec.h"
 #include "base/hash.h"
+#include "core/operators/demand.h"
 #include "engine/bind_stamp.h"
 #include "model/names.h"
+#include "model/text_scalars.h"
 
 namespace muster::cli {
 namespace {
@@ -66,6 +69,46 @@ void StampServed(std::vector<model::Machine>& machines, const std::vector<contra
   }
 }
 
+// A machine that was given back or taken by another cluster may still have its node here, until the operator has
+// deleted it. What runs there ends with the machine: the copy begins without it.
+void DropLeavingNodes(const std::vector<model::Machine>& machines, sim::LoopClusterStart& own,
+                      std::vector<std::string>& notes) {
+  std::map<std::string_view, const model::Machine*> by_id;
+  for (const model::Machine& machine : machines) by_id.emplace(machine.id, &machine);
+  std::set<std::string> gone;
+  for (const contract::NodeView& node : own.nodes) {
+    const auto machine = by_id.find(node.node);
+    if (machine == by_id.end() || machine->second->cluster == own.id) continue;
+    const std::string& serves = machine->second->cluster;
+    notes.push_back(
+        fmt::format("node {} leaves: its machine serves {}; here it is gone, and its workloads are placed "
+                    "again",
+                    node.node, serves.empty() ? "no cluster" : "cluster " + serves));
+    gone.insert(node.node);
+  }
+  std::erase_if(own.nodes, [&](const contract::NodeView& node) { return gone.contains(node.node); });
+  for (contract::WorkloadView& workload : own.workloads) {
+    if (!gone.contains(workload.node)) continue;
+    workload.node.clear();
+    if (operators::CountsAsDemand(workload)) workload.phase = model::WorkloadPhase::kPending;
+  }
+}
+
+// What keeps the fleet from serving a cluster, and does not in the copy.
+void AddNotes(const contract::ClusterView& view, std::vector<std::string>& notes) {
+  if (view.mode != contract::ActuationMode::kActive) {
+    notes.push_back(fmt::format("cluster {} is paused or in dry run; here it is not", view.cluster_id));
+  }
+  if (view.hold_until) {
+    notes.push_back(fmt::format("cluster {} acquires nothing before {}, because its Configures failed; here it does",
+                                view.cluster_id, model::FormatWallTime(*view.hold_until)));
+  }
+  if (view.decommissioned) {
+    notes.push_back(fmt::format("cluster {} is decommissioned, and its machines are reclaimed; here they are not",
+                                view.cluster_id));
+  }
+}
+
 }  // namespace
 
 Result<LiveWorld> ReadLiveWorld(Halves& halves, const std::string& cluster) {
@@ -93,17 +136,26 @@ Result<LiveWorld> ReadLiveWorld(Halves& halves, const std::string& cluster) {
   StampServed(world.start.machines, machines.machines, needs.needs);
   std::map<std::string, std::vector<model::Need>> others;
   for (const contract::ClusterView& view : clusters.clusters) {
-    if (view.cluster_id == world.cluster) continue;
-    if (view.session) {
+    if (view.ceiling) {
+      world.start.ceilings[view.cluster_id] = {.highest_priority = view.ceiling->highest_priority,
+                                               .most_machines = view.ceiling->most_machines,
+                                               .most_per_hour = view.ceiling->most_per_hour};
+    }
+    if (view.cluster_id == world.cluster) {
+      if (!view.session) {
+        world.notes.push_back(
+            fmt::format("cluster {} has no session, so that the fleet does nothing for it; here its operator is there",
+                        view.cluster_id));
+      }
+    } else if (view.session) {
       others.try_emplace(view.cluster_id);
     } else {
       world.notes.push_back(
           fmt::format("cluster {} has no session: it keeps its {} machines", view.cluster_id, view.configured));
     }
-    if (view.mode != contract::ActuationMode::kActive) {
-      world.notes.push_back(fmt::format("cluster {} is paused or in dry run; here it is not", view.cluster_id));
-    }
+    AddNotes(view, world.notes);
   }
+  DropLeavingNodes(world.start.machines, own, world.notes);
   for (const contract::NeedView& view : needs.needs) {
     if (view.need.cluster == world.cluster) own.asked.push_back(view.need);
     if (const auto other = others.find(view.need.cluster); other != others.end()) other->second.push_back(view.need);

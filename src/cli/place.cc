@@ -118,6 +118,7 @@ Result<int> RunPlace(const Flags& flags) {
   if (!files.has_dump) return InvalidArgument("there are no nodes to place on: give a Kubernetes dump with -f FILE");
   kube::PlaceInput input = kube::MakePlaceInput(files.dump);
   const std::map<std::string, std::string> missing = input.missing_node;
+  for (const std::string& note : input.notes) fmt::print(stderr, "{}\n", Printable(note));
   std::vector<Answer> answers = PlaceAll(flags, std::move(input));
   for (Answer& answer : answers) {
     if (const auto at = missing.find(answer.outcome.unit); at != missing.end()) answer.missing_node = at->second;

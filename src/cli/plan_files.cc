@@ -221,8 +221,9 @@ Result<PlanQuestion> ReadPlanQuestion(const PlanFlags& flags) {
 namespace {
 
 template <class Answer>
-Result<Answer> WithProgress(planner::Request& request, Result<Answer> (*make)(const planner::Request&)) {
-  Progress progress("planning", 100);
+Result<Answer> WithProgress(planner::Request& request, Result<Answer> (*make)(const planner::Request&),
+                            const Progress::Clock& clock) {
+  Progress progress("planning", 100, clock);
   request.go_on = [&](uint64_t done, uint64_t allowed) {
     progress.Update(allowed == 0 ? 0 : done * 100 / allowed);
     return true;
@@ -232,9 +233,11 @@ Result<Answer> WithProgress(planner::Request& request, Result<Answer> (*make)(co
 
 }  // namespace
 
-Result<planner::Plan> RunPlan(planner::Request& request) { return WithProgress(request, planner::MakePlan); }
+Result<planner::Plan> RunPlan(planner::Request& request, const Progress::Clock& clock) {
+  return WithProgress(request, planner::MakePlan, clock);
+}
 Result<planner::Consolidation> RunConsolidation(planner::Request& request) {
-  return WithProgress(request, planner::MakeConsolidation);
+  return WithProgress(request, planner::MakeConsolidation, std::chrono::steady_clock::now);
 }
 
 }  // namespace muster::cli

@@ -1,12 +1,14 @@
 // The files of `muster plan`, `muster place` and `muster explain --plan`: dumps, workload files and a catalogue.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "cli/command_line.h"
+#include "cli/progress.h"
 #include "kube/dump.h"
 #include "kube/plan_request.h"
 #include "model/workload_decode.h"
@@ -50,8 +52,8 @@ struct PlanQuestion {
 };
 Result<PlanQuestion> ReadPlanQuestion(const PlanFlags& flags);
 
-// The plan or the consolidation, with progress beyond two seconds.
-Result<planner::Plan> RunPlan(planner::Request& request);
+// The plan or the consolidation, with progress beyond two seconds of the clock.
+Result<planner::Plan> RunPlan(planner::Request& request, const Progress::Clock& clock = std::chrono::steady_clock::now);
 Result<planner::Consolidation> RunConsolidation(planner::Request& request);
 
 }  // namespace muster::cli

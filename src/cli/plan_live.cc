@@ -74,6 +74,7 @@ Result<int> PlanLive(Halves& halves, const LivePlanFlags& flags) {
     document.Add("cheapest", cheapest ? CheapestDocument(*cheapest) : Document::Null());
     Document notes = Document::List();
     for (const std::string& note : world.notes) notes.Add(note);
+    if (!cheapest) notes.Add(fmt::format("the cheapest fleet is not known: {}", cheapest.error().message()));
     document.Add("notes", notes);
     Print(flags.output == "json" ? document.ToJson() + "\n" : document.ToYaml());
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -18,8 +19,8 @@ namespace {
 using model::Money;
 
 constexpr int64_t kHoursPerMonth = 730;
-constexpr size_t kMostRows = 20;  // of a list on the first screen
-constexpr size_t kMostNotes = 12;
+constexpr size_t kMostRows = 20;   // of a list on the first screen
+constexpr size_t kMostNotes = 12;  // about the input
 
 std::string Thousands(int64_t number) {
   std::string digits = fmt::to_string(number);
@@ -138,7 +139,6 @@ std::string Saving(Money before, Money after) {
 
 // The sentence people came for.
 std::string Headline(const PlanQuestion& question, const planner::Plan& plan) {
-  const PlanCosts costs = CostsOf(question, plan);
   const kube::PlanInput& input = question.input;
   const auto machines = static_cast<int64_t>(plan.machines.size());
   const bool whole = plan.unplaced.empty();
@@ -146,7 +146,7 @@ std::string Headline(const PlanQuestion& question, const planner::Plan& plan) {
     return fmt::format("{} cannot be placed; {} would carry the rest for {}/h{}.",
                        Count(static_cast<int64_t>(plan.unplaced.size()), "unit"), Count(machines, "machine"),
                        FormatPrice(plan.cost_machines),
-                       costs.before ? fmt::format("; you pay {}/h", FormatPrice(*costs.before)) : "");
+                       plan.cost_before ? fmt::format("; you pay {}/h", FormatPrice(*plan.cost_before)) : "");
   }
   if (input.nodes == 0) {
     return fmt::format("{} would carry it for {}/h.", Count(machines, "machine"), FormatPrice(plan.cost_machines));
@@ -159,31 +159,29 @@ std::string Headline(const PlanQuestion& question, const planner::Plan& plan) {
     }
     return fmt::format(
         "{} more would take what is pending, for {}/h{}.", Count(machines, "machine"), FormatPrice(plan.cost_machines),
-        costs.before && costs.after
-            ? fmt::format(": {}/h instead of {}/h", FormatPrice(*costs.after), FormatPrice(*costs.before))
+        plan.cost_before && plan.cost_after
+            ? fmt::format(": {}/h instead of {}/h", FormatPrice(*plan.cost_after), FormatPrice(*plan.cost_before))
             : "");
   }
   const auto fixed = static_cast<int64_t>(input.fixed.size());
-  const std::string kept =
-      fixed == 0 ? ""
-                 : fmt::format(", besides {} left as {},", Count(fixed, "node"), fixed == 1 ? "it is" : "they are");
-  if (!costs.before || !costs.after) {
-    return fmt::format("{}{} would carry it for {}/h; what you pay now, and so the saving, is unknown.",
-                       Count(machines, "machine"), kept, FormatPrice(plan.cost_machines));
+  const std::string kept = fmt::format("{} that {}", Count(fixed, "node"), fixed == 1 ? "stays" : "stay");
+  std::string fleet = Count(machines, "machine");
+  if (fixed > 0) fleet = machines == 0 ? kept : fmt::format("{}, besides {},", fleet, kept);
+  if (!plan.cost_before || !plan.cost_after) {
+    return fmt::format("{} would carry it for {}/h; what you pay now, and so the saving, is unknown.", fleet,
+                       FormatPrice(plan.cost_after.value_or(plan.cost_machines)));
   }
-  return fmt::format("You pay {}/h; {}{} would carry it for {}/h: {}", FormatPrice(*costs.before),
-                     Count(machines, "machine"), kept, FormatPrice(*costs.after), Saving(*costs.before, *costs.after));
+  return fmt::format("You pay {}/h; {} would carry it for {}/h: {}", FormatPrice(*plan.cost_before), fleet,
+                     FormatPrice(*plan.cost_after), Saving(*plan.cost_before, *plan.cost_after));
 }
 
-std::vector<std::string> Notes(const PlanQuestion& question, const planner::Plan& plan) {
-  std::vector<std::string> notes = question.input.notes;
-  std::vector<std::string> unpriced = plan.unpriced_nodes;
-  for (const kube::FixedNode& node : question.input.fixed) {
-    if (!node.price) unpriced.push_back(node.id);
-  }
+// About the plan, besides what the input is noted for.
+std::vector<std::string> PlanNotes(const PlanQuestion& question, const planner::Plan& plan) {
+  std::vector<std::string> notes;
+  const std::vector<std::string>& unpriced = plan.unpriced_nodes;
   if (!unpriced.empty()) {
     std::set<std::string> types;
-    for (const std::string& id : plan.unpriced_nodes) {
+    for (const std::string& id : unpriced) {
       const auto facts = question.input.request.nodes.find(id);
       if (facts != question.input.request.nodes.end()) types.insert(OrDash(facts->second.type));
     }
@@ -199,12 +197,20 @@ std::vector<std::string> Notes(const PlanQuestion& question, const planner::Plan
                     Count(plan.replay.pending_at_first, "unit"), Count(plan.replay.machines_added, "machine"),
                     FormatPrice(plan.replay.cost_added)));
   }
+  if (plan.replay.pending_at_last > 0) {
+    notes.push_back(fmt::format(
+        "{0} would stay pending under a default scheduler{1}: where it puts the others, rules between units or full "
+        "nodes keep {2} out; muster explain --plan UNIT shows where the plan has {2}",
+        Count(plan.replay.pending_at_last, "unit"),
+        plan.replay.machines_added > 0 ? ", in spite of the added machines" : "",
+        plan.replay.pending_at_last == 1 ? "it" : "them"));
+  }
   if (plan.stopped_early) notes.emplace_back("the search was stopped by the clock: another run may find another plan");
   if (question.input.nodes > 0) {
     notes.emplace_back(
         "a dump is a moment, not the peak: plan with a dump of your busiest hour, and leave room to grow");
   }
-  notes.push_back(fmt::format("prices: {}; spot is never priced as on-demand", question.catalogue_source));
+  notes.push_back(PriceNote(question));
   return notes;
 }
 
@@ -237,60 +243,58 @@ std::string FormatPrice(Money money) {
   return fmt::format("{}${}.{}", negative ? "-" : "", whole, decimals);
 }
 
-PlanCosts CostsOf(const PlanQuestion& question, const planner::Plan& plan) {
-  PlanCosts costs{plan.cost_before, plan.cost_after};
-  for (const kube::FixedNode& node : question.input.fixed) {
-    if (!node.price) return {};
-    if (costs.before) costs.before->micros += node.price->micros;
-    if (costs.after) costs.after->micros += node.price->micros;
-  }
-  return costs;
+std::string InputNotes(const PlanQuestion& question) {
+  const std::vector<std::string>& notes = question.input.notes;
+  std::string text;
+  for (size_t i = 0; i < notes.size() && i < kMostNotes; ++i) text += fmt::format("* {}\n", notes[i]);
+  if (notes.size() > kMostNotes) text += fmt::format("* {} more; -o json has all\n", notes.size() - kMostNotes);
+  return text;
+}
+
+std::string PriceNote(const PlanQuestion& question) {
+  return fmt::format("prices: {}; spot is never priced as on-demand", question.catalogue_source);
 }
 
 bool HasChanges(const PlanQuestion& question, const planner::Plan& plan) {
   if (!plan.unplaced.empty()) return true;
-  if (plan.machines.empty()) return false;
-  if (question.input.request.keep == planner::Keep::kNodes || question.input.pending > 0) return true;
-  const PlanCosts costs = CostsOf(question, plan);
-  return !costs.before || !costs.after || *costs.after < *costs.before;
+  if (question.input.request.keep == planner::Keep::kNodes) return !plan.machines.empty();
+  if (!plan.machines.empty() && question.input.pending > 0) return true;
+  if (!plan.cost_before || !plan.cost_after) {
+    return !plan.machines.empty() || question.input.nodes > static_cast<int64_t>(question.input.fixed.size());
+  }
+  return *plan.cost_after < *plan.cost_before;
 }
 
 std::string PlanTable(const PlanQuestion& question, const planner::Plan& plan) {
   std::string text = fmt::format("{}\n", UnitsLine(question.input));
   if (question.input.nodes > 0) {
-    const PlanCosts costs = CostsOf(question, plan);
     text += fmt::format("{}, {}\n", Count(question.input.nodes, "node"),
-                        costs.before ? FormatPrice(*costs.before) + "/h" : "price unknown");
+                        plan.cost_before ? FormatPrice(*plan.cost_before) + "/h" : "price unknown");
   }
   text += fmt::format("\n{}\n", Headline(question, plan));
   if (!plan.machines.empty()) text += "\n" + MachinesTable(question.input.request, plan);
   if (const std::string table = UtilisationTable(plan); !table.empty()) text += "\n" + table;
   if (!plan.unplaced.empty()) text += "\n" + UnplacedTable(question, plan);
-  if (!plan.machines.empty() && question.input.request.keep == planner::Keep::kNone) {
+  if (!plan.machines.empty() && question.input.request.keep == planner::Keep::kNone && plan.lower_bound.micros > 0) {
     text += fmt::format("\nNo machines of this catalogue with that capacity cost less than {}/h.\n",
                         FormatPrice(plan.lower_bound));
   }
   text += "\n";
-  const std::vector<std::string> notes = Notes(question, plan);
-  for (size_t i = 0; i < notes.size(); ++i) {
-    // The last ones are about every plan and stay.
-    if (i + 2 < notes.size() && i >= kMostNotes) continue;
-    text += fmt::format("* {}\n", notes[i]);
-  }
+  text += InputNotes(question);
+  for (const std::string& note : PlanNotes(question, plan)) text += fmt::format("* {}\n", note);
   return text;
 }
 
 Document PlanDocument(const PlanQuestion& question, const planner::Plan& plan) {
   const kube::PlanInput& input = question.input;
-  const PlanCosts costs = CostsOf(question, plan);
   Document root = Document::Map();
   root.Add("keep", planner::KeepName(input.request.keep))
       .Add("units", input.units)
       .Add("pending", input.pending)
       .Add("nodes", input.nodes)
       .Add("withoutRequests", input.without_requests)
-      .Add("costBefore", OrNull(costs.before))
-      .Add("costAfter", OrNull(costs.after))
+      .Add("costBefore", OrNull(plan.cost_before))
+      .Add("costAfter", OrNull(plan.cost_after))
       .Add("costMachines", Document::Dollars(plan.cost_machines))
       .Add("lowerBound", Document::Dollars(plan.lower_bound));
   std::map<std::string_view, std::vector<std::string_view>> units_on;
@@ -322,11 +326,13 @@ Document PlanDocument(const PlanQuestion& question, const planner::Plan& plan) {
   Document replay = Document::Map();
   replay.Add("done", plan.replay.done)
       .Add("pendingAtFirst", plan.replay.pending_at_first)
+      .Add("pendingAtLast", plan.replay.pending_at_last)
       .Add("machinesAdded", plan.replay.machines_added)
       .Add("costAdded", Document::Dollars(plan.replay.cost_added));
   root.Add("replay", std::move(replay));
   Document notes = Document::List();
-  for (const std::string& note : Notes(question, plan)) notes.Add(note);
+  for (const std::string& note : question.input.notes) notes.Add(note);
+  for (const std::string& note : PlanNotes(question, plan)) notes.Add(note);
   root.Add("notes", std::move(notes));
   root.Add("digest", fmt::format("{:016x}", planner::Digest(plan)));
   return root;

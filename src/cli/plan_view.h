@@ -1,7 +1,6 @@
 // A plan for people and for programs.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "cli/document.h"
@@ -10,18 +9,16 @@
 
 namespace muster::cli {
 
-// What the fleet costs before and after, with the nodes that the plan leaves alone; nothing where a node is unpriced.
-struct PlanCosts {
-  std::optional<model::Money> before;
-  std::optional<model::Money> after;
-};
-PlanCosts CostsOf(const PlanQuestion& question, const planner::Plan& plan);
-
 // Whether there is something to do: machines to buy, units without a place, or, for the ideal fleet, money to save.
 bool HasChanges(const PlanQuestion& question, const planner::Plan& plan);
 
 std::string PlanTable(const PlanQuestion& question, const planner::Plan& plan);
 Document PlanDocument(const PlanQuestion& question, const planner::Plan& plan);
+
+// What the input is noted for, a line each; of many the first, and how many more there are.
+std::string InputNotes(const PlanQuestion& question);
+// Whose prices they are.
+std::string PriceNote(const PlanQuestion& question);
 
 // "$0.768": three decimals where they matter, thousands apart.
 std::string FormatPrice(model::Money money);

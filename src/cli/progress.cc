@@ -15,11 +15,12 @@ constexpr std::chrono::seconds kPlainPeriod(5);
 
 }  // namespace
 
-Progress::Progress(std::string what, uint64_t total)
+Progress::Progress(std::string what, uint64_t total, Clock clock)
     : what_(std::move(what)),
       total_(total),
       terminal_(isatty(STDERR_FILENO) == 1),
-      began_(std::chrono::steady_clock::now()),
+      clock_(std::move(clock)),
+      began_(clock_()),
       next_(began_ + kQuiet) {}
 
 Progress::~Progress() {
@@ -27,7 +28,7 @@ Progress::~Progress() {
 }
 
 void Progress::Update(uint64_t done) {
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = clock_();
   if (now < next_) return;
   next_ = now + (terminal_ ? std::chrono::duration_cast<std::chrono::milliseconds>(kTerminalPeriod) : kPlainPeriod);
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - began_).count();

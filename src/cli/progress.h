@@ -6,14 +6,16 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace muster::cli {
 
 class Progress {
  public:
-  // `total` 0: unknown.
-  Progress(std::string what, uint64_t total);
+  using Clock = std::function<std::chrono::steady_clock::time_point()>;
+  // `total` 0: unknown. A test gives a clock of its own.
+  Progress(std::string what, uint64_t total, Clock clock = std::chrono::steady_clock::now);
   ~Progress();  // clears the line
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -24,6 +26,7 @@ class Progress {
   const std::string what_;
   const uint64_t total_;
   const bool terminal_;
+  const Clock clock_;
   const std::chrono::steady_clock::time_point began_;
   std::chrono::steady_clock::time_point next_;
   bool shown_ = false;

@@ -1,7 +1,6 @@
 #include "cli/role_verb.h"
 
 #include "host/log_backend.h"
-#include "host/signals.h"
 
 namespace muster::cli {
 
@@ -22,8 +21,9 @@ void BindSettings(Verb& verb, host::Settings& settings) {
   verb.Configurable();
 }
 
-Result<int> ServeRole(const std::function<std::unique_ptr<host::Role>()>& make, log::Level log_level) {
-  host::Signals signals;  // first: every thread inherits the blocked signals
+Result<int> ServeRole(const std::function<std::unique_ptr<host::Role>()>& make, log::Level log_level,
+                      host::Signals::Options options) {
+  host::Signals signals(options);  // first: every thread inherits the blocked signals
   host::InstallLogBackend(log_level);
   const std::unique_ptr<host::Role> role = make();
   if (Status status = host::RunRole(*role, signals); !status.ok()) return std::unexpected(std::move(status));

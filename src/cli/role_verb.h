@@ -17,6 +17,7 @@
 #include "cli/command_line.h"
 #include "host/role.h"
 #include "host/settings.h"
+#include "host/signals.h"
 #include "rpc/role_server.h"
 
 namespace muster::cli {
@@ -26,7 +27,8 @@ void BindSettings(Verb& verb, host::Settings& settings);
 
 // Runs the role that `make` makes, from signal handling to the exit code. `make` is called after signals are blocked:
 // every thread inherits that.
-Result<int> ServeRole(const std::function<std::unique_ptr<host::Role>()>& make, log::Level log_level);
+Result<int> ServeRole(const std::function<std::unique_ptr<host::Role>()>& make, log::Level log_level,
+                      host::Signals::Options signals = {});
 
 template <class Options>
 rpc::RoleServerOptions& ServerOptionsOf(Options& options) {
@@ -60,7 +62,9 @@ Verb AddRoleVerb(CommandLine& app, const std::string& name, std::string summary,
     Options& options = configured->options;
     rpc::RoleServerOptions& server = ServerOptionsOf(options);
     server.build = build;
-    return ServeRole([&] { return std::make_unique<Role>(std::move(options)); }, server.log_level);
+    host::Signals::Options signals;
+    if constexpr (requires { options.stop_patience(); }) signals.stop_patience = options.stop_patience();
+    return ServeRole([&] { return std::make_unique<Role>(std::move(options)); }, server.log_level, signals);
   });
   return verb;
 }

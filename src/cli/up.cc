@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
+#include <utility>
 
 #include "cli/ask.h"
 #include "cli/up_demo.h"
@@ -38,6 +40,23 @@ types:
   - {name: small-spot, capacity: spot, resources: {cpu: 2, memory: 2Gi}, price: 0.02, share: 2}
 )";
 
+// The same as examples/workloads/hello.yaml: the program is also run without a clone.
+constexpr std::string_view kHello =
+    R"(# Twelve processes for `muster up`: more than the first machine holds, so that machines are bought.
+#   muster apply -f hello.yaml
+#   muster get workloads,nodes
+#   muster scale set/hello --replicas 2
+kind: Set
+name: hello
+labels: {app: hello}
+replicas: 12
+template:
+  type: process
+  command: [/bin/sh, -c, 'while :; do echo "hello from $MUSTER_WORKLOAD"; sleep 5; done']
+  resources: {cpu: 1, memory: 128Mi}
+  grace: 2s
+)";
+
 struct Flags {
   std::string data_dir;
   std::string scheduler_listen = ":8085";
@@ -61,7 +80,7 @@ class Up {
 
   Result<int> Run() {
     MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<host::DataDir> owned, host::DataDir::Open(tree_.dir(), "--data-dir"));
-    const host::Signals signals;
+    const host::Signals signals({.stop_patience = UpTree::kSignalPatience});
     for (Status status : {tree_.CheckPorts(), Prepare()}) {
       if (!status.ok()) return std::unexpected(std::move(status));
     }
@@ -74,8 +93,9 @@ class Up {
     cluster_.reset();
     Print("stopping: workloads and agents end, and start again with the next up\n");
     std::fflush(stdout);
-    tree_.Stop();
+    Status stopped = tree_.Stop();
     if (!failure.ok()) return std::unexpected(std::move(failure));
+    if (!stopped.ok()) return std::unexpected(std::move(stopped));
     Print(fmt::format("stopped; {} goes on from here\n", tree_.ThisCommand()));
     return kOk;
   }
@@ -95,9 +115,11 @@ class Up {
 
   Status Prepare() {
     MUSTER_RETURN_IF_ERROR(tree_.MakeDirectories({"logs"}));
-    // People may change it; it is written once.
-    if (fs::exists(tree_.dir() / "catalogue.yaml")) return {};
-    return WriteWhole(tree_.dir() / "catalogue.yaml", kCatalogue);
+    // People may change them; they are written once.
+    for (const auto& [name, text] : {std::pair("catalogue.yaml", kCatalogue), std::pair("hello.yaml", kHello)}) {
+      if (!fs::exists(tree_.dir() / name)) MUSTER_RETURN_IF_ERROR(WriteWhole(tree_.dir() / name, text));
+    }
+    return {};
   }
 
   Status StartChildren() {
@@ -148,14 +170,18 @@ class Up {
   void Greet() {
     const std::string program = ThisProgram().string();
     Print(
-        fmt::format("scheduler {}, shard {}, provider {}; settings are lively: unused machines go after seconds\n"
+        fmt::format("gRPC: scheduler {}, operator {}, shard {}, provider {}\n"
+                    "HTTP (metrics, readiness): scheduler {}, operator {}, shard {}, provider {}\n"
+                    "Settings are lively: unused machines go after seconds.\n"
                     "Try from another terminal:\n"
-                    "  {} apply -f examples/workloads/hello.yaml{}\n"
+                    "  {} apply -f {}{}\n"
                     "  {} get workloads,nodes{}\n"
                     "  {} fleet machines{}\n"
                     "Everything is in {}; logs in {}. Ctrl-C stops it all.\n",
-                    Target(flags_.scheduler_listen), Target(flags_.shard_listen), Target(flags_.provider_listen),
-                    program, Where(), program, Where(), program,
+                    Target(flags_.scheduler_listen), Target(flags_.operator_listen), Target(flags_.shard_listen),
+                    Target(flags_.provider_listen), Target(flags_.scheduler_metrics), Target(flags_.operator_metrics),
+                    Target(flags_.shard_metrics), Target(flags_.provider_metrics), program,
+                    (tree_.dir() / "hello.yaml").string(), Where(), program, Where(), program,
                     flags_.shard_listen == ":7780" ? "" : fmt::format(" --shard {}", Target(flags_.shard_listen)),
                     tree_.dir().string(), (tree_.dir() / "logs").string()));
     std::fflush(stdout);
@@ -202,6 +228,10 @@ class Up {
 
 Result<int> Run(Flags flags) {
   if (flags.data_dir.empty()) flags.data_dir = DefaultUpDir(flags.demo).string();
+  // The whole path: what is printed holds in every directory.
+  std::error_code error;
+  const fs::path whole = fs::weakly_canonical(fs::absolute(flags.data_dir, error), error);
+  if (!error) flags.data_dir = whole.string();
   if (flags.demo) {
     return RunDemo({.data_dir = flags.data_dir,
                     .shard_listen = flags.shard_listen,

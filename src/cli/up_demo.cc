@@ -35,7 +35,7 @@ class Demo {
 
   Result<int> Run() {
     MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<host::DataDir> owned, host::DataDir::Open(tree_.dir(), "--data-dir"));
-    const host::Signals signals;
+    const host::Signals signals({.stop_patience = UpTree::kSignalPatience});
     if (Status status = tree_.CheckPorts(); !status.ok()) return std::unexpected(std::move(status));
     for (const auto step : {&Demo::Prepare, &Demo::StartChildren}) {
       Status status = (this->*step)();
@@ -51,8 +51,9 @@ class Demo {
     if (tree_.terminal()) Print("\n");
     Print("stopping\n");
     std::fflush(stdout);
-    tree_.Stop();
+    Status stopped = tree_.Stop();
     if (!failure.ok()) return std::unexpected(std::move(failure));
+    if (!stopped.ok()) return std::unexpected(std::move(stopped));
     Print(fmt::format("stopped; {} goes on from here\n", tree_.ThisCommand()));
     return kOk;
   }

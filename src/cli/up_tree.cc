@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <system_error>
 
 #include "cli/command_line.h"
@@ -21,8 +22,8 @@ namespace fs = std::filesystem;
 constexpr Duration kPoll = 200ms;
 constexpr Duration kScreenEvery = 1s;
 constexpr Duration kLineEvery = 5s;
-constexpr Duration kStopPatience = 25s;
-constexpr int kEarlyDeaths = 3;  // of one child in a row: it will not come up
+constexpr Duration kStopPatience = 55s;  // the provider gives agents and workloads 40 s, and itself 50 s
+constexpr int kEarlyDeaths = 3;          // of one child in a row: it will not come up
 
 }  // namespace
 
@@ -148,6 +149,19 @@ void UpTree::PrintScreen(const std::function<std::string(size_t, size_t, bool)>&
   std::fwrite(screen.data(), 1, screen.size(), stdout);  // not Print: its control characters are ours
 }
 
-void UpTree::Stop() { children_.Stop(kStopPatience); }
+Status UpTree::Stop() {
+  std::set<std::string> alive;
+  for (const host::ChildView& child : children_.View()) {
+    if (child.pid != 0) alive.insert(child.name);
+  }
+  children_.Stop(kStopPatience);
+  for (const host::ChildView& child : children_.View()) {
+    // By signal 15: one that was just being started.
+    if (!alive.contains(child.name) || child.last_end == "exit code 0" || child.last_end == "signal 15") continue;
+    return {Code::kUnavailable, fmt::format("{} did not end as it should: {}; it said: {}", child.name, child.last_end,
+                                            host::Children::LastLine(dir_ / "logs" / (child.name + ".log")))};
+  }
+  return {};
+}
 
 }  // namespace muster::cli

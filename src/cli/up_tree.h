@@ -22,6 +22,9 @@ namespace muster::cli {
 
 class UpTree {
  public:
+  // Of the whole stop, longer than the tree waits for its children.
+  static constexpr Duration kSignalPatience = 60s;
+
   struct Port {
     std::string flag;
     std::string listen;
@@ -50,8 +53,8 @@ class UpTree {
   // Prints a screen over the last one, with `foot` below; `draw` gets width, height and whether to use colour.
   void PrintScreen(const std::function<std::string(size_t width, size_t height, bool colour)>& draw,
                    const std::string& foot) const;
-  // Ends the children, the last first.
-  void Stop();
+  // Ends the children, the last first. An error if one of them could not end what it was to end.
+  Status Stop();
 
  private:
   Status CheckChildren() const;

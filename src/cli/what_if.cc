@@ -99,6 +99,9 @@ Result<FileAnswer> OfLive(Halves& halves, const Flags& flags, const Event& event
   for (const std::string& note : world.notes) answer.text += fmt::format("* {}\n", Printable(note));
   answer.text += "* on a copy of the running cluster and fleet; nothing was changed\n";
   AddOutcome(outcome, world.cluster, answer.document);
+  Document notes = Document::List();
+  for (const std::string& note : world.notes) notes.Add(note);
+  answer.document.Add("notes", std::move(notes));
   answer.changes = outcome.changes_anything();
   return answer;
 }

@@ -80,6 +80,7 @@ std::set<std::string> Lose(const Event& event, planner::Request& request) {
     if (lost.contains(placed.node) && !placed.terminating) request.pending.push_back(placed.unit);
   }
   std::erase_if(request.world.placed, [&](const placement::PlacedUnit& placed) { return lost.contains(placed.node); });
+  std::erase_if(request.residents, [&](const placement::PlacedUnit& placed) { return lost.contains(placed.node); });
   std::erase_if(request.candidates, [&](const planner::Candidate& candidate) {
     return IsIn(event.lose_zones, candidate.zone) || IsIn(event.drop_types, candidate.type) ||
            IsIn(event.stock_outs, candidate.type);

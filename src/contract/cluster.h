@@ -156,6 +156,23 @@ struct AcceptNode {
 
   MUSTER_FIELDS(AcceptNode, node)
 };
+// A machine that is on its way to become a node, as it will be.
+struct ComingMachine {
+  model::Resources resources;  // empty: not known
+  std::map<std::string, std::string> labels;
+  std::vector<model::Taint> taints;
+
+  bool operator==(const ComingMachine&) const = default;
+  MUSTER_FIELDS(ComingMachine, resources, labels, taints)
+};
+// The operator of the cluster says which machines come; equal ones once. It replaces what was said before, and holds
+// for `valid_for`, at most ten minutes. Workloads that one of them could take evict no others meanwhile.
+struct ReportMachines {
+  std::vector<ComingMachine> machines;
+  Duration valid_for{};
+
+  MUSTER_FIELDS(ReportMachines, machines, valid_for)
+};
 struct Done {
   std::string message;  // what was done, for people; may be empty
   Revision store_revision = 0;
@@ -232,7 +249,7 @@ struct ExplainWorkload {
 using ClusterRequest =
     std::variant<RegisterNode, Heartbeat, ApplyWorkload, ApplySpec, ApplyQuota, DeleteObject, RetryWorkload, ScaleSet,
                  RestartSet, CordonNode, DrainNode, AcceptNode, ListNodes, ListWorkloads, GetNode, GetWorkload,
-                 ListSets, ListQuotas, ListEvents, GetSummary, ExplainWorkload>;
+                 ListSets, ListQuotas, ListEvents, GetSummary, ExplainWorkload, ReportMachines>;
 
 using ClusterReply = std::variant<NodeRegistered, HeartbeatAck, Applied, Done, NodesListed, WorkloadsListed, NodeView,
                                   WorkloadView, SetsListed, QuotasListed, EventsListed, Summary, Explanation>;

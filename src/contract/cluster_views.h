@@ -45,10 +45,12 @@ struct NodeView {
   int32_t workloads = 0;     // assigned there
   int32_t orphans_held = 0;  // workloads that the store does not hold, left alone until AcceptNode
   Revision revision = 0;
+  std::optional<WallTime> stale_since;  // in the answer to GetNode
 
   MUSTER_FIELDS(NodeView, node, status, status_reason, status_updated_by, status_updated_at, last_heartbeat, endpoint,
                 agent_version, total, reserved, used, available, supported_types, labels, taints, cordoned, draining,
-                drain_reason, drain_instruction, drain_deadline, native, epoch, workloads, orphans_held, revision)
+                drain_reason, drain_instruction, drain_deadline, native, epoch, workloads, orphans_held, revision,
+                stale_since)
 };
 
 struct WorkloadView {
@@ -77,10 +79,11 @@ struct WorkloadView {
   WallTime updated_at;
   Stamp stamp;
   Revision store_revision = 0;
+  std::optional<WallTime> stale_since;  // in the answer to GetWorkload
 
   MUSTER_FIELDS(WorkloadView, workload, set, tenant, type, desired, phase, node, revision, actual, attempts,
                 max_attempts, next_retry_at, reason, message, last_transition, retryable, exit_code, usage, labels,
-                metadata, spec, created_at, updated_at, stamp, store_revision)
+                metadata, spec, created_at, updated_at, stamp, store_revision, stale_since)
 };
 
 // Whether the message of a workload in this phase, with this reason, tells of a failure: what clients of persys read as
@@ -167,7 +170,7 @@ struct ObjectChanged {
 };
 using ClusterChange = std::variant<ObjectChanged, Decision>;
 
-// --- answers
+// --- answers. `stale_since` is set while the store is out of reach.
 
 struct NodesListed {
   std::vector<NodeView> nodes;
@@ -195,13 +198,15 @@ struct SetsListed {
 };
 struct QuotasListed {
   std::vector<QuotaView> quotas;
+  std::optional<WallTime> stale_since;
 
-  MUSTER_FIELDS(QuotasListed, quotas)
+  MUSTER_FIELDS(QuotasListed, quotas, stale_since)
 };
 struct EventsListed {
   std::vector<EventView> events;
+  std::optional<WallTime> stale_since;
 
-  MUSTER_FIELDS(EventsListed, events)
+  MUSTER_FIELDS(EventsListed, events, stale_since)
 };
 struct Summary {
   int32_t total_nodes = 0;
@@ -233,8 +238,9 @@ struct Explanation {
   std::vector<std::string> story;  // sentences, in the order of time
   std::vector<NodeRefusal> nodes;  // every node, by id
   std::vector<EventView> events;
+  std::optional<WallTime> stale_since;
 
-  MUSTER_FIELDS(Explanation, workload, story, nodes, events)
+  MUSTER_FIELDS(Explanation, workload, story, nodes, events, stale_since)
 };
 
 }  // namespace muster::contract

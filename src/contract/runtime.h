@@ -51,8 +51,9 @@ struct StartRun {
   std::string revision;
   model::WorkloadTemplate spec;  // to a runtime: secrets are among the variables, `secret_env` has their names
   std::map<std::string, std::string> labels;
+  std::string tenant;  // empty: none
 
-  MUSTER_FIELDS(StartRun, workload, launch, revision, spec, labels)
+  MUSTER_FIELDS(StartRun, workload, launch, revision, spec, labels, tenant)
 };
 // Done when nothing of it runs: it is asked to end and, after the grace, killed.
 struct StopRun {

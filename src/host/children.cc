@@ -18,6 +18,7 @@ namespace muster::host {
 namespace {
 
 constexpr int kExecFailed = 127;
+constexpr std::streamoff kLastBytes = 4096;
 
 std::string Message(int error) { return std::generic_category().message(error); }
 
@@ -134,7 +135,10 @@ std::vector<ChildView> Children::View() const {
 }
 
 std::string Children::LastLine(const std::filesystem::path& log) {
-  std::ifstream file(log);
+  std::ifstream file(log, std::ios::ate);
+  // The log may be large, and a line of it too.
+  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : 0;
+  file.seekg(std::max<std::streamoff>(0, size - kLastBytes));
   std::string last;
   for (std::string line; std::getline(file, line);) {
     if (!line.empty()) last = std::move(line);

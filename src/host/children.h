@@ -58,7 +58,7 @@ class Children {
   void Stop(Duration patience);
 
   std::vector<ChildView> View() const;
-  // The end of a child's log, for a message.
+  // The last line of a child's log, for a message; of a long one its end.
   static std::string LastLine(const std::filesystem::path& log);
 
  private:

@@ -13,8 +13,8 @@
 namespace muster::host {
 namespace {
 
-// Below what Linux gives to outgoing connections (net.ipv4.ip_local_port_range, 32768 and above unless it was set): one of
-// those could take a port in the moment between this draw and the program's start.
+// Below what Linux gives to outgoing connections (net.ipv4.ip_local_port_range, 32768 and above unless it was set): one
+// of those could take a port in the moment between this draw and the program's start.
 constexpr uint16_t kFirst = 16'384;
 constexpr uint16_t kEnd = 32'768;
 

@@ -33,6 +33,8 @@ Signals::Signals(Options options) : options_(options) {
   sigemptyset(&watched_);
   sigaddset(&watched_, SIGTERM);
   sigaddset(&watched_, SIGINT);
+  struct sigaction hangup{};
+  if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN) sigaddset(&watched_, SIGHUP);
   MUSTER_CHECK(pthread_sigmask(SIG_BLOCK, &watched_, &former_mask_) == 0);
   signal_fd_ = signalfd(-1, &watched_, SFD_CLOEXEC);
   quit_fd_ = eventfd(0, EFD_CLOEXEC);
@@ -68,14 +70,16 @@ void Signals::Watch() {
     signalfd_siginfo info;
     MUSTER_CHECK(read(signal_fd_, &info, sizeof info) == sizeof info, "signalfd gave a part of a signal");
     const bool interrupt = info.ssi_signo == SIGINT;
+    const bool hangup = info.ssi_signo == SIGHUP;
     if (asked && clock.Read().mono - *asked < options_.repeat_span) continue;
+    if (asked && hangup) continue;
     if (asked) {
       // Destructors could wait for the very thing the person gave up on.
       log::Warn("second signal, exiting at once", {{"signal", interrupt ? "SIGINT" : "SIGTERM"}});
       _exit(interrupt ? 130 : 143);
     }
     asked = clock.Read().mono;
-    RequestStop(interrupt ? "SIGINT" : "SIGTERM");
+    RequestStop(hangup ? "SIGHUP" : interrupt ? "SIGINT" : "SIGTERM");
   }
 }
 

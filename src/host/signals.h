@@ -1,8 +1,9 @@
 // Signals: how a process is told to end. SIGTERM and SIGINT ask for a clean stop. A later one ends the process at once
 // with status 128 + signal, for a person who will not wait; one that follows within `repeat_span` is taken for the same
-// request, because timeout(1) and terminals signal a process and its group. A stop that a signal asked for and that
-// takes longer than `stop_patience` is given up with status 1: a disk may never answer. SIGPIPE is ignored: a closed
-// peer is an error of write().
+// request, because timeout(1) and terminals signal a process and its group. SIGHUP, of a terminal that is closed, asks
+// for a clean stop too, unless it was ignored from outside (nohup); no person waits there, so it cuts no stop short. A
+// stop that a signal asked for and that takes longer than `stop_patience` is given up with status 1: a disk may never
+// answer. SIGPIPE is ignored: a closed peer is an error of write().
 //
 // Construct it first in main, before any other thread exists: threads inherit the blocked signals. One per process at a
 // time. Programs started by this one inherit the mask too and must reset it.
@@ -34,8 +35,8 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  // Blocks until a signal or RequestStop; returns "SIGTERM", "SIGINT" or the reason given to RequestStop. Afterwards
-  // returns the same at once.
+  // Blocks until a signal or RequestStop; returns "SIGTERM", "SIGINT", "SIGHUP" or the reason given to RequestStop.
+  // Afterwards returns the same at once.
   std::string_view WaitForStop();
   // Stops when WaitForStop would return: for work that must not hold the stop up.
   std::stop_token stop_token() const { return stop_.get_token(); }

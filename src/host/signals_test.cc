@@ -13,7 +13,8 @@ namespace muster::host {
 namespace {
 
 TEST(Signals, EachSignalAsksForTheStop) {
-  for (const auto& [signal, name] : {std::pair{SIGTERM, "SIGTERM"}, std::pair{SIGINT, "SIGINT"}}) {
+  for (const auto& [signal, name] :
+       {std::pair{SIGTERM, "SIGTERM"}, std::pair{SIGINT, "SIGINT"}, std::pair{SIGHUP, "SIGHUP"}}) {
     Signals signals;
     const std::stop_token stop = signals.stop_token();
     EXPECT_FALSE(stop.stop_requested());
@@ -33,6 +34,18 @@ TEST(Signals, TheFirstReasonStays) {
   signals.RequestStop("another");
   EXPECT_TRUE(signals.stop_token().stop_requested());
   EXPECT_EQ(signals.WaitForStop(), "journal is full");
+}
+
+// As nohup does.
+TEST(Signals, AHangupThatIsIgnoredFromOutsideAsksForNothing) {
+  void (*const former)(int) = std::signal(SIGHUP, SIG_IGN);
+  {
+    Signals signals;
+    ASSERT_EQ(kill(getpid(), SIGHUP), 0);
+    ASSERT_EQ(kill(getpid(), SIGTERM), 0);  // of two that wait, a signalfd gives the one with the lower number first
+    EXPECT_EQ(signals.WaitForStop(), "SIGTERM");
+  }
+  std::signal(SIGHUP, former);
 }
 
 TEST(Signals, WritingToAClosedPipeIsAnErrorNotDeath) {
@@ -85,6 +98,23 @@ TEST(SignalsDeathTest, AnEchoOfTheSignalIsTheSameRequest) {
     _exit(7);  // the clean stop came to its end
   };
   EXPECT_EXIT(echoed(), testing::ExitedWithCode(7), "");
+}
+
+// A shell that ends hangs its jobs up, and then the kernel does.
+TEST(SignalsDeathTest, ASecondHangupCutsNoStopShort) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto twice = [] {
+    {
+      Signals signals({.repeat_span = 0ms, .stop_patience = 1h});
+      for (int i = 0; i < 2; ++i) {
+        kill(getpid(), SIGHUP);
+        signals.WaitForStop();
+        for (sigset_t pending; sigpending(&pending) == 0 && sigismember(&pending, SIGHUP) != 0;) sched_yield();
+      }
+    }
+    _exit(7);  // the clean stop came to its end
+  };
+  EXPECT_EXIT(twice(), testing::ExitedWithCode(7), "");
 }
 
 TEST(SignalsDeathTest, AStopThatHangsIsGivenUp) {

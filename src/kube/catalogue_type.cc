@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
+
+#include "kube/gpus.h"
 
 namespace muster::kube {
 namespace {
 
-constexpr int64_t kMostDevices = 1024;  // of one machine
 constexpr int64_t kMostSlots = 1'000'000;
 
 }  // namespace
@@ -32,10 +32,7 @@ Status SetAllocatable(std::string_view resource, int64_t milli, planner::Machine
   return {};
 }
 
-void SetDevices(planner::MachineType& type) {
-  const int64_t devices = type.capacity.Get("nvidia.com/gpu") / 1000;
-  type.devices.assign(static_cast<size_t>(std::min(devices, kMostDevices)), 1000);
-}
+void SetDevices(planner::MachineType& type) { type.devices = DevicesOf(type.capacity); }
 
 std::string_view WithoutByteOrderMark(std::string_view text) {
   constexpr std::string_view kMark = "\xEF\xBB\xBF";

@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+
+#include <utility>
+
 #include "kube/plan_request.h"
 
 namespace muster::kube {
@@ -21,6 +25,11 @@ PlaceInput MakePlaceInput(const Dump& dump) {
     placed.may_evict = !pod.daemon && !pod.is_static;
     input.world.placed.push_back(std::move(placed));
   }
+  if (const int64_t count = PodsWithoutRequests(dump); count > 0) {
+    input.notes.push_back(fmt::format("{} pod{} neither cpu nor memory, taken as needing nothing", count,
+                                      count == 1 ? " requests" : "s request"));
+  }
+  for (std::string& note : NotesOf(dump)) input.notes.push_back(std::move(note));
   return input;
 }
 

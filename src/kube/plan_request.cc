@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "kube/gpus.h"
 #include "kube/pools.h"
 #include "model/names.h"
 #include "model/quantity.h"
@@ -64,10 +65,19 @@ constexpr std::array<std::string_view, 3> kHomeLabels = {kArchLabel, kOsLabel, k
 
 Home HomeOf(const DumpNode& node) { return {node.arch, node.os, std::string(model::CapacityTypeName(node.capacity))}; }
 
+LabelKeys KeysRead(const Dump& dump, const std::vector<model::WorkloadFile>& files) {
+  LabelKeys keys = LabelsRead(dump);
+  for (const model::WorkloadFile& file : files) {
+    for (const model::WorkloadSpec& spec : file.workloads) AddLabelsRead(placement::KindOf(spec), keys);
+  }
+  return keys;
+}
+
 class Builder {
  public:
-  Builder(const Dump& dump, const planner::Catalogue& catalogue, const PlanOptions& options)
-      : dump_(dump), catalogue_(catalogue), options_(options), pools_(FindPools(dump)) {
+  Builder(const Dump& dump, const std::vector<model::WorkloadFile>& files, const planner::Catalogue& catalogue,
+          const PlanOptions& options)
+      : dump_(dump), catalogue_(catalogue), options_(options), pools_(FindPools(dump, KeysRead(dump, files))) {
     for (const DumpNode& node : dump.nodes) nodes_[node.node.id] = &node;
   }
 
@@ -126,52 +136,71 @@ class Builder {
     input_.nodes = static_cast<int64_t>(dump_.nodes.size());
     for (const DumpNode& node : dump_.nodes) {
       const std::string& id = node.node.id;
-      const std::optional<model::Money> price = PriceOf(node, catalogue_);
-      if (options_.keep == planner::Keep::kNone) {
-        if (std::string because = FixedBecause(node); !because.empty()) {
-          fixed_.insert(id);
-          input_.fixed.push_back({id, std::move(because), price});
-          continue;
-        }
-      }
+      std::optional<FixedNode> fixed;
+      if (options_.keep == planner::Keep::kNone) fixed = WhyFixed(node);
+      if (fixed) fixed_.insert(id);
       placement::Node copy = node.node;
       for (const DumpPod* pod : overhead_[id]) {
         const auto sum = model::Add(copy.reserved, dump_.kinds[pod->unit.kind.value()].request);
         if (sum) copy.reserved = *sum;
+        if (fixed || options_.keep == planner::Keep::kNodes) AddResident(*pod);
       }
+      copy.devices = DevicesOf(model::SubtractSaturating(copy.total, copy.reserved));
+      DropGpus(copy.total);
+      DropGpus(copy.reserved);
       request().world.nodes.push_back(std::move(copy));
       const auto pool = pools_.of_node.find(id);
-      request().nodes[id] = {.price = price,
+      request().nodes[id] = {.price = PriceOf(node, catalogue_),
                              .type = node.type,
                              .zone = node.zone,
                              .pool = pool == pools_.of_node.end() ? "" : pool->second,
                              .capacity = node.capacity,
-                             .stays_because = StaysBecause(node, pods_on_[id], dump_)};
+                             .stays_because = StaysBecause(node, pods_on_[id], dump_),
+                             .fixed = fixed.has_value()};
+      if (fixed) input_.fixed.push_back(*std::move(fixed));
     }
   }
 
   // Of the ideal fleet: what no new machine could take over.
-  std::string FixedBecause(const DumpNode& node) const {
-    if (node.control_plane) return "it is a control plane";
-    const auto pods = pods_on_.find(node.node.id);
-    if (pods == pods_on_.end()) return "";
+  std::optional<FixedNode> WhyFixed(const DumpNode& node) const {
+    const std::string& id = node.node.id;
+    if (node.control_plane) return FixedNode{id, FixedReason::kControlPlane, "it is a control plane"};
+    const auto pods = pods_on_.find(id);
+    if (pods == pods_on_.end()) return std::nullopt;
     for (const DumpPod* pod : pods->second) {
-      if (pod->local_volume) return fmt::format("pod {} has a local volume", pod->unit.id);
+      if (pod->local_volume) {
+        return FixedNode{id, FixedReason::kLocalVolume, fmt::format("pod {} has a local volume", pod->unit.id)};
+      }
       if (IsTiedToHost(dump_.kinds[pod->unit.kind.value()])) {
-        return fmt::format("pod {} is tied to its name", pod->unit.id);
+        return FixedNode{id, FixedReason::kTiedPod, fmt::format("pod {} is tied to its name", pod->unit.id)};
       }
     }
-    return "";
+    return std::nullopt;
+  }
+
+  // What rules between units can see of a pod that belongs to its node.
+  void AddResident(const DumpPod& pod) {
+    const Kind& read = dump_.kinds[pod.unit.kind.value()];
+    if (read.labels.empty() && read.ports.empty() && read.exclude.empty()) return;
+    const auto [at, is_new] = resident_kinds_.try_emplace(pod.unit.kind);
+    if (is_new) {
+      Kind kind;
+      kind.name_space = read.name_space;
+      kind.labels = read.labels;
+      kind.ports = read.ports;
+      kind.exclude = read.exclude;
+      at->second = kinds_.Add(kind);
+    }
+    request().residents.push_back(
+        {.unit = {.id = pod.unit.id, .kind = at->second, .order = pod.unit.order}, .node = pod.node});
   }
 
   void TakePods() {
     for (const DumpPod* pod : units_) {
-      if (pod->without_requests) ++input_.without_requests;
-      if (!pod->node.empty() && fixed_.contains(pod->node)) continue;
       placement::Unit unit = pod->unit;
       unit.kind = KindFor(*pod);
       if (!pod->owner.empty()) input_.unit_owner.emplace(unit.id, pod->owner);
-      ++input_.units;
+      if (pod->node.empty() || !fixed_.contains(pod->node)) ++input_.units;
       if (pod->node.empty()) {
         ++input_.pending;
         request().pending.push_back(std::move(unit));
@@ -200,6 +229,7 @@ class Builder {
     if (assume) {
       for (const auto& [name, milli] : options_.assume_requests.entries()) kind.request.Set(name, milli);
     }
+    AskForDevices(kind);
     for (size_t i = 0; i < kHomeLabels.size(); ++i) AddHome(kind, i, home);
     std::ranges::sort(kind.requirements);
     at->second = kinds_.Add(kind);
@@ -238,6 +268,7 @@ class Builder {
         if (spec.replicas == 0) continue;
         Kind kind = placement::KindOf(spec);
         kind.request.Set(planner::kPodsResource, 1000);
+        AskForDevices(kind);
         kind.type = model::WorkloadType::kUnspecified;  // a machine that is bought runs every type
         for (size_t i = 0; i < kHomeLabels.size(); ++i) AddHome(kind, i, std::nullopt);
         std::ranges::sort(kind.requirements);
@@ -267,7 +298,8 @@ class Builder {
     // Terms and architectures that no unit may use only make the search longer.
     std::set<std::string> usable[3];
     bool any[3] = {};
-    for (const Kind& kind : request().world.kinds) {
+    for (const uint32_t k : KindsOfUnits()) {
+      const Kind& kind = request().world.kinds[k];
       for (size_t i = 0; i < kHomeLabels.size(); ++i) {
         const auto test = std::ranges::find_if(kind.requirements, [&](const model::Requirement& requirement) {
           return requirement.key == kHomeLabels[i] && requirement.op == model::Operator::kIn;
@@ -288,8 +320,19 @@ class Builder {
     });
   }
 
+  // Of what is planned, or could be.
+  std::set<uint32_t> KindsOfUnits() {
+    std::set<uint32_t> kinds;
+    for (const placement::Unit& unit : request().pending) kinds.insert(unit.kind.value());
+    for (const placement::PlacedUnit& placed : request().world.placed) {
+      if (!fixed_.contains(placed.node)) kinds.insert(placed.unit.kind.value());
+    }
+    return kinds;
+  }
+
   void AddNotes() {
     std::vector<std::string>& notes = input_.notes;
+    input_.without_requests = PodsWithoutRequests(dump_);
     if (input_.without_requests > 0) {
       notes.push_back(fmt::format("{} pod{} neither cpu nor memory, taken as {}", input_.without_requests,
                                   input_.without_requests == 1 ? " requests" : "s request",
@@ -297,16 +340,26 @@ class Builder {
                                       ? "needing nothing; --assume-requests cpu=100m,memory=128Mi changes that"
                                       : options_.assume_requests.ToString()));
     }
-    const auto note = [&](int64_t count, std::string_view text) {
-      if (count > 0) notes.push_back(fmt::format("{}: {}", text, count));
-    };
-    note(dump_.on_unknown_nodes, "pods on nodes that the dump does not have, taken as pending");
-    note(dump_.unknown_volumes, "volume claims without a known volume, whose pods stay in their zone");
-    for (const auto& [name, count] : dump_.not_understood) note(count, fmt::format("pods with {}", name));
+    for (std::string& note : NotesOf(dump_)) notes.push_back(std::move(note));
     NoteSlots();
+    NoteFixed();
     NoteQuotas();
-    for (const FixedNode& node : input_.fixed) {
-      notes.push_back(fmt::format("node {} stays as it is: {}", node.id, node.because));
+    if (pools_.left_out > 0) {
+      notes.push_back(fmt::format(
+          "nodes of {} makes, by labels that units ask for: machines are planned as the {} with most nodes are made",
+          pools_.pools.size() + static_cast<size_t>(pools_.left_out), pools_.pools.size()));
+    }
+  }
+
+  // One sentence for each reason, with an example.
+  void NoteFixed() {
+    for (const FixedReason reason : {FixedReason::kControlPlane, FixedReason::kLocalVolume, FixedReason::kTiedPod}) {
+      const auto first = std::ranges::find(input_.fixed, reason, &FixedNode::reason);
+      if (first == input_.fixed.end()) continue;
+      const auto count = std::ranges::count(input_.fixed, reason, &FixedNode::reason);
+      input_.notes.push_back(count == 1
+                                 ? fmt::format("node {} stays: {}", first->id, first->because)
+                                 : fmt::format("{} nodes stay, such as {}: {}", count, first->id, first->because));
     }
   }
 
@@ -367,6 +420,7 @@ class Builder {
   std::vector<const DumpPod*> units_;
   std::set<std::string> fixed_;
   std::map<std::tuple<KindIndex, std::optional<Home>, bool>, KindIndex> converted_;
+  std::map<KindIndex, KindIndex> resident_kinds_;  // by kind of the dump
   placement::KindTable kinds_;
   PlanInput input_;
 };
@@ -397,6 +451,23 @@ Result<std::vector<std::string>> ParseAllowed(std::string_view text) {
   return words;
 }
 
+int64_t PodsWithoutRequests(const Dump& dump) {
+  return std::ranges::count_if(dump.pods, [](const DumpPod& pod) {
+    return pod.without_requests && !pod.terminating && !pod.daemon && !pod.is_static;
+  });
+}
+
+std::vector<std::string> NotesOf(const Dump& dump) {
+  std::vector<std::string> notes;
+  const auto note = [&](int64_t count, std::string_view text) {
+    if (count > 0) notes.push_back(fmt::format("{}: {}", text, count));
+  };
+  note(dump.on_unknown_nodes, "pods on nodes that the dump does not have, taken as pending");
+  note(dump.unknown_volumes, "volume claims without a known volume, whose pods stay in their zone");
+  for (const auto& [name, count] : dump.not_understood) note(count, fmt::format("pods with {}", name));
+  return notes;
+}
+
 std::string StaysBecause(const DumpNode& node, const std::vector<const DumpPod*>& pods, const Dump& dump) {
   if (node.control_plane) return "it is a control plane";
   if (node.do_not_disrupt) return "an annotation forbids to disrupt it";
@@ -420,7 +491,7 @@ std::string StaysBecause(const DumpNode& node, const std::vector<const DumpPod*>
 
 Result<PlanInput> MakePlanInput(const Dump& dump, const std::vector<model::WorkloadFile>& files,
                                 const planner::Catalogue& catalogue, const PlanOptions& options) {
-  PlanInput input = Builder(dump, catalogue, options).Run(files);
+  PlanInput input = Builder(dump, files, catalogue, options).Run(files);
   std::set<std::string_view> ids;
   for (const placement::Unit& unit : input.request.pending) {
     if (!ids.insert(unit.id).second) {

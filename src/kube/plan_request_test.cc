@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "kube/catalogue_file.h"
 #include "kube/dump_for_test.h"
 #include "kube/pools.h"
@@ -50,7 +53,7 @@ TEST(Pools, NodesWithTheSameLastingLabelsAndTaints) {
        NodeText("n-3", R"("eks.amazonaws.com/nodegroup":"db")",
                 R"("taints":[{"key":"dedicated","value":"db","effect":"NoSchedule"}])"),
        NodeText("n-4", R"("node-role.kubernetes.io/control-plane":"")")});
-  const Pools pools = FindPools(dump);
+  const Pools pools = FindPools(dump, LabelsRead(dump));
   EXPECT_EQ(pools.of_node, (std::map<std::string, std::string>{{"n-1", "general"}, {"n-2", "general"}, {"n-3", "db"}}));
   ASSERT_EQ(pools.pools.size(), 2u);
   EXPECT_EQ(pools.pools[0].name, "db");
@@ -58,11 +61,59 @@ TEST(Pools, NodesWithTheSameLastingLabelsAndTaints) {
   EXPECT_TRUE(pools.pools[1].taints.empty()) << "a transient taint makes no pool";
 }
 
+// A label that no unit asks for makes no pool, whatever it says of each node.
+TEST(Pools, LabelsThatNothingReadsMakeNone) {
+  const auto nodes = [](std::vector<std::string> items) {
+    for (int i = 0; i < 150; ++i) items.push_back(NodeText(fmt::format("n-{}", i), fmt::format(R"("rack":"r-{}")", i)));
+    return MustRead(items);
+  };
+  const Dump unread = nodes({PodText{.node = "n-1"}.Text()});
+  EXPECT_EQ(FindPools(unread, LabelsRead(unread)).pools.size(), 1u);
+  for (const std::string_view spec :
+       {R"(,"nodeSelector":{"rack":"r-1"})",
+        R"(,"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[)"
+        R"({"matchExpressions":[{"key":"rack","operator":"Exists"}]},{"matchFields":[{"key":"metadata.name",)"
+        R"("operator":"In","values":["n-2"]}]}]}}})",
+        R"(,"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"rack","whenUnsatisfiable":"DoNotSchedule",)"
+        R"("labelSelector":{"matchLabels":{"app":"web"}}}])",
+        R"(,"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"rack",)"
+        R"("labelSelector":{"matchLabels":{"app":"web"}}}]}})"}) {
+    const Dump read = nodes({PodText{.node = "n-1", .spec = spec}.Text()});
+    const Pools pools = FindPools(read, LabelsRead(read));
+    EXPECT_EQ(pools.pools.size(), kMostPools) << spec;
+    EXPECT_EQ(pools.left_out, 22) << spec;
+    const auto input = MakePlanInput(read, {}, TestCatalogue(), {});
+    ASSERT_TRUE(input);
+    EXPECT_EQ(
+        input->notes.back(),
+        "nodes of 150 makes, by labels that units ask for: machines are planned as the 128 with most nodes are made");
+  }
+}
+
+// A workload file asks for a label of the nodes too.
+TEST(Pools, LabelsThatWorkloadsReadMakePools) {
+  const Dump dump = MustRead({NodeText("n-1", R"("disk":"fast")"), NodeText("n-2", R"("disk":"slow")")});
+  const auto pools_with = [&](std::string_view requirements) {
+    const auto file = model::ReadWorkloadFile(
+        fmt::format("kind: Set\nname: web\nreplicas: 1\ntemplate: {{type: container, image: i, resources: {{cpu: 1, "
+                    "memory: 1Gi}}{}}}\n",
+                    requirements),
+        "w.yaml");
+    EXPECT_TRUE(file) << file.error().message();
+    const auto input = MakePlanInput(dump, {*file}, TestCatalogue(), {});
+    std::set<std::string> pools;
+    for (const planner::Candidate& candidate : input->request.candidates) pools.insert(candidate.pool);
+    return pools.size();
+  };
+  EXPECT_EQ(pools_with(""), 1u);
+  EXPECT_EQ(pools_with(", requirements: [{key: disk, values: [fast]}]"), 2u);
+}
+
 TEST(Pools, CandidatesInEveryZoneOfTheDump) {
   const Dump dump =
       MustRead({NodeText("n-1", R"("pool":"general","topology.ebs.csi.aws.com/zone":"a")"),
                 NodeText("n-2", R"("pool":"general","topology.ebs.csi.aws.com/zone":"b")", "", "m5.xlarge", "b")});
-  const auto candidates = CandidatesFor(dump, FindPools(dump), TestCatalogue());
+  const auto candidates = CandidatesFor(dump, FindPools(dump, LabelsRead(dump)), TestCatalogue());
   EXPECT_EQ(candidates.size(), 8u);
   const planner::Candidate* candidate = Find(candidates, "m5.2xlarge", "general", "b");
   ASSERT_NE(candidate, nullptr);
@@ -75,7 +126,7 @@ TEST(Pools, CandidatesInEveryZoneOfTheDump) {
 TEST(Pools, AllocatableSeenBeatsTheCatalogue) {
   // The node says 110 slots, the catalogue 58.
   const Dump dump = MustRead({NodeText("n-1")});
-  const auto candidates = CandidatesFor(dump, FindPools(dump), TestCatalogue());
+  const auto candidates = CandidatesFor(dump, FindPools(dump, LabelsRead(dump)), TestCatalogue());
   EXPECT_EQ(Find(candidates, "m5.xlarge", "pool", "a")->allocatable.Get("pods"), 110'000);
   EXPECT_EQ(Find(candidates, "m5.2xlarge", "pool", "a")->allocatable.Get("pods"), 58'000);
 }
@@ -92,7 +143,7 @@ TEST(Pools, DaemonSetsAreTakenOffWhereTheyWouldRun) {
                 NodeText("n-2", R"("pool":"db")", R"("taints":[{"key":"db","effect":"NoSchedule"}])"),
                 daemon("everywhere", R"(,"tolerations":[{"operator":"Exists"}])"), daemon("untainted", ""),
                 daemon("arm", R"(,"nodeSelector":{"kubernetes.io/arch":"arm64"})")});
-  const auto candidates = CandidatesFor(dump, FindPools(dump), TestCatalogue());
+  const auto candidates = CandidatesFor(dump, FindPools(dump, LabelsRead(dump)), TestCatalogue());
   EXPECT_EQ(Find(candidates, "m5.xlarge", "general", "a")->allocatable.ToString(), "cpu=3800m memory=14Gi pods=108");
   EXPECT_EQ(Find(candidates, "m5.xlarge", "db", "a")->allocatable.ToString(), "cpu=3900m memory=15Gi pods=109");
   EXPECT_EQ(Find(candidates, "m6g.xlarge", "general", "a")->allocatable.ToString(), "cpu=3700m memory=13Gi pods=55");
@@ -101,7 +152,7 @@ TEST(Pools, DaemonSetsAreTakenOffWhereTheyWouldRun) {
 TEST(Pools, StaticPodsAreTakenOffInTheirPool) {
   const Dump dump = MustRead({NodeText("n-1", R"("pool":"a")"), NodeText("n-2", R"("pool":"b")"),
                               PodText{.name = "proxy-n-1", .node = "n-1", .owner = "Node/n-1"}.Text()});
-  const auto candidates = CandidatesFor(dump, FindPools(dump), TestCatalogue());
+  const auto candidates = CandidatesFor(dump, FindPools(dump, LabelsRead(dump)), TestCatalogue());
   EXPECT_EQ(Find(candidates, "m5.xlarge", "a", "a")->allocatable.ToString(), "cpu=3 memory=15Gi pods=109");
   EXPECT_EQ(Find(candidates, "m5.xlarge", "b", "a")->allocatable.ToString(), "cpu=4 memory=16Gi pods=110");
 }
@@ -171,7 +222,7 @@ TEST(PlanRequest, RequestsCanBeAssumed) {
   EXPECT_EQ(assumed.request.world.kinds[0].request.ToString(), "cpu=100m memory=128Mi pods=1");
 }
 
-TEST(PlanRequest, WhatCannotMoveStaysOutOfTheIdealFleet) {
+TEST(PlanRequest, WhatCannotMoveStaysInTheIdealFleet) {
   const PlanInput input = MustMake(
       {NodeText("cp", R"("node-role.kubernetes.io/control-plane":"")"), NodeText("n-1"), NodeText("n-2"),
        PodText{.name = "etcd", .node = "cp", .owner = ""}.Text(),
@@ -181,7 +232,46 @@ TEST(PlanRequest, WhatCannotMoveStaysOutOfTheIdealFleet) {
   EXPECT_EQ(input.fixed[0].because, "it is a control plane");
   EXPECT_EQ(input.fixed[1].because, "pod shop/tied is tied to its name");
   EXPECT_EQ(input.units, 1);
-  EXPECT_EQ(input.request.world.nodes.size(), 1u);
+  EXPECT_EQ(input.request.world.placed.size(), 3u);
+  EXPECT_TRUE(input.request.nodes.at("cp").fixed);
+  EXPECT_TRUE(input.request.nodes.at("n-1").fixed);
+  EXPECT_FALSE(input.request.nodes.at("n-2").fixed);
+}
+
+// The database has a local volume and stays; what must be in its zone is planned there, and what its node's DaemonSet
+// excludes does not come to that node.
+TEST(PlanRequest, WhatStaysHasNeighboursInTheIdealFleet) {
+  const auto affinity = [](std::string_view kind, std::string_view key, std::string_view app) {
+    return fmt::format(
+        R"(,"affinity":{{"{}":{{"requiredDuringSchedulingIgnoredDuringExecution":[{{"topologyKey":"{}","labelSelector":)"
+        R"({{"matchLabels":{{"app":"{}"}}}}}}]}}}})",
+        kind, key, app);
+  };
+  const std::string near = affinity("podAffinity", "topology.kubernetes.io/zone", "db");
+  const std::string alone = affinity("podAntiAffinity", "kubernetes.io/hostname", "batch");
+  PlanInput input = MustMake(
+      {NodeText("n-1", "", "", "m5.xlarge", "b"), NodeText("n-2"),
+       R"({"kind":"PersistentVolume","metadata":{"name":"pv"},"spec":{"local":{}}})",
+       R"({"kind":"PersistentVolumeClaim","metadata":{"name":"c","namespace":"shop"},"spec":{"volumeName":"pv"}})",
+       PodText{.name = "db",
+               .node = "n-1",
+               .labels = R"("app":"db")",
+               .spec = R"(,"volumes":[{"persistentVolumeClaim":{"claimName":"c"}}])"}
+           .Text(),
+       PodText{.name = "quiet", .node = "n-1", .owner = "DaemonSet/quiet", .labels = R"("app":"quiet")", .spec = alone}
+           .Text(),
+       PodText{.name = "web", .node = "n-2", .spec = near}.Text(),
+       PodText{.name = "batch", .node = "n-2", .labels = R"("app":"batch")"}.Text()});
+  ASSERT_EQ(input.request.residents.size(), 1u);
+  input.request.exact = true;
+  const auto plan = planner::MakePlan(input.request);
+  ASSERT_TRUE(plan) << plan.error().message();
+  EXPECT_TRUE(plan->unplaced.empty());
+  const auto node_of = [&](std::string_view unit) {
+    return std::ranges::find(plan->assignments, unit, &planner::Assignment::unit)->node;
+  };
+  EXPECT_EQ(node_of("shop/web"), "n-1") << "in the zone of the database, and its node has room";
+  EXPECT_NE(node_of("shop/batch"), "n-1");
 }
 
 TEST(PlanRequest, WhyANodeHasToStay) {
@@ -242,6 +332,56 @@ TEST(PlanRequest, WorkloadFilesBecomeUnits) {
   EXPECT_FALSE(MakePlanInput({}, {*file, *file}, TestCatalogue(), {}));
 }
 
+// A pod asks for nvidia.com/gpu, a workload for gpu: both are devices, and no machine gives its GPUs to both.
+TEST(PlanRequest, GpusAreDevicesOfNodesAndOfWhatIsBought) {
+  const auto catalogue = ReadCatalogue(
+      "types:\n- {name: g, resources: {cpu: 16, memory: 64Gi, nvidia.com/gpu: 2}, slots: 58, price: 1}\n", "c.yaml");
+  ASSERT_TRUE(catalogue) << catalogue.error().message();
+  const auto file = model::ReadWorkloadFile(
+      "kind: Set\nname: train\nreplicas: 1\ntemplate: {type: container, image: i, resources: {cpu: 1, gpu: 2}}\n---\n"
+      "kind: Set\nname: part\nreplicas: 1\ntemplate: {type: container, image: i, resources: {cpu: 1, gpu-milli: "
+      "250}}\n",
+      "w.yaml");
+  ASSERT_TRUE(file) << file.error().message();
+  constexpr std::string_view kAllocatable = R"("allocatable":{)";
+  std::string node = NodeText("g-1", "", "", "old-g");
+  node.insert(node.find(kAllocatable) + kAllocatable.size(), R"("nvidia.com/gpu":"4",)");
+  const Dump dump = MustRead(
+      {node, PodText{.name = "serve", .node = "g-1", .requests = R"("nvidia.com/gpu":"1")"}.Text(),
+       PodText{.name = "job", .requests = R"("nvidia.com/gpu":"2")"}.Text(),
+       PodText{.name = "agent", .node = "g-1", .owner = "DaemonSet/agent", .requests = R"("nvidia.com/gpu":"1")"}
+           .Text()});
+
+  const auto kept = MakePlanInput(dump, {*file}, *catalogue, {.keep = planner::Keep::kNodes});
+  ASSERT_TRUE(kept);
+  const placement::Node& there = kept->request.world.nodes[0];
+  EXPECT_EQ(there.devices, (std::vector<int32_t>{1000, 1000, 1000})) << "of 4, the DaemonSet has one";
+  EXPECT_EQ(there.total.Get("nvidia.com/gpu"), 0);
+  EXPECT_EQ(there.reserved.Get("nvidia.com/gpu"), 0);
+  for (const placement::Kind& kind : kept->request.world.kinds) EXPECT_EQ(kind.request.Get("nvidia.com/gpu"), 0);
+  for (const planner::Candidate& candidate : kept->request.candidates) {
+    EXPECT_EQ(candidate.allocatable.Get("nvidia.com/gpu"), 0);
+  }
+  planner::Request exact = kept->request;
+  exact.exact = true;
+  const auto plan = planner::MakePlan(exact);
+  ASSERT_TRUE(plan) << plan.error().message();
+  EXPECT_TRUE(plan->unplaced.empty());
+  // Two devices are free on the node: one of the two pairs goes there, the other and the part are bought for.
+  EXPECT_EQ(plan->machines.size(), 2u);
+  const auto row = std::ranges::find(plan->utilisation, "devices", &planner::Utilisation::resource);
+  ASSERT_NE(row, plan->utilisation.end());
+  EXPECT_EQ(row->requested, 5250);
+  EXPECT_EQ(row->allocatable, 7000);
+
+  auto ideal = MakePlanInput(dump, {*file}, *catalogue, {.keep = planner::Keep::kNone});
+  ASSERT_TRUE(ideal);
+  ideal->request.exact = true;
+  const auto fleet = planner::MakePlan(ideal->request);
+  ASSERT_TRUE(fleet) << fleet.error().message();
+  EXPECT_EQ(fleet->machines.size(), 3u) << "1 + 2 + 2 devices and a part, on machines of two";
+}
+
 TEST(PlanRequest, ATypeWithoutSlotsTakesWhatAKubeletDoes) {
   const auto catalogue = ReadCatalogue("types:\n- {name: a, resources: {cpu: 4, memory: 16Gi}, price: 1}\n", "c.yaml");
   const Dump dump = MustRead({NodeText("n-1"), PodText{.node = "n-1"}.Text()});
@@ -293,6 +433,37 @@ TEST(PlaceInput, ASchedulersView) {
   EXPECT_FALSE(input.world.placed[1].may_evict);
   EXPECT_TRUE(input.world.placed[2].terminating);
   EXPECT_TRUE(placement::CheckStructure(input.world).ok());
+  EXPECT_TRUE(input.notes.empty());
+}
+
+TEST(PlaceInput, SaysWhatItTakesOtherwise) {
+  const Dump dump = MustRead({NodeText("n-1"), PodText{.name = "a", .requests = ""}.Text(),
+                              PodText{.name = "b", .spec = R"(,"schedulerName":"volcano")"}.Text(),
+                              PodText{.name = "c", .node = "n-7"}.Text(),
+                              PodText{.name = "d", .node = "n-1", .owner = "DaemonSet/d", .requests = ""}.Text()});
+  const PlaceInput input = MakePlaceInput(dump);
+  ASSERT_EQ(input.notes.size(), 3u);
+  EXPECT_EQ(input.notes[0], "1 pod requests neither cpu nor memory, taken as needing nothing");
+  EXPECT_EQ(input.notes[1], "pods on nodes that the dump does not have, taken as pending: 1");
+  EXPECT_EQ(input.notes[2].substr(0, 10), "pods with ");
+}
+
+// Fourteen nodes that stay hide no other note.
+TEST(PlanRequest, NodesThatStayAreOneNoteForEachReason) {
+  std::vector<std::string> items = {NodeText("cp", R"("node-role.kubernetes.io/control-plane":"")")};
+  std::vector<std::string> names;
+  for (int i = 10; i < 24; ++i) {
+    names.push_back(fmt::format("n-{}", i));
+    const std::string selector = fmt::format(R"(,"nodeSelector":{{"kubernetes.io/hostname":"{}"}})", names.back());
+    const std::string name = fmt::format("tied-{}", i);
+    items.push_back(NodeText(names.back()));
+    items.push_back(PodText{.name = name, .node = names.back(), .spec = selector}.Text());
+  }
+  const PlanInput input = MustMake(items);
+  EXPECT_EQ(input.fixed.size(), 15u);
+  EXPECT_EQ(input.notes,
+            (std::vector<std::string>{"node cp stays: it is a control plane",
+                                      "14 nodes stay, such as n-10: pod shop/tied-10 is tied to its name"}));
 }
 
 }  // namespace

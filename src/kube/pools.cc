@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "kube/gpus.h"
 #include "model/requirement.h"
 #include "placement/match.h"
 
@@ -55,6 +57,12 @@ bool IsZoneLabel(std::string_view key, std::string_view value, const DumpNode& n
   return !node.zone.empty() && value == node.zone && key.starts_with("topology.");
 }
 
+// Whether the label names a pool: one of the known ones, or any whose last word says so, such as example.com/pool.
+bool NamesPool(std::string_view key) {
+  return std::ranges::find(kPoolNames, key) != kPoolNames.end() || key.ends_with("/pool") ||
+         key.ends_with("/nodepool") || key.ends_with("/node-pool");
+}
+
 bool IsLasting(std::string_view key, std::string_view value, const DumpNode& node) {
   if (std::ranges::find(kOwnLabels, key) != kOwnLabels.end()) return false;
   if (std::ranges::find(kCapacityTypeLabels, key) != std::end(kCapacityTypeLabels)) return false;
@@ -62,11 +70,11 @@ bool IsLasting(std::string_view key, std::string_view value, const DumpNode& nod
   return !IsTypeLabel(key) && !IsZoneLabel(key, value, node) && value != node.node.id;
 }
 
-planner::Pool PoolOf(const DumpNode& node) {
+planner::Pool PoolOf(const DumpNode& node, const LabelKeys& read) {
   planner::Pool pool;
   model::TextMap::Map labels;
   for (const auto& [key, value] : node.node.labels) {
-    if (IsLasting(key, value, node)) labels.emplace(key, value);
+    if (IsLasting(key, value, node) && (read.contains(key) || NamesPool(key))) labels.emplace(key, value);
   }
   pool.labels = std::move(labels);
   for (const placement::Taint& taint : node.node.taints) {
@@ -81,9 +89,8 @@ planner::Pool PoolOf(const DumpNode& node) {
     break;
   }
   if (!pool.name.empty()) return pool;
-  // The last word of a label such as example.com/pool.
   for (const auto& [key, value] : pool.labels) {
-    if (key.ends_with("/pool") || key.ends_with("/nodepool") || key.ends_with("/node-pool")) pool.name = value;
+    if (NamesPool(key)) pool.name = value;
   }
   return pool;
 }
@@ -96,6 +103,18 @@ std::string Signature(const planner::Pool& pool) {
     text += fmt::format("{}={}:{}\n", taint.key, taint.value, placement::TaintEffectName(taint.effect));
   }
   return text;
+}
+
+void KeepLargest(const std::vector<int64_t>& nodes, Pools& found) {
+  if (found.pools.size() <= kMostPools) return;
+  std::vector<size_t> order(found.pools.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return nodes[i]; });
+  found.left_out = static_cast<int64_t>(order.size() - kMostPools);
+  order.resize(kMostPools);
+  std::vector<planner::Pool> kept;
+  for (const size_t i : order) kept.push_back(std::move(found.pools[i]));
+  found.pools = std::move(kept);
 }
 
 // What nodes of the dump say of types, zones and pools.
@@ -235,23 +254,46 @@ planner::Catalogue WithZones(planner::Catalogue catalogue, const std::set<std::s
 
 }  // namespace
 
-Pools FindPools(const Dump& dump) {
+void AddLabelsRead(const placement::Kind& kind, LabelKeys& keys) {
+  for (const model::Requirement& requirement : kind.requirements) keys.insert(requirement.key);
+  for (const placement::NodeTerm& term : kind.node_terms) {
+    for (const model::Requirement& requirement : term.labels) keys.insert(requirement.key);
+  }
+  for (const placement::SpreadConstraint& spread : kind.spread) {
+    if (spread.when == model::WhenUnsatisfiable::kDoNotSchedule) keys.insert(spread.topology_key);
+  }
+  for (const placement::UnitTerm& term : kind.colocate) keys.insert(term.topology_key);
+  for (const placement::UnitTerm& term : kind.exclude) keys.insert(term.topology_key);
+}
+
+LabelKeys LabelsRead(const Dump& dump) {
+  LabelKeys keys;
+  for (const placement::Kind& kind : dump.kinds) AddLabelsRead(kind, keys);
+  for (const DumpDaemonSet& daemon : dump.daemon_sets) AddLabelsRead(daemon.kind, keys);
+  return keys;
+}
+
+Pools FindPools(const Dump& dump, const LabelKeys& read) {
   Pools found;
+  std::vector<int64_t> nodes;  // by pool
   std::map<std::string, size_t> by_signature;
   std::map<std::string, int> names;
   for (const DumpNode& node : dump.nodes) {
     if (node.control_plane) continue;
-    planner::Pool pool = PoolOf(node);
+    planner::Pool pool = PoolOf(node, read);
     const auto [at, is_new] = by_signature.emplace(Signature(pool), found.pools.size());
     if (is_new) {
       if (pool.name.empty()) pool.name = "pool";
       const int count = ++names[pool.name];
       if (count > 1) pool.name = fmt::format("{}-{}", pool.name, count);
       found.pools.push_back(std::move(pool));
+      nodes.push_back(0);
     }
+    ++nodes[at->second];
     found.of_node[node.node.id] = found.pools[at->second].name;
   }
   if (found.pools.empty()) found.pools.emplace_back();
+  KeepLargest(nodes, found);
   std::ranges::sort(found.pools, {}, &planner::Pool::name);
   return found;
 }
@@ -269,6 +311,8 @@ std::vector<Candidate> CandidatesFor(const Dump& dump, const Pools& pools, const
     }
     seen.AddLabels(candidate);
     candidate.allocatable = model::SubtractSaturating(candidate.allocatable, seen.Overhead(candidate));
+    candidate.devices = DevicesOf(candidate.allocatable);
+    DropGpus(candidate.allocatable);
   }
   std::erase_if(candidates, [](const Candidate& candidate) {
     return candidate.allocatable.Get("cpu") == 0 || candidate.allocatable.Get("memory") == 0;

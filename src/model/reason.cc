@@ -43,7 +43,8 @@ constexpr ReasonRow Row(Reason reason) {
       return {reason, "short.paused", "the cluster is paused or in dry run, so nothing is acquired for it"};
     case Reason::kClusterOnHold:
       return {reason, "short.held",
-              "nothing is acquired for the cluster for now: its machines fail to configure, or it is at its ceiling"};
+              "nothing is acquired for the cluster for now: its machines fail to configure, it is at its ceiling, or "
+              "machines of it went while the shard was down"};
     case Reason::kNoSuchResource:
       return {reason, "short.resource", "no machine of the shard offers a resource it asks for"};
     case Reason::kReclaimsSpent:

@@ -155,6 +155,8 @@ TEST(WorkloadFile, ErrorsSayWhere) {
       {SetWith("env: {A: b}\n  secretEnv: {A: c}"), "template.secretEnv.A: is in env too; name it once"},
       {SetWith("secretEnv: {A: ''}"), "template.secretEnv.A: is empty"},
       {SetWith("volumes: [{source: /a}]"), "template.volumes[0].target: this field is required"},
+      {SetWith("volumes: [{source: ../../.., target: /host}]"),
+       "template.volumes[0].source: \"../../..\" is neither an absolute path nor a name of letters"},
       {SetWith("resources: {cpu: 4x}"), "w.yaml:7:20: template.resources.cpu: quantity \"4x\": unknown suffix"},
       {SetWith("requirements: [{key: a, operator: Same}]"),
        "requirements[0].operator: Same is for needs; use colocate"},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "model/names.h"
+#include "model/volume_name.h"
 
 namespace muster::model {
 namespace {
@@ -50,6 +51,26 @@ std::string PortProblem(const Port& port) {
   if (outside(port.container)) return fmt::format("container: {} is not from 1 to {}", port.container, kLargestPort);
   if (outside(port.host)) return fmt::format("host: {} is not from 1 to {}", port.host, kLargestPort);
   if (port.container == 0 && port.host == 0) return "container: missing";
+  return "";
+}
+
+std::string VolumeProblem(const VolumeMount& mount) {
+  // Engines write a mount as SOURCE:TARGET.
+  const auto unreadable = [](std::string_view path) { return path.contains(':') || path.contains('\0'); };
+  if (mount.source.starts_with('/')) {
+    if (unreadable(mount.source)) return fmt::format("source: {} must not contain ':' or NUL", Quoted(mount.source));
+  } else {
+    const VolumeSource source = SplitVolumeSource(mount.source);
+    if (!IsVolumeName(source.name) || source.options.contains('/') || unreadable(source.options)) {
+      return fmt::format(
+          "source: {} is neither an absolute path nor a name of letters, digits, '.', '_' and '-', a letter or digit "
+          "first",
+          Quoted(mount.source));
+    }
+  }
+  if (!mount.target.starts_with('/') || unreadable(mount.target)) {
+    return fmt::format("target: {} is no absolute path without ':' and NUL", Quoted(mount.target));
+  }
   return "";
 }
 
@@ -139,6 +160,7 @@ std::string TemplateProblem(const WorkloadTemplate& spec) {
     if (value.empty()) return fmt::format("secretEnv.{}: is empty; a secret has a value", name);
   }
   if (std::string problem = FirstProblem("ports", spec.ports, PortProblem); !problem.empty()) return problem;
+  if (std::string problem = FirstProblem("volumes", spec.volumes, VolumeProblem); !problem.empty()) return problem;
   if (std::string problem = RequirementsProblem(spec.requirements); !problem.empty()) return problem;
   if (std::string problem = FirstProblem("tolerations", spec.tolerations, TolerationProblem); !problem.empty()) {
     return problem;

@@ -63,6 +63,22 @@ TEST(Workload, EveryStructuralInvariantCanBreak) {
   workload = valid;
   workload.spec.requirements[0].push_back({"gpu", Operator::kIn, {}});
   EXPECT_EQ(CheckStructure(workload).message(), "workload \"w-1\": requirements[1].values: In needs at least one");
+  for (const std::string source :
+       {"", ".", "..", "../x", "./x", "a/b", "a:b", "/a:b", "..?size_gb=1", "a?driver=x/y"}) {
+    workload = valid;
+    workload.spec.volumes = {{.source = "data", .target = "/data"}, {.source = source, .target = "/host"}};
+    EXPECT_TRUE(CheckStructure(workload).message().starts_with("workload \"w-1\": volumes[1].source: ")) << source;
+  }
+  for (const std::string target : {"", "data", "../data", "/data:ro"}) {
+    workload = valid;
+    workload.spec.volumes = {{.source = "data", .target = target}};
+    EXPECT_TRUE(CheckStructure(workload).message().starts_with("workload \"w-1\": volumes[0].target: ")) << target;
+  }
+  for (const std::string source : {"data", "/srv/data", "Data_1.2-3", "data?driver=nfs&size_gb=10"}) {
+    workload = valid;
+    workload.spec.volumes = {{.source = source, .target = "/data"}};
+    EXPECT_TRUE(CheckStructure(workload).ok()) << source;
+  }
   workload = valid;
   workload.spec.spread.front().spread.topology_key.clear();
   EXPECT_TRUE(CheckStructure(workload).message().starts_with("workload \"w-1\": spread[0].topologyKey: "));

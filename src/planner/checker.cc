@@ -25,6 +25,7 @@ class PlanChecker {
       judge_.CheckRoom(spot);
       judge_.CheckAccess(spot);
       judge_.CheckPorts(spot);
+      judge_.CheckDevices(spot);
     }
     judge_.CheckBetweenUnits();
     CheckMoney();
@@ -38,11 +39,15 @@ class PlanChecker {
     judge_.Find(format, std::forward<Args>(args)...);
   }
 
-  bool keeps() const { return request_.keep == Keep::kNodes; }
+  bool Keeps(const std::string& node) const {
+    if (request_.keep == Keep::kNodes) return true;
+    const auto facts = request_.nodes.find(node);
+    return facts != request_.nodes.end() && facts->second.fixed;
+  }
 
   void AddSpots() {
-    if (keeps()) {
-      for (const placement::Node& node : world_.nodes) judge_.AddNode(node);
+    for (const placement::Node& node : world_.nodes) {
+      if (Keeps(node.id)) judge_.AddNode(node);
     }
     for (const PlannedMachine& machine : plan_.machines) {
       if (machine.candidate >= request_.candidates.size()) {
@@ -54,18 +59,17 @@ class PlanChecker {
   }
 
   void AddResidents() {
-    if (!keeps()) return;
-    for (const placement::PlacedUnit& placed : world_.placed) {
-      const size_t spot = judge_.SpotOf(placed.node);
-      if (spot != kNowhere) judge_.AddResident(judge_.spots()[spot], placed.unit.kind.value(), placed.terminating);
+    for (const auto* units : {&world_.placed, &request_.residents}) {
+      for (const placement::PlacedUnit& placed : *units) {
+        const size_t spot = Keeps(placed.node) ? judge_.SpotOf(placed.node) : kNowhere;
+        if (spot != kNowhere) judge_.AddResident(judge_.spots()[spot], placed.unit.kind.value(), placed.terminating);
+      }
     }
   }
 
   void AddAssigned() {
-    if (!keeps()) {
-      for (const placement::PlacedUnit& placed : world_.placed) {
-        if (!placed.terminating) asked_.push_back(&placed.unit);
-      }
+    for (const placement::PlacedUnit& placed : world_.placed) {
+      if (!placed.terminating && !Keeps(placed.node)) asked_.push_back(&placed.unit);
     }
     for (const placement::Unit& unit : request_.pending) asked_.push_back(&unit);
     seen_.assign(asked_.size(), false);
@@ -101,7 +105,7 @@ class PlanChecker {
   }
 
   void AddDevices(Spot& spot, const Assignment& assignment, const placement::Kind& kind) {
-    if (spot.kept != nullptr) return;  // placement assigns the devices of a node that is there
+    if (spot.kept != nullptr) return;  // placement assigns the devices of a node that is there; CheckDevices sums
     const size_t wanted = kind.devices.milli > 0 ? 1 : static_cast<size_t>(kind.devices.whole);
     if (assignment.devices.size() != wanted) {
       Find("unit {}: it has {} devices and asks for {}", assignment.unit, assignment.devices.size(), wanted);
@@ -153,21 +157,24 @@ class PlanChecker {
       Find("the replay added {} machines for {}", from_replay, added);
     }
     int64_t before = 0;
+    int64_t kept = 0;
     size_t unpriced = 0;
+    size_t kept_unpriced = 0;
     for (const placement::Node& node : world_.nodes) {
       const auto facts = request_.nodes.find(node.id);
-      if (facts != request_.nodes.end() && facts->second.price) {
-        before += facts->second.price->micros;
-      } else {
-        ++unpriced;
-      }
+      const bool priced = facts != request_.nodes.end() && facts->second.price;
+      const int64_t price = priced ? facts->second.price->micros : 0;
+      before += price;
+      unpriced += priced ? 0 : 1;
+      if (!Keeps(node.id)) continue;
+      kept += price;
+      kept_unpriced += priced ? 0 : 1;
     }
     if (unpriced != plan_.unpriced_nodes.size()) Find("{} nodes are unpriced", unpriced);
     if (plan_.cost_before.has_value() != (unpriced == 0)) Find("a price before needs the price of every node");
     if (plan_.cost_before && plan_.cost_before->micros != before) Find("the nodes cost {}", before);
-    const int64_t after = machines + (keeps() ? before : 0);
-    if (plan_.cost_after.has_value() != (!keeps() || unpriced == 0))
-      Find("a price after needs the price of kept nodes");
+    const int64_t after = machines + kept;
+    if (plan_.cost_after.has_value() != (kept_unpriced == 0)) Find("a price after needs the price of kept nodes");
     if (plan_.cost_after && plan_.cost_after->micros != after) Find("all nodes together cost {}", after);
     if (plan_.unplaced.empty() && plan_.lower_bound.micros > machines - added) {
       Find("the bound {} is above the cost {}", plan_.lower_bound.micros, machines - added);
@@ -182,6 +189,10 @@ class PlanChecker {
         const auto found = spot.taken.find(row.resource);
         taken += found == spot.taken.end() ? 0 : found->second;
         total += spot.total.Get(row.resource);
+        if (row.resource != "devices") continue;
+        const Judge::DeviceSum sum = judge_.DevicesOf(spot);
+        taken += sum.asked;
+        total += sum.has;
       }
       if (taken != row.requested || total != row.allocatable) {
         Find("{}: {} of {} is requested", row.resource, taken, total);

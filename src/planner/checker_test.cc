@@ -156,6 +156,11 @@ std::vector<Corruption> Corruptions() {
        }},
       {"a device that is not there", "has no device 7", [](Example& e) { e.Of("device-0").devices = {7}; }},
       {"no device", "it has 0 devices and asks for 1", [](Example& e) { e.Of("device-0").devices.clear(); }},
+      {"more devices than a node has that is there", "thousandths of devices are more than its 0",
+       [](Example& e) {
+         e.Of("device-0").node = "old";
+         e.Of("device-0").devices.clear();
+       }},
       {"a cordoned node", "it is cordoned",
        [](Example& e) {
          e.request_.world.nodes[0].cordoned = true;

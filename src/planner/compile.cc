@@ -24,9 +24,18 @@ std::vector<uint32_t> KindsOf(const placement::World& world, const std::vector<c
   return kinds;
 }
 
-std::vector<const placement::Unit*> UnitsThatStay(const Request& request) {
+// Only devices of which nothing is taken: the rounding of parts holds for whole ones.
+int64_t WholeDevices(const std::vector<int32_t>& devices) {
+  return std::ranges::count_if(devices, [](int32_t milli) { return milli >= 1000; });
+}
+
+std::vector<const placement::Unit*> UnitsThatStay(const Request& request, const KeptNodes& kept) {
   std::vector<const placement::Unit*> units;
-  for (const placement::PlacedUnit& placed : request.world.placed) units.push_back(&placed.unit);
+  for (const auto* list : {&request.world.placed, &request.residents}) {
+    for (const placement::PlacedUnit& placed : *list) {
+      if (kept.Has(placed.node)) units.push_back(&placed.unit);
+    }
+  }
   return units;
 }
 
@@ -60,10 +69,9 @@ int64_t DeviceParts(const placement::DeviceRequest& request) {
 
 std::vector<const placement::Unit*> UnitsToPlace(const Request& request) {
   std::vector<const placement::Unit*> units;
-  if (request.keep == Keep::kNone) {
-    for (const placement::PlacedUnit& placed : request.world.placed) {
-      if (!placed.terminating) units.push_back(&placed.unit);
-    }
+  const KeptNodes kept(request);
+  for (const placement::PlacedUnit& placed : request.world.placed) {
+    if (!placed.terminating && !kept.Has(placed.node)) units.push_back(&placed.unit);
   }
   for (const placement::Unit& unit : request.pending) units.push_back(&unit);
   return units;
@@ -71,9 +79,10 @@ std::vector<const placement::Unit*> UnitsToPlace(const Request& request) {
 
 Compiler::Compiler(const Request& request, const std::vector<const placement::Unit*>& units, RulesOf rules)
     : request_(request),
+      kept_(request),
       rules_(rules),
       used_kinds_(KindsOf(request.world, units)),
-      staying_kinds_(keeps() ? KindsOf(request.world, UnitsThatStay(request)) : std::vector<uint32_t>()),
+      staying_kinds_(KindsOf(request.world, UnitsThatStay(request, kept_))),
       units_of_kind_(request.world.kinds.size()),
       selectors_(request.world),
       classes_(request.world, used_kinds_) {
@@ -93,10 +102,10 @@ Problem Compiler::Run() {
   AddTopologyKeys();
   AddSelectors();
   AddCells();
-  if (keeps()) AddFixedNodes();
+  AddFixedNodes();
   classes_.MakeMasks();
   problem_.masks = classes_.masks();
-  if (keeps()) AddFixedUnits();
+  if (kept_.any()) AddFixedUnits();
   AddKinds();
   MergeBundles();
   AddChoices();
@@ -142,11 +151,8 @@ std::vector<int64_t> Compiler::CapacityOf(const model::Resources& allocatable,
                                           const std::vector<int32_t>& devices) const {
   std::vector<int64_t> row;
   for (size_t d = 0; d < problem_.dims(); ++d) {
-    // Only devices of which nothing is taken: the rounding of parts holds for whole ones.
-    const int64_t amount =
-        problem_.dimensions[d] == kDeviceDimension
-            ? std::ranges::count_if(devices, [](int32_t milli) { return milli >= 1000; }) * kDeviceParts
-            : allocatable.Get(problem_.dimensions[d]);
+    const int64_t amount = problem_.dimensions[d] == kDeviceDimension ? WholeDevices(devices) * kDeviceParts
+                                                                      : allocatable.Get(problem_.dimensions[d]);
     row.push_back(amount / problem_.grains[d] + (MUTANT("planner.capacity_rounded_up") ? 1 : 0));
   }
   return row;
@@ -216,12 +222,11 @@ void Compiler::AddCells() {
     cell_of_candidate_.push_back(CellOf(candidate.labels, known));
     class_of_candidate_.push_back(classes_.ClassOf(candidate));
   }
-  if (keeps()) {
-    for (size_t n = 0; n < request_.world.nodes.size(); ++n) {
-      const placement::Node& node = request_.world.nodes[n];
-      problem_.fixed.push_back(
-          {.node = static_cast<uint32_t>(n), .cell = CellOf(node.labels, known), .node_class = classes_.ClassOf(node)});
-    }
+  for (size_t n = 0; n < request_.world.nodes.size(); ++n) {
+    const placement::Node& node = request_.world.nodes[n];
+    if (!kept_.Has(node.id)) continue;
+    problem_.fixed.push_back(
+        {.node = static_cast<uint32_t>(n), .cell = CellOf(node.labels, known), .node_class = classes_.ClassOf(node)});
   }
   // Values to numbers, key by key.
   for (size_t key = 0; key < problem_.topology_keys.size(); ++key) {
@@ -262,44 +267,55 @@ void Compiler::AddFixedUnits() {
   }
   problem_.fixed_counts.assign(selectors_.size(), std::vector<int64_t>(problem_.cells.size(), 0));
   for (const placement::PlacedUnit& placed : request_.world.placed) {
+    if (!kept_.Has(placed.node)) continue;
     const uint32_t at = fixed_by_node_.at(placed.node);
-    FixedNode& fixed = problem_.fixed[at];
-    const uint32_t k = placed.unit.kind.value();
-    const placement::Kind& kind = request_.world.kinds[k];
+    const placement::Kind& kind = request_.world.kinds[placed.unit.kind.value()];
     if (auto sum = Add(taken[at], kind.request); sum) taken[at] = *std::move(sum);
     devices[at] += kind.devices.whole + (kind.devices.milli > 0 ? 1 : 0);
-    for (const uint32_t selector : selectors_.MatchesOf(k)) {
-      Count(fixed.tallies, selector, 1, kUnlimited);
-      if (placed.terminating) Count(fixed.terminating, selector, 1, kUnlimited);
-      ++problem_.fixed_counts[selector][fixed.cell];
-    }
-    for (const placement::HostPort& port : kind.ports) Count(fixed.tallies, selectors_.AddPort(port), 0, 1);
-    for (const placement::SpreadConstraint& spread : kind.spread) {
-      if (rules_ != RulesOf::kAll || !IsHard(spread) || spread.topology_key != kHostnameKey) continue;
-      if (SelectorOf(kind, spread).nothing) continue;
-      Count(fixed.tallies, selectors_.Add({SelectorOf(kind, spread)}), 0, std::max(spread.max_skew, 1));
-    }
-    for (const placement::UnitTerm& term : kind.exclude) {
-      const uint32_t selector = selectors_.Add({SelectorOf(kind, term)});
-      const Limit limit{.selector = selector, .most = selectors_.Matches(selector, k) ? 1 : 0};
-      if (term.topology_key == kHostnameKey) {
-        Count(fixed.tallies, selector, 0, limit.most);
-      } else {
-        problem_.fixed_domain_limits.push_back({.key = KeyOf(term.topology_key), .cell = fixed.cell, .limit = limit});
-      }
-    }
+    AddFixedUnit(placed, problem_.fixed[at]);
+  }
+  for (const placement::PlacedUnit& resident : request_.residents) {
+    if (MUTANT("planner.residents_forgotten")) break;
+    if (kept_.Has(resident.node)) AddFixedUnit(resident, problem_.fixed[fixed_by_node_.at(resident.node)]);
   }
   for (size_t f = 0; f < problem_.fixed.size(); ++f) {
     for (size_t d = 0; d < problem_.dims(); ++d) {
       int64_t& free = problem_.fixed[f].free[d];
       if (free == kUnlimited) continue;
+      const placement::Node& node = request_.world.nodes[problem_.fixed[f].node];
       if (problem_.dimensions[d] == kDeviceDimension) {
-        free = std::max<int64_t>(free - devices[f] * kDeviceParts / problem_.grains[d], 0);
+        // Before the division: a grain may be more than one device, and what is taken less than a grain.
+        free = std::max<int64_t>(WholeDevices(node.devices) - devices[f], 0) * kDeviceParts / problem_.grains[d];
       } else {
-        const placement::Node& node = request_.world.nodes[problem_.fixed[f].node];
         const std::string& name = problem_.dimensions[d];
         free = std::max<int64_t>(node.total.Get(name) - taken[f].Get(name), 0) / problem_.grains[d];
       }
+    }
+  }
+}
+
+// What rules between units see of a unit that stays.
+void Compiler::AddFixedUnit(const placement::PlacedUnit& placed, FixedNode& fixed) {
+  const uint32_t k = placed.unit.kind.value();
+  const placement::Kind& kind = request_.world.kinds[k];
+  for (const uint32_t selector : selectors_.MatchesOf(k)) {
+    Count(fixed.tallies, selector, 1, kUnlimited);
+    if (placed.terminating) Count(fixed.terminating, selector, 1, kUnlimited);
+    ++problem_.fixed_counts[selector][fixed.cell];
+  }
+  for (const placement::HostPort& port : kind.ports) Count(fixed.tallies, selectors_.AddPort(port), 0, 1);
+  for (const placement::SpreadConstraint& spread : kind.spread) {
+    if (rules_ != RulesOf::kAll || !IsHard(spread) || spread.topology_key != kHostnameKey) continue;
+    if (SelectorOf(kind, spread).nothing) continue;
+    Count(fixed.tallies, selectors_.Add({SelectorOf(kind, spread)}), 0, std::max(spread.max_skew, 1));
+  }
+  for (const placement::UnitTerm& term : kind.exclude) {
+    const uint32_t selector = selectors_.Add({SelectorOf(kind, term)});
+    const Limit limit{.selector = selector, .most = selectors_.Matches(selector, k) ? 1 : 0};
+    if (term.topology_key == kHostnameKey) {
+      Count(fixed.tallies, selector, 0, limit.most);
+    } else {
+      problem_.fixed_domain_limits.push_back({.key = KeyOf(term.topology_key), .cell = fixed.cell, .limit = limit});
     }
   }
 }

@@ -26,7 +26,7 @@ int64_t DeviceParts(const placement::DeviceRequest& request);
 // filled.
 enum class RulesOf : uint8_t { kPlaced, kAll };
 
-// The units that a plan places: pending ones and, if no node is kept, those that are placed and not terminating.
+// The units that a plan places: pending ones, and those on nodes that are not kept unless they terminate.
 std::vector<const placement::Unit*> UnitsToPlace(const Request& request);
 
 class Compiler {
@@ -54,9 +54,10 @@ class Compiler {
   std::vector<int64_t> RequestOf(const placement::Kind& kind) const;
   std::vector<int64_t> CapacityOf(const model::Resources& allocatable, const std::vector<int32_t>& devices) const;
   uint32_t KeyOf(const std::string& topology_key) const;
-  bool keeps() const { return request_.keep == Keep::kNodes; }
+  void AddFixedUnit(const placement::PlacedUnit& placed, FixedNode& fixed);
 
   const Request& request_;
+  const KeptNodes kept_;
   const RulesOf rules_;
   std::vector<uint32_t> used_kinds_;                  // of the world, ascending, with units to place
   std::vector<uint32_t> staying_kinds_;               // of the world, ascending, with units that stay

@@ -55,7 +55,7 @@ class WaveChecker {
       judge_.CheckRoom(spot);
       judge_.CheckAccess(spot);
       judge_.CheckPorts(spot);
-      CheckDevices(spot);
+      judge_.CheckDevices(spot);
     }
     judge_.CheckBetweenUnits();
     for (const auto& [what, by] : judge_.BreachesOfResidents()) {
@@ -115,22 +115,6 @@ class WaveChecker {
     }
     spot.gone = true;
     saved_ += facts->second.price->micros;
-  }
-
-  // In sum only: which device a unit gets is decided when it comes.
-  void CheckDevices(const Spot& spot) {
-    int64_t has = 0;
-    for (const int32_t milli : spot.devices) has += milli;
-    int64_t taken = 0;
-    bool newcomer = false;
-    for (const auto* units : {&spot.newcomers, &spot.residents}) {
-      for (const auto& [k, count] : *units) {
-        const placement::DeviceRequest& asked = request_.world.kinds[k].devices;
-        taken += count * (int64_t{asked.whole} * 1000 + asked.milli);
-        newcomer = newcomer || (units == &spot.newcomers && !asked.empty());
-      }
-    }
-    if (newcomer && taken > has) judge_.Find("{}: {} thousandths of devices are more than its {}", spot.id, taken, has);
   }
 
   const Request& request_;

@@ -287,6 +287,26 @@ void Judge::CheckPorts(const Spot& spot) {
   }
 }
 
+Judge::DeviceSum Judge::DevicesOf(const Spot& spot) const {
+  DeviceSum sum;
+  for (const int32_t milli : spot.devices) sum.has += milli;
+  for (const auto* units : {&spot.newcomers, &spot.residents}) {
+    for (const auto& [k, count] : *units) {
+      const placement::DeviceRequest& asked = world_.kinds[k].devices;
+      sum.asked += count * (int64_t{asked.whole} * 1000 + asked.milli);
+      sum.by_newcomers = sum.by_newcomers || (units == &spot.newcomers && !asked.empty());
+    }
+  }
+  return sum;
+}
+
+void Judge::CheckDevices(const Spot& spot) {
+  const DeviceSum sum = DevicesOf(spot);
+  if (sum.by_newcomers && sum.asked > sum.has) {
+    Find("{}: {} thousandths of devices are more than its {}", spot.id, sum.asked, sum.has);
+  }
+}
+
 // --- Rules between units.
 
 int64_t Judge::Crowd::In(size_t domain) const {

@@ -63,12 +63,22 @@ class Judge {
   void CheckRoom(const Spot& spot);
   void CheckAccess(const Spot& spot);
   void CheckPorts(const Spot& spot);
+  // In sum only: which device a unit gets on a node that is there is decided when it comes.
+  void CheckDevices(const Spot& spot);
   // Rules of newcomers about all others, and exclusion of newcomers by residents.
   void CheckBetweenUnits();
   // How far rules of residents are from holding, by rule and domain; those that hold are absent. Spread counts the
   // domains that there are and that there were at first: a machine that is bought does not break the spread of what is
   // there.
   std::map<std::string, int64_t> BreachesOfResidents();
+
+  // Thousandths of devices of a spot: what its units ask for, and what there is.
+  struct DeviceSum {
+    int64_t asked = 0;
+    int64_t has = 0;
+    bool by_newcomers = false;
+  };
+  DeviceSum DevicesOf(const Spot& spot) const;
 
   template <class... Args>
   void Find(fmt::format_string<Args...> format, Args&&... args) {

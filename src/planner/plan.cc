@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <unordered_set>
 #include <utility>
@@ -41,6 +42,31 @@ std::string_view RepeatedId(const Request& request) {
   return {};
 }
 
+Status CheckResidents(const Request& request) {
+  std::unordered_set<std::string_view> known;
+  if (!request.residents.empty()) {
+    for (const placement::Node& node : request.world.nodes) known.insert(node.id);
+  }
+  for (const placement::PlacedUnit& resident : request.residents) {
+    const auto bad = [&](std::string_view text) {
+      return Status(Code::kInvalidArgument, fmt::format("unit {}: {}", resident.unit.id, text));
+    };
+    if (!known.contains(resident.node)) return bad(fmt::format("there is no node {}", resident.node));
+    if (resident.unit.kind.value() >= request.world.kinds.size()) return bad("its kind is out of range");
+    const placement::Kind& kind = request.world.kinds[resident.unit.kind.value()];
+    if (!kind.request.empty() || !kind.devices.empty()) return bad("what a resident takes is reserved on its node");
+  }
+  return {};
+}
+
+int64_t UnitsOf(const Problem& problem, const std::vector<uint32_t>& kinds) {
+  int64_t units = 0;
+  for (const uint32_t k : kinds) {
+    units += problem.kinds[k].bundle ? static_cast<int64_t>(problem.kinds[k].units.size()) : 1;
+  }
+  return units;
+}
+
 // Gives devices of bought machines to units. Parts were rounded up to powers of two, so the largest first always fits.
 class DeviceTable {
  public:
@@ -66,7 +92,7 @@ class DeviceTable {
 class Writer {
  public:
   Writer(const Request& request, const std::vector<const placement::Unit*>& units, const Solution& solution)
-      : request_(request), units_(units), solution_(solution) {}
+      : request_(request), units_(units), solution_(solution), kept_(request) {}
 
   Plan Run(const std::vector<uint32_t>& added) {
     AddMachines(added);
@@ -180,48 +206,60 @@ class Writer {
       ++plan_.replay.machines_added;
     }
     model::Money nodes;
+    model::Money kept;
+    bool kept_priced = true;
     for (const placement::Node& node : request_.world.nodes) {
       const auto facts = request_.nodes.find(node.id);
-      if (facts != request_.nodes.end() && facts->second.price) {
-        nodes.micros += facts->second.price->micros;
-      } else {
-        plan_.unpriced_nodes.push_back(node.id);
-      }
+      const bool priced = facts != request_.nodes.end() && facts->second.price.has_value();
+      const int64_t price = priced ? facts->second.price->micros : 0;
+      if (!priced) plan_.unpriced_nodes.push_back(node.id);
+      nodes.micros += price;
+      if (!kept_.Has(node.id)) continue;
+      kept.micros += price;
+      kept_priced = kept_priced && priced;
     }
-    const bool priced = plan_.unpriced_nodes.empty();
-    if (priced) plan_.cost_before = nodes;
-    if (request_.keep == Keep::kNone) {
-      plan_.cost_after = plan_.cost_machines;
-    } else if (priced) {
-      plan_.cost_after = model::Money{nodes.micros + plan_.cost_machines.micros};
-    }
+    if (plan_.unpriced_nodes.empty()) plan_.cost_before = nodes;
+    if (kept_priced) plan_.cost_after = model::Money{kept.micros + plan_.cost_machines.micros};
     if (MUTANT("planner.spot_as_free")) plan_.cost_machines.micros /= 2;
   }
 
   void AddUtilisation() {
     std::map<std::string, Utilisation> rows;
-    for (const std::string& name : problem().dimensions) {
-      if (name != kDeviceDimension) rows[name].resource = name;
-    }
+    for (const std::string& name : problem().dimensions) rows[name].resource = name;
     const auto add = [&](const model::Resources& amounts, int64_t Utilisation::* member, int64_t times) {
       for (const auto& [name, amount] : amounts.entries()) {
         if (const auto row = rows.find(name); row != rows.end()) row->second.*member += amount * times;
       }
     };
+    const auto add_devices = [&](int64_t Utilisation::* member, int64_t milli) {
+      const auto row = rows.find(std::string(kDeviceDimension));
+      if (row != rows.end()) row->second.*member += milli;
+    };
+    const auto milli_of = [](const std::vector<int32_t>& devices) {
+      return std::accumulate(devices.begin(), devices.end(), int64_t{0});
+    };
     std::vector<int64_t> counts(request_.world.kinds.size(), 0);
     for (size_t u = 0; u < units_.size(); ++u) {
       if (bin_of_unit_[u] != kNoChoice) ++counts[units_[u]->kind.value()];
     }
-    if (request_.keep == Keep::kNodes) {
-      for (const placement::PlacedUnit& placed : request_.world.placed) ++counts[placed.unit.kind.value()];
-      for (const placement::Node& node : request_.world.nodes) {
-        add(node.total, &Utilisation::allocatable, 1);
-        add(node.reserved, &Utilisation::requested, 1);
-      }
+    for (const placement::PlacedUnit& placed : request_.world.placed) {
+      if (kept_.Has(placed.node)) ++counts[placed.unit.kind.value()];
     }
-    for (size_t k = 0; k < counts.size(); ++k) add(request_.world.kinds[k].request, &Utilisation::requested, counts[k]);
+    for (const placement::Node& node : request_.world.nodes) {
+      if (!kept_.Has(node.id)) continue;
+      add(node.total, &Utilisation::allocatable, 1);
+      add(node.reserved, &Utilisation::requested, 1);
+      add_devices(&Utilisation::allocatable, milli_of(node.devices));
+    }
+    for (size_t k = 0; k < counts.size(); ++k) {
+      const placement::Kind& kind = request_.world.kinds[k];
+      add(kind.request, &Utilisation::requested, counts[k]);
+      add_devices(&Utilisation::requested, counts[k] * (int64_t{kind.devices.whole} * 1000 + kind.devices.milli));
+    }
     for (const PlannedMachine& machine : plan_.machines) {
-      add(request_.candidates[machine.candidate].allocatable, &Utilisation::allocatable, 1);
+      const Candidate& candidate = request_.candidates[machine.candidate];
+      add(candidate.allocatable, &Utilisation::allocatable, 1);
+      add_devices(&Utilisation::allocatable, milli_of(candidate.devices));
     }
     for (auto& [unused, row] : rows) plan_.utilisation.push_back(std::move(row));
   }
@@ -229,6 +267,7 @@ class Writer {
   const Request& request_;
   const std::vector<const placement::Unit*>& units_;
   const Solution& solution_;
+  const KeptNodes kept_;
   std::vector<std::string> node_of_bin_;
   std::vector<uint32_t> bin_of_unit_;
   Plan plan_;
@@ -241,8 +280,18 @@ Result<Keep> ParseKeep(std::string_view name) { return model::ParseName(kKeeps, 
 std::string_view EffortName(Effort effort) { return model::NameOf(kEfforts, effort); }
 Result<Effort> ParseEffort(std::string_view name) { return model::ParseName(kEfforts, "effort", name); }
 
+KeptNodes::KeptNodes(const Request& request) : all_(request.keep == Keep::kNodes) {
+  if (all_) return;
+  for (const auto& [id, facts] : request.nodes) {
+    if (facts.fixed) ids_.insert(id);
+  }
+}
+
+bool KeptNodes::Has(const std::string& node) const { return all_ || ids_.contains(node); }
+
 Status CheckStructure(const Request& request) {
   MUSTER_RETURN_IF_ERROR(placement::CheckStructure(request.world));
+  MUSTER_RETURN_IF_ERROR(CheckResidents(request));
   for (const placement::Unit& unit : request.pending) {
     if (unit.id.empty()) return {Code::kInvalidArgument, "a unit has no id"};
     if (unit.kind.value() >= request.world.kinds.size()) {
@@ -268,8 +317,8 @@ Result<Plan> MakePlan(const Request& request) {
   if (!request.exact) replay = Replay(solution, request.replay_seed);
   Plan plan = Writer(request, units, solution).Run(replay.added);
   plan.replay.done = !request.exact;
-  plan.replay.pending_at_first = replay.pending_at_first;
-  plan.replay.pending_at_last = replay.pending_at_last;
+  plan.replay.pending_at_first = UnitsOf(*solution.problem, replay.first);
+  plan.replay.pending_at_last = UnitsOf(*solution.problem, replay.left);
   plan.replay.rounds = replay.rounds;
   const std::vector<std::string> findings = CheckPlan(request, plan);
   if (!findings.empty()) {

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "base/status.h"
@@ -33,12 +34,13 @@ struct NodeFacts {
   std::string pool;
   model::CapacityType capacity = model::CapacityType::kUnspecified;
   std::string stays_because;  // a sentence; empty: it may go ("control plane", "local volume of pod x/y")
+  bool fixed = false;         // part of every fleet, the ideal one too, with all that is placed on it
 
   bool operator==(const NodeFacts&) const = default;
 };
 
 enum class Keep : uint8_t {
-  kNone,   // every unit is planned afresh and the nodes are left out: the ideal fleet
+  kNone,   // the ideal fleet: nodes are left out and their units planned afresh, but for nodes that are fixed
   kNodes,  // placed units stay where they are and machines are added for the pending ones
 };
 std::string_view KeepName(Keep keep);  // "none", "nodes"
@@ -51,6 +53,10 @@ Result<Effort> ParseEffort(std::string_view name);
 struct Request {
   placement::World world;  // kinds, nodes, placed units, namespaces
   std::vector<placement::Unit> pending;
+  // Units that belong to their node, such as pods of DaemonSets: neighbours of what comes to nodes that are kept, and
+  // never planned. Their kinds ask for nothing: what they take is reserved on the node. A consolidation leaves them
+  // out.
+  std::vector<placement::PlacedUnit> residents;
   std::map<std::string, NodeFacts> nodes;  // by node id
   std::vector<Candidate> candidates;
   Keep keep = Keep::kNone;
@@ -61,7 +67,8 @@ struct Request {
   std::function<bool(uint64_t done, uint64_t allowed)> go_on;
 };
 
-// INVALID_ARGUMENT if a request is malformed: an id twice, a kind out of range, a negative price.
+// INVALID_ARGUMENT if a request is malformed: an id twice, a kind out of range, a negative price, a resident on an
+// unknown node or with a request.
 Status CheckStructure(const Request& request);
 
 struct PlannedMachine {
@@ -90,7 +97,7 @@ struct Unplaced {
   bool operator==(const Unplaced&) const = default;
 };
 
-// Of one resource over the machines and kept nodes.
+// Of one resource over the machines and kept nodes, in thousandths. GPUs are the resource `devices`.
 struct Utilisation {
   std::string resource;
   int64_t requested = 0;
@@ -99,11 +106,23 @@ struct Utilisation {
   bool operator==(const Utilisation&) const = default;
 };
 
+// The nodes that a plan keeps: all of them, or with Keep::kNone those that are fixed. Refers to the request.
+class KeptNodes {
+ public:
+  explicit KeptNodes(const Request& request);
+  bool Has(const std::string& node) const;
+  bool any() const { return all_ || !ids_.empty(); }
+
+ private:
+  bool all_ = false;
+  std::unordered_set<std::string_view> ids_;
+};
+
 // What a default scheduler made of the machines.
 struct ReplayReport {
   bool done = false;             // false: `exact`
   int64_t pending_at_first = 0;  // units without a node on the machines that were planned
-  int64_t pending_at_last = 0;   // with the machines that were added; 0 unless a rule between units keeps them out
+  int64_t pending_at_last = 0;   // with the machines that were added; replay.h says what can keep units out
   int64_t machines_added = 0;
   model::Money cost_added;
   int64_t rounds = 0;

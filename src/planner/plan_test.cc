@@ -144,6 +144,56 @@ TEST(Plan, FillsKeptNodesBeforeItBuys) {
   EXPECT_EQ(plan.cost_after, model::Money{170});
 }
 
+// What stays where it is has neighbours among what is planned: units that must be near it, that must not, and that are
+// spread with it.
+TEST(Plan, TheIdealFleetKnowsWhatRunsOnNodesThatStay) {
+  const std::string zone(model::kZoneKey);
+  Asked asked;
+  asked.request.exact = true;
+  asked.Type("node", 4000, 100, 100, {"a", "b"});
+  for (const std::string& id : {std::string("stays"), std::string("goes")}) {
+    asked.request.world.nodes.push_back({.id = id, .labels = {{kHost, id}, {zone, id == "stays" ? "b" : "a"}}});
+    asked.request.world.nodes.back().total = {{"cpu", 4000}, {"memory", 100}};
+    asked.request.nodes[id] = {.price = model::Money{70}, .fixed = id == "stays"};
+  }
+  placement::Kind db = asked.Kind("db", 3500, 1);
+  asked.request.world.placed.push_back({.unit = {.id = "db", .kind = asked.kinds.Add(db)}, .node = "stays"});
+  placement::Kind agent;
+  agent.labels = {{"app", "agent"}};
+  agent.ports.push_back({.port = 9100});
+  asked.request.residents.push_back({.unit = {.id = "agent", .kind = asked.kinds.Add(agent)}, .node = "stays"});
+  placement::Kind near = asked.Kind("near", 1000, 1);
+  near.colocate.push_back({.topology_key = zone, .selector = App("db")});
+  placement::Kind apart = asked.Kind("apart", 1000, 1);
+  apart.exclude.push_back({.topology_key = zone, .selector = App("db")});
+  placement::Kind port = asked.Kind("port", 100, 1);
+  port.ports.push_back({.port = 9100});
+  const Plan plan = asked.Units(near, 1).Units(apart, 1).Units(port, 1).Units(asked.Kind("plain", 500, 1), 1).Run();
+  EXPECT_TRUE(plan.unplaced.empty());
+  ASSERT_EQ(plan.assignments.size(), 4U) << "the unit of the node that stays is not planned";
+  const auto where = [&](size_t unit) -> std::string {
+    const std::string& node = plan.assignments[unit].node;
+    const auto machine = std::ranges::find(plan.machines, node, &PlannedMachine::id);
+    return machine == plan.machines.end() ? node : asked.request.candidates[machine->candidate].zone;
+  };
+  EXPECT_EQ(where(0), "b");
+  EXPECT_EQ(where(1), "a");
+  EXPECT_NE(where(2), "stays") << "its port is taken there";
+  EXPECT_EQ(where(3), "stays") << "there is room for half a cpu";
+  EXPECT_EQ(plan.cost_before, model::Money{140});
+  EXPECT_EQ(plan.cost_after, model::Money{270});
+}
+
+TEST(Plan, AResidentAsksForNothing) {
+  Asked asked;
+  asked.request.world.nodes.push_back({.id = "old"});
+  asked.request.world.kinds = {asked.Kind("agent", 1, 1)};
+  asked.request.residents.push_back({.unit = {.id = "agent", .kind = placement::KindIndex::Of(0)}, .node = "old"});
+  EXPECT_EQ(MakePlan(asked.request).error().message(), "unit agent: what a resident takes is reserved on its node");
+  asked.request.residents[0].node = "gone";
+  EXPECT_EQ(MakePlan(asked.request).error().message(), "unit agent: there is no node gone");
+}
+
 TEST(Plan, AnUnpricedNodeMakesTheCostUnknown) {
   Asked asked;
   asked.request.world.nodes.push_back({.id = "old"});
@@ -181,6 +231,26 @@ TEST(Plan, PartsOfDevicesShareDevices) {
   EXPECT_NE(plan.assignments[0].devices, plan.assignments[2].devices);
 }
 
+// Of four devices one is taken: a pair has room, and two pairs have not.
+TEST(Plan, DevicesThatAreTakenAreTakenInPairsToo) {
+  Asked asked;
+  asked.request.exact = true;
+  asked.Type("gpu", 8000, 100, 100);
+  asked.request.candidates[0].devices = {1000, 1000};
+  asked.request.world.nodes.push_back({.id = "old", .labels = {{kHost, "old"}}});
+  asked.request.world.nodes[0].total = {{"cpu", 8000}, {"memory", 100}};
+  asked.request.world.nodes[0].devices = {1000, 1000, 1000, 1000};
+  asked.request.keep = Keep::kNodes;
+  placement::Kind one = asked.Kind("one", 100, 1);
+  one.devices.whole = 1;
+  asked.request.world.placed.push_back({.unit = {.id = "one", .kind = asked.kinds.Add(one)}, .node = "old"});
+  placement::Kind pair = asked.Kind("pair", 100, 1);
+  pair.devices.whole = 2;
+  const Plan plan = asked.Units(pair, 2).Run();
+  EXPECT_TRUE(plan.unplaced.empty());
+  EXPECT_EQ(plan.machines.size(), 1U);
+}
+
 // Two halves of 3 and two of 1 on nodes of 4: a scheduler that spreads puts the small ones on different nodes first.
 TEST(Plan, TheReplayBuysWhatASpreadingSchedulerNeeds) {
   Asked asked;
@@ -196,6 +266,39 @@ TEST(Plan, TheReplayBuysWhatASpreadingSchedulerNeeds) {
   const Plan exact = asked.Run();
   EXPECT_FALSE(exact.replay.done);
   EXPECT_EQ(exact.cost_machines.micros, 800);
+}
+
+// Only the node that is there takes the large unit, and a scheduler that spreads puts small ones there first. No
+// machine that could be bought helps, so none is bought.
+TEST(Plan, TheReplaySaysWhatStaysPending) {
+  Asked asked;
+  asked.Type("small", 2000, 2000, 100);
+  asked.request.world.nodes.push_back({.id = "old", .labels = {{kHost, "old"}}});
+  asked.request.world.nodes[0].total = {{"cpu", 4000}, {"memory", 4000}};
+  asked.request.keep = Keep::kNodes;
+  asked.Units(asked.Kind("large", 4000, 4000), 1).Units(asked.Kind("small", 1000, 1000), 6);
+  const Plan plan = asked.Run();
+  EXPECT_TRUE(plan.unplaced.empty());
+  EXPECT_EQ(plan.machines.size(), 3U);
+  EXPECT_EQ(plan.replay.pending_at_first, 1);
+  EXPECT_EQ(plan.replay.machines_added, 0);
+  EXPECT_EQ(plan.replay.pending_at_last, 1);
+}
+
+// One unit wants a zone without the others. A scheduler that spreads puts others into both zones first, and then no
+// machine of any zone helps.
+TEST(Plan, TheReplayBuysNoMachinesThatHelpNoUnit) {
+  Asked asked;
+  asked.Type("node", 4000, 4000, 100, {"a", "b"});
+  placement::Kind apart = asked.Kind("apart", 1000, 1000);
+  apart.exclude.push_back({.topology_key = std::string(model::kZoneKey), .selector = App("many")});
+  asked.Units(apart, 1).Units(asked.Kind("many", 1000, 1000), 12);
+  const Plan plan = asked.Run();
+  EXPECT_TRUE(plan.unplaced.empty());
+  EXPECT_EQ(plan.machines.size(), 4U);
+  EXPECT_GT(plan.replay.rounds, 0);
+  EXPECT_EQ(plan.replay.pending_at_last, 1);
+  EXPECT_EQ(plan.replay.machines_added, 0);
 }
 
 TEST(Plan, RefusesAMalformedRequest) {

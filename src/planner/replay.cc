@@ -14,10 +14,11 @@
 namespace muster::planner {
 namespace {
 
-constexpr int64_t kMostRounds = 64;
-constexpr size_t kScanAll = 100;    // of fewer nodes the scheduler looks at every one
-constexpr size_t kFewNodes = 32;    // a kind on more nodes has a row of its own
-constexpr int64_t kManyUnits = 64;  // a request of fewer units is scored anew each time
+constexpr int64_t kMostRounds = 256;
+constexpr int64_t kMostIdleRounds = 2;  // in a row: the first may open the domain that the second needs
+constexpr size_t kScanAll = 100;        // of fewer nodes the scheduler looks at every one
+constexpr size_t kFewNodes = 32;        // a kind on more nodes has a row of its own
+constexpr int64_t kManyUnits = 64;      // a request of fewer units is scored anew each time
 constexpr int32_t kNoRoom = -1;
 
 struct ReplayNode {
@@ -422,8 +423,11 @@ ReplayOutcome Replay(const Solution& solution, uint64_t seed) {
   ReplayOutcome outcome;
   Scheduler scheduler(problem, machines, seed);
   std::vector<uint32_t> pending = scheduler.Run(std::move(queue));
-  outcome.pending_at_first = static_cast<int64_t>(pending.size());
-  while (!pending.empty() && outcome.rounds < kMostRounds && !MUTANT("planner.replay_buys_nothing")) {
+  outcome.first = pending;
+  int64_t idle = 0;
+  size_t helpful = 0;  // of the added machines: the first ones, up to the last round that placed a unit
+  while (!pending.empty() && outcome.rounds < kMostRounds && idle < kMostIdleRounds &&
+         !MUTANT("planner.replay_buys_nothing")) {
     ++outcome.rounds;
     Packing more(problem, scheduler.LotsFor(pending));
     Builder(more, *solution.valuer).BuyRest({});
@@ -434,9 +438,13 @@ ReplayOutcome Replay(const Solution& solution, uint64_t seed) {
       outcome.added.push_back(bin.choice);
     }
     if (outcome.added.size() == before) break;  // nothing that could be bought would take them
+    const size_t waiting = pending.size();
     pending = scheduler.Run(std::move(pending));
+    idle = pending.size() < waiting ? 0 : idle + 1;
+    if (idle == 0) helpful = outcome.added.size();
   }
-  outcome.pending_at_last = static_cast<int64_t>(pending.size());
+  outcome.added.resize(helpful);
+  outcome.left = std::move(pending);
   return outcome;
 }
 

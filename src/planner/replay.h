@@ -4,7 +4,9 @@
 // takes the one with the highest sum of least-allocated, balanced-allocation and twice the spread score, looks at only
 // a share of the nodes of a large fleet, and starts where it stopped. Units that find no node are tried again once all
 // others are placed. What stays pending gets
-// machines of its own, as an autoscaler would buy them, until nothing stays pending.
+// machines of its own, as an autoscaler would buy them, until nothing stays pending or machines do not help: where a
+// rule between units keeps a unit out wherever the others went, and where a unit fits no machine but a node that is
+// there and full. Machines that helped no unit are not bought.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +18,9 @@
 namespace muster::planner {
 
 struct ReplayOutcome {
-  int64_t pending_at_first = 0;
-  int64_t pending_at_last = 0;
+  std::vector<uint32_t>
+      first;  // kinds of what found no node on the planned machines, an entry for each; a bundle is one
+  std::vector<uint32_t> left;  // of what stays pending with the added machines
   int64_t rounds = 0;
   std::vector<uint32_t> added;  // choices to buy besides those of the solution
 };

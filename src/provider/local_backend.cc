@@ -11,12 +11,13 @@
 #include <array>
 #include <cstdlib>
 #include <fstream>
-#include <functional>
+#include <iterator>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "base/log.h"
+#include "host/children.h"
 #include "host/json_object.h"
 #include "host/text_file.h"
 #include "model/requirement.h"
@@ -32,6 +33,10 @@ using contract::OperationKind;
 constexpr Duration kBusyPoll = 50ms;
 constexpr Duration kIdlePoll = 500ms;
 constexpr Duration kRestartPause = 1s;
+// Time for a program of an earlier life of this provider, which still ends what the agent left, to finish.
+constexpr int kRetireTries = 10;
+constexpr int kConfigureStarts = 5;
+constexpr Duration kJoinUsuallyTakes = 30s;
 constexpr int kExecFailed = 127;
 constexpr std::string_view kStatusFile = "agent.status";
 
@@ -44,7 +49,9 @@ Status WriteSecret(const fs::path& path, std::string_view text) {
   const fs::path draft = path.string() + ".new";
   const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (file < 0) return {Code::kInternal, fmt::format("cannot write {}", draft.string())};
-  const bool whole = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  // Without the fsync a power cut may leave the new name with no text: an agent without its flags joins under the name
+  // of the host.
+  const bool whole = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(file) == 0;
   close(file);
   std::error_code error;
   if (whole) fs::rename(draft, path, error);
@@ -61,8 +68,6 @@ bool IsAgentOf(pid_t pid, const fs::path& data_dir) {
   const std::string flag = std::string("--data-dir") + '\0' + data_dir.string() + '\0';
   return line.contains(std::string("\0agent\0", 7)) && line.contains(flag) && !line.contains("--retire");
 }
-
-bool Lives(pid_t pid) { return pid > 0 && kill(pid, 0) == 0; }
 
 std::string Labels(const model::Machine& machine) {
   std::string text;
@@ -114,7 +119,18 @@ int InMemory(std::string_view text) {
   return -1;
 }
 
+// One spelling for one directory: agents are found by it.
+LocalBackendOptions WithCanonicalRoot(LocalBackendOptions options) {
+  std::error_code error;
+  const fs::path root = fs::weakly_canonical(fs::absolute(options.root, error), error);
+  if (!error) options.root = root;
+  return options;
+}
+
 }  // namespace
+
+LocalBackend::LocalBackend(Catalogue catalogue, LocalBackendOptions options)
+    : catalogue_(std::move(catalogue)), options_(WithCanonicalRoot(std::move(options))) {}
 
 std::vector<contract::Slot> LocalBackend::Slots() const {
   return MakeSlots(catalogue_, options_.name, options_.machines);
@@ -134,8 +150,9 @@ void LocalBackend::Start(contract::CallId call, const contract::Operation& opera
   if (at != running_.end() && at->second.operation.id == operation.id) {
     at->second.call = call;
   } else {
-    running_.insert_or_assign(machine,
-                              Running{.call = call, .operation = operation, .deadline = now.mono + operation.grace});
+    Running running{.call = call, .operation = operation, .began = now.mono, .deadline = now.mono + operation.grace};
+    if (at != running_.end()) running.retirement.pid = at->second.retirement.pid;  // it still runs, and is waited for
+    running_.insert_or_assign(machine, std::move(running));
   }
   // From here on the machine is what its operation says; its agent lives only by that.
   configured_.erase(machine);
@@ -143,7 +160,7 @@ void LocalBackend::Start(contract::CallId call, const contract::Operation& opera
 }
 
 void LocalBackend::Poll(Now now, std::vector<Report>& out) {
-  std::erase_if(children_, [](pid_t child) { return waitpid(child, nullptr, WNOHANG) != 0; });
+  ReapAgents();
   for (auto at = running_.begin(); at != running_.end();) {
     Running& running = at->second;
     auto end = Advance(running, now);
@@ -205,15 +222,29 @@ Status LocalBackend::WriteFlags(const contract::Operation& operation) const {
   return WriteSecret(Dir(slot.id) / "flags", flags);
 }
 
-std::optional<Result<OperationDone>> LocalBackend::AdvanceConfigure(const Running& running, Now now) {
+std::optional<Result<OperationDone>> LocalBackend::AdvanceConfigure(Running& running, Now now) {
   const std::string& machine = running.operation.machine->id;
   const std::string& blob = running.operation.bootstrap_blob;
   if (!fs::exists(Dir(machine) / "flags")) {
     if (Status status = WriteFlags(running.operation); !status.ok()) return std::unexpected(std::move(status));
   }
-  if (Status status = KeepAgent(machine, now, &blob); !status.ok()) return std::unexpected(std::move(status));
+  if (running.starts >= kConfigureStarts && IsStartDue(machine, now.mono)) {
+    return Error(Code::kFailedPrecondition,
+                 fmt::format("the agent was started {} times and ended before it had joined; "
+                             "it said: {}",
+                             running.starts, LastWords(machine)));
+  }
+  const auto started = KeepAgent(machine, now, &blob);
+  if (!started) return std::unexpected(started.error());
+  if (*started) ++running.starts;
   const auto state = ReadState(machine);
-  if (!state || !state->joined) return std::nullopt;
+  if (!state || !state->joined) {
+    if (!running.warned && now.mono - running.began >= kJoinUsuallyTakes) {
+      running.warned = true;
+      log::Warn("the agent of a machine has not joined yet", {{"machine", machine}, {"it_said", LastWords(machine)}});
+    }
+    return std::nullopt;
+  }
   auto options = OptionsOf(blob);
   if (!options) return std::unexpected(options.error());
   if (Status status = WriteSecret(Dir(machine) / "agent.yaml", *options); !status.ok()) {
@@ -222,28 +253,26 @@ std::optional<Result<OperationDone>> LocalBackend::AdvanceConfigure(const Runnin
   return OperationDone{};
 }
 
+// An agent that is starting has said nothing yet, and may have work from before; only one that has never joined has
+// none for certain.
+bool LocalBackend::IsEmpty(const std::string& machine) const {
+  if (const auto state = ReadState(machine)) return state->workloads == 0;
+  return !fs::exists(Dir(machine) / "agent") || !fs::exists(Dir(machine) / "agent.yaml");
+}
+
 std::optional<Result<OperationDone>> LocalBackend::AdvanceDrain(Running& running, Now now) {
   const std::string& machine = running.operation.machine->id;
-  const fs::path data = Dir(machine) / "agent";
-  if (running.retiring == 0) {
-    const auto state = ReadState(machine);
-    const bool empty = !state || state->workloads == 0;
-    if (!empty && now.mono < running.deadline) {
-      // One that died cannot stop what it runs: the whole grace would pass.
-      if (Status status = KeepAgent(machine, now); !status.ok()) return std::unexpected(std::move(status));
-      return std::nullopt;
-    }
-    if (const pid_t agent = LiveAgent(machine)) {
-      kill(agent, SIGTERM);  // again at the next look: a second one does no harm
-      return std::nullopt;
-    }
-    if (!fs::exists(data)) return OperationDone{};
-    auto pid = Spawn(machine, {"agent", "--retire", "--data-dir", data.string()});
-    if (!pid) return std::unexpected(pid.error());
-    running.retiring = *pid;
+  const bool ending = running.retirement.told.has_value() || running.retirement.pid != 0;
+  if (!ending && now.mono < running.deadline && !IsEmpty(machine)) {
+    // One that died cannot stop what it runs: the whole grace would pass.
+    if (const auto kept = KeepAgent(machine, now); !kept) return std::unexpected(kept.error());
+    return std::nullopt;
   }
-  if (Lives(running.retiring)) return std::nullopt;  // it is a child of this process, waited for at each look
-  running.retiring = 0;
+  const auto ended = EndAgent(machine, running.retirement, now.mono);
+  if (!ended) return std::nullopt;
+  if (!ended->ok() && ++running.retirement.failures < kRetireTries) return std::nullopt;
+  if (!ended->ok()) return std::unexpected(*ended);
+  const fs::path data = Dir(machine) / "agent";
   std::error_code error;
   fs::remove_all(data, error);
   if (error) return Failure(data, error);
@@ -269,12 +298,17 @@ std::optional<LocalBackend::AgentState> LocalBackend::ReadState(const std::strin
   std::ifstream file(Dir(machine) / "agent" / kStatusFile);
   if (!file) return std::nullopt;
   AgentState state;
+  bool whole = false;  // a power cut may leave the file empty: it says nothing then
   for (std::string key, value; file >> key >> value;) {
     const int64_t number = std::atoll(value.c_str());
     if (key == "pid") state.pid = static_cast<pid_t>(number);
     if (key == "joined") state.joined = number != 0;
-    if (key == "workloads") state.workloads = number;
+    if (key == "workloads") {
+      state.workloads = number;
+      whole = true;
+    }
   }
+  if (!whole) return std::nullopt;
   return state;
 }
 
@@ -290,15 +324,18 @@ pid_t LocalBackend::LiveAgent(const std::string& machine) const {
   return 0;
 }
 
-Status LocalBackend::KeepAgent(const std::string& machine, Now now, const std::string* blob) {
-  if (LiveAgent(machine) != 0) return {};
-  if (const auto last = started_.find(machine); last != started_.end() && now.mono - last->second < kRestartPause)
-    return {};
+bool LocalBackend::IsStartDue(const std::string& machine, MonoTime now) const {
+  const auto last = started_.find(machine);
+  return LiveAgent(machine) == 0 && (last == started_.end() || now - last->second >= kRestartPause);
+}
+
+Result<bool> LocalBackend::KeepAgent(const std::string& machine, Now now, const std::string* blob) {
+  if (!IsStartDue(machine, now.mono)) return false;
   started_[machine] = now.mono;
   std::error_code error;
   fs::remove(Dir(machine) / "agent" / kStatusFile, error);
   const auto flags = host::ReadTextFile((Dir(machine) / "flags").string());
-  if (!flags) return {Code::kInternal, fmt::format("machine {}: {}", machine, flags.error().message())};
+  if (!flags) return Error(Code::kInternal, fmt::format("machine {}: {}", machine, flags.error().message()));
   const std::string config = blob != nullptr ? "-" : (Dir(machine) / "agent.yaml").string();
   std::vector<std::string> arguments = {"agent",       "--config",    config,
                                         "--listen",    "127.0.0.1:0", "--metrics-addr",
@@ -308,14 +345,16 @@ Status LocalBackend::KeepAgent(const std::string& machine, Now now, const std::s
     arguments.push_back(flags->substr(begin, end - begin));
     begin = end == std::string::npos ? flags->size() : end + 1;
   }
-  auto pid = Spawn(machine, arguments, blob != nullptr ? *blob : std::string_view());
-  return pid ? Status() : pid.error();
+  const auto pid = Spawn(machine, arguments, blob != nullptr ? *blob : std::string_view());
+  if (!pid) return std::unexpected(pid.error());
+  agents_.push_back(*pid);
+  return true;
 }
 
 void LocalBackend::KeepAgents(Now now) {
   for (const std::string& machine : configured_) {
-    if (const Status status = KeepAgent(machine, now); !status.ok()) {
-      log::Err("the agent of a machine cannot be started", {{"machine", machine}, {"why", status.message()}});
+    if (const auto kept = KeepAgent(machine, now); !kept) {
+      log::Err("the agent of a machine cannot be started", {{"machine", machine}, {"why", kept.error().message()}});
     }
   }
 }
@@ -350,37 +389,77 @@ Result<pid_t> LocalBackend::Spawn(const std::string& machine, const std::vector<
   close(log);
   close(given);
   if (pid < 0) return std::unexpected(Status(Code::kUnavailable, fmt::format("cannot start {}", program)));
-  children_.push_back(pid);
   return pid;
 }
 
-void LocalBackend::Retire(const Clock& clock, Duration patience) {
-  const MonoTime end = clock.Read().mono + patience;
-  std::error_code error;
-  std::vector<std::string> machines;
-  for (const auto& entry : fs::directory_iterator(options_.root, error)) {
-    if (fs::exists(entry.path() / "agent")) machines.push_back(entry.path().filename().string());
-  }
-  // First the agents, so that none starts again what is ended; then what they left.
-  const auto wait_for = [&](const std::function<bool(const std::string&)>& lives) {
-    while (clock.Read().mono < end && std::ranges::any_of(machines, lives)) std::this_thread::sleep_for(kBusyPoll);
-  };
-  for (const std::string& machine : machines) {
-    if (const pid_t agent = LiveAgent(machine)) kill(agent, SIGTERM);
-  }
-  wait_for([this](const std::string& machine) {
-    std::erase_if(children_, [](pid_t child) { return waitpid(child, nullptr, WNOHANG) != 0; });
-    return LiveAgent(machine) != 0;
-  });
-  std::map<std::string, pid_t> retiring;
-  for (const std::string& machine : machines) {
+// Without an agent first: one that lives would start again what is ended.
+std::optional<Status> LocalBackend::EndAgent(const std::string& machine, Retirement& retirement, MonoTime now) {
+  if (retirement.pid == 0) {
+    if (const pid_t agent = LiveAgent(machine)) {
+      // Told once: a second signal would cut its stop short.
+      if (!retirement.told) kill(agent, SIGTERM);
+      if (!retirement.told) retirement.told = now;
+      if (now - *retirement.told >= options_.agent_stop_patience) kill(agent, SIGKILL);
+      return std::nullopt;
+    }
     const fs::path data = Dir(machine) / "agent";
-    if (auto pid = Spawn(machine, {"agent", "--retire", "--data-dir", data.string()})) retiring[machine] = *pid;
+    if (!fs::exists(data)) return Status();
+    if (now < retirement.next_try) return std::nullopt;
+    retirement.next_try = now + kRestartPause;
+    auto pid = Spawn(machine, {"agent", "--retire", "--data-dir", data.string()});
+    if (!pid) return pid.error();
+    retirement.pid = *pid;
   }
-  wait_for([&](const std::string& machine) {
-    const pid_t pid = retiring[machine];
-    return pid != 0 && waitpid(pid, nullptr, WNOHANG) == 0;
-  });
+  int status = 0;
+  const pid_t ended = waitpid(retirement.pid, &status, WNOHANG);
+  if (ended == 0) return std::nullopt;
+  const bool done = ended == retirement.pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  retirement.pid = 0;
+  if (done) return Status();
+  return Status(Code::kInternal,
+                fmt::format("machine {}: what its agent ran may run on; muster agent --retire said: {}", machine,
+                            LastWords(machine)));
+}
+
+std::string LocalBackend::LastWords(const std::string& machine) const {
+  return host::Children::LastLine(Dir(machine) / "agent.log");
+}
+
+void LocalBackend::ReapAgents() {
+  std::erase_if(agents_, [](pid_t child) { return waitpid(child, nullptr, WNOHANG) != 0; });
+}
+
+Status LocalBackend::Retire(const Clock& clock, Duration patience) {
+  const MonoTime end = clock.Read().mono + patience;
+  // One that was forked a moment ago cannot be found by its command line yet.
+  for (const pid_t agent : agents_) kill(agent, SIGTERM);
+  std::error_code error;
+  std::map<std::string, Retirement> left;
+  std::map<std::string, std::string> why;
+  for (const auto& entry : fs::directory_iterator(options_.root, error)) {
+    const std::string machine = entry.path().filename().string();
+    if (!fs::exists(entry.path() / "agent")) continue;
+    const auto running = running_.find(machine);
+    left[machine] = running == running_.end() ? Retirement{} : running->second.retirement;
+  }
+  while (true) {
+    ReapAgents();
+    const MonoTime now = clock.Read().mono;
+    for (auto one = left.begin(); one != left.end();) {
+      const auto ended = EndAgent(one->first, one->second, now);
+      if (ended && !ended->ok()) why[one->first] = ended->message();
+      one = ended && ended->ok() ? left.erase(one) : std::next(one);
+    }
+    if (left.empty()) return {};
+    if (now >= end) break;
+    std::this_thread::sleep_for(kBusyPoll);
+  }
+  for (const auto& [machine, retirement] : left) {
+    log::Err("the agent of a machine, or what it ran, was not ended",
+             {{"machine", machine}, {"why", why.contains(machine) ? why[machine] : "it takes too long"}});
+  }
+  return {Code::kDeadlineExceeded, fmt::format("the agents of {} machines, or what they ran, were not ended: {}",
+                                               left.size(), left.begin()->first)};
 }
 
 }  // namespace muster::provider

@@ -8,16 +8,15 @@
 #include <cctype>
 #include <map>
 #include <mutex>
-#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "host/system_clock.h"
 #include "muster/v1/agent.grpc.pb.h"
-#include "persys/agent/v1/agent.grpc.pb.h"
+#include "persys/agent/v1/agent.pb.h"
 #include "rpc/agent_conversion.h"
-#include "rpc/channel.h"
+#include "rpc/aging_channel.h"
 #include "rpc/open_calls.h"
 #include "rpc/persys_agent_conversion.h"
 #include "rpc/worker.h"
@@ -135,10 +134,8 @@ class LogsCall final : public grpc::ClientReadReactor<v1::LogChunk> {
 // The agent at one address.
 class Connection {
  public:
-  Connection(const std::string& address, const std::shared_ptr<grpc::Channel>& channel)
-      : native_(v1::Agent::NewStub(channel)),
-        foreign_(pb::AgentService::NewStub(channel)),
-        calls_("agent " + address, "answer") {}
+  Connection(const std::string& address, const std::shared_ptr<grpc::ChannelInterface>& channel)
+      : channel_(channel), native_(v1::Agent::NewStub(channel)), calls_("agent " + address, "answer") {}
 
   void Ask(contract::AgentRequest request, Duration timeout, AgentClient::Done done) {
     const auto asked = std::make_shared<const contract::AgentRequest>(std::move(request));
@@ -177,62 +174,64 @@ class Connection {
     std::visit([&](const auto& typed) { Send(Service(), typed, timeout, std::move(done)); }, request);
   }
 
-  using NativeStub = v1::Agent::StubInterface::async_interface;
-  using ForeignStub = pb::AgentService::StubInterface::async_interface;
   using Done = AgentClient::Done;
 
   void Send(Native /*by*/, const contract::ApplyOnAgent& r, Duration t, Done d) {
-    Call(native_->async(), &NativeStub::Apply, r, t, std::move(d));
+    Call<v1::ApplyOnAgent, v1::AppliedOnAgent>("/muster.v1.Agent/Apply", r, t, std::move(d));
   }
   void Send(Native /*by*/, const contract::DeleteOnAgent& r, Duration t, Done d) {
-    Call(native_->async(), &NativeStub::Delete, r, t, std::move(d));
+    Call<v1::DeleteOnAgent, v1::DeletedOnAgent>("/muster.v1.Agent/Delete", r, t, std::move(d));
   }
   void Send(Native /*by*/, const contract::GetStatusOnAgent& r, Duration t, Done d) {
-    Call(native_->async(), &NativeStub::GetStatus, r, t, std::move(d));
+    Call<v1::GetStatusOnAgent, v1::WorkloadStatus>("/muster.v1.Agent/GetStatus", r, t, std::move(d));
   }
   void Send(Native /*by*/, const contract::ListOnAgent& r, Duration t, Done d) {
-    Call(native_->async(), &NativeStub::List, r, t, std::move(d));
+    Call<v1::ListOnAgent, v1::ListedOnAgent>("/muster.v1.Agent/List", r, t, std::move(d));
   }
   void Send(Foreign /*by*/, const contract::ApplyOnAgent& r, Duration t, Done d) {
-    Call(foreign_->async(), &ForeignStub::ApplyWorkload, r, t, std::move(d));
+    Call<pb::ApplyWorkloadRequest, pb::ApplyWorkloadResponse>("/persys.agent.v1.AgentService/ApplyWorkload", r, t,
+                                                              std::move(d));
   }
   void Send(Foreign /*by*/, const contract::DeleteOnAgent& r, Duration t, Done d) {
-    Call(foreign_->async(), &ForeignStub::DeleteWorkload, r, t, std::move(d));
+    Call<pb::DeleteWorkloadRequest, pb::DeleteWorkloadResponse>("/persys.agent.v1.AgentService/DeleteWorkload", r, t,
+                                                                std::move(d));
   }
   void Send(Foreign /*by*/, const contract::GetStatusOnAgent& r, Duration t, Done d) {
-    Call(foreign_->async(), &ForeignStub::GetWorkloadStatus, r, t, std::move(d));
+    Call<pb::GetWorkloadStatusRequest, pb::GetWorkloadStatusResponse>("/persys.agent.v1.AgentService/GetWorkloadStatus",
+                                                                      r, t, std::move(d));
   }
   void Send(Foreign /*by*/, const contract::ListOnAgent& r, Duration t, Done d) {
-    Call(foreign_->async(), &ForeignStub::ListWorkloads, r, t, std::move(d));
+    Call<pb::ListWorkloadsRequest, pb::ListWorkloadsResponse>("/persys.agent.v1.AgentService/ListWorkloads", r, t,
+                                                              std::move(d));
   }
 
-  template <class Stub, class Request, class WireRequest, class WireReply>
-  void Call(std::type_identity_t<Stub>* stub, UnaryMethod<Stub, WireRequest, WireReply> method, const Request& request,
-            Duration timeout, Done done) {
+  template <class WireRequest, class WireReply, class Request>
+  void Call(const char* path, const Request& request, Duration timeout, Done done) {
     WireRequest wire;
     ToWire(request, wire);
-    calls_.Unary(
-        stub, method, std::move(wire), timeout, [](WireReply& reply) { return TakeReply(reply); }, std::move(done));
+    calls_.BoundedUnary<WireReply>(
+        channel_, path, std::move(wire), timeout, kAgentReplyBounds, [](WireReply& reply) { return TakeReply(reply); },
+        std::move(done));
   }
 
-  const std::unique_ptr<v1::Agent::Stub> native_;
-  const std::unique_ptr<pb::AgentService::Stub> foreign_;
+  const std::shared_ptr<grpc::ChannelInterface> channel_;
+  const std::unique_ptr<v1::Agent::Stub> native_;  // for logs
   std::atomic<Serves> serves_ = Serves::kUnknown;
   OpenCalls calls_;  // last: its end waits for answers, which use the rest
 };
 
 class GrpcAgentClient final : public AgentClient {
  public:
-  explicit GrpcAgentClient(TlsFiles tls) : tls_(std::move(tls)) {}
+  GrpcAgentClient(TlsFiles tls, std::string cluster) : tls_(std::move(tls)), cluster_(std::move(cluster)) {}
 
-  void Ask(const std::string& address, contract::AgentRequest request, Duration timeout, Done done) override {
-    auto connection = ConnectionTo(address);
+  void Ask(const AgentTarget& agent, contract::AgentRequest request, Duration timeout, Done done) override {
+    auto connection = ConnectionTo(agent);
     if (!connection) return done(std::unexpected(connection.error()));
     (*connection)->Ask(std::move(request), timeout, std::move(done));
   }
-  void ReadLogs(const std::string& address, const contract::ReadLogs& request,
+  void ReadLogs(const AgentTarget& agent, const contract::ReadLogs& request,
                 std::shared_ptr<contract::LogsSink> sink) override {
-    auto connection = ConnectionTo(address);
+    auto connection = ConnectionTo(agent);
     if (!connection) return sink->End(connection.error());
     (*connection)->ReadLogs(request, std::move(sink));
   }
@@ -243,24 +242,26 @@ class GrpcAgentClient final : public AgentClient {
     MonoTime used;
   };
 
-  Result<Connection*> ConnectionTo(const std::string& address) {
+  Result<Connection*> ConnectionTo(const AgentTarget& agent) {
     const MonoTime now = clock_.Read().mono;
+    const std::pair key(agent.address, agent.node);
     const std::lock_guard lock(mu_);
-    if (const auto found = entries_.find(address); found != entries_.end()) {
+    if (const auto found = entries_.find(key); found != entries_.end()) {
       found->second.used = now;
       return found->second.connection.get();
     }
     CloseIdle(now);
-    MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
-                            MakeChannel({.target = address,
-                                         .tls = tls_,
-                                         .serves = {Identity::Kind::kNode},
-                                         .max_message_bytes = kLargeMessageBytes,
-                                         .transparent_retries = false,
-                                         .longest_reconnect = 1s}));
-    auto made = std::make_shared<Connection>(address, channel);
+    MUSTER_ASSIGN_OR_RETURN(
+        const std::shared_ptr<grpc::ChannelInterface> channel,
+        MakeAgingChannel({.target = agent.address,
+                          .tls = tls_,
+                          .serves = {.kinds = {Identity::Kind::kNode}, .cluster = cluster_, .node = agent.node},
+                          .max_message_bytes = kAgentReplyBounds.bytes,
+                          .transparent_retries = false,
+                          .longest_reconnect = 1s}));
+    auto made = std::make_shared<Connection>(agent.address, channel);
     Connection* connection = made.get();
-    entries_.emplace(address, Entry{.connection = std::move(made), .used = now});
+    entries_.emplace(key, Entry{.connection = std::move(made), .used = now});
     return connection;
   }
 
@@ -278,37 +279,39 @@ class GrpcAgentClient final : public AgentClient {
   }
 
   const TlsFiles tls_;
+  const std::string cluster_;
   const host::SystemClock clock_;
   Worker closer_{1};
   std::mutex mu_;
-  std::map<std::string, Entry> entries_;  // guarded by mu_; last: its end waits for answers
+  // By address and node. Guarded by mu_; last: its end waits for answers.
+  std::map<std::pair<std::string, std::string>, Entry> entries_;
 };
 
 class AgentAt final : public contract::AgentPort {
  public:
-  AgentAt(AgentClient& client, std::string address, Duration timeout)
-      : client_(client), address_(std::move(address)), timeout_(timeout) {}
+  AgentAt(AgentClient& client, AgentTarget agent, Duration timeout)
+      : client_(client), agent_(std::move(agent)), timeout_(timeout) {}
   void Ask(contract::AgentRequest request, Done done) override {
-    client_.Ask(address_, std::move(request), timeout_, std::move(done));
+    client_.Ask(agent_, std::move(request), timeout_, std::move(done));
   }
 
  private:
   AgentClient& client_;
-  const std::string address_;
+  const AgentTarget agent_;
   const Duration timeout_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<AgentClient>> MakeAgentClient(const TlsFiles& tls) {
+Result<std::unique_ptr<AgentClient>> MakeAgentClient(const TlsFiles& tls, const std::string& cluster) {
   if (tls.given()) {
     MUSTER_ASSIGN_OR_RETURN(const TlsMaterial fit, ReadTlsMaterial(tls));  // for its error only
   }
-  return std::make_unique<GrpcAgentClient>(tls);
+  return std::make_unique<GrpcAgentClient>(tls, cluster);
 }
 
-std::unique_ptr<contract::AgentPort> MakeAgentPort(AgentClient& client, std::string address, Duration timeout) {
-  return std::make_unique<AgentAt>(client, std::move(address), timeout);
+std::unique_ptr<contract::AgentPort> MakeAgentPort(AgentClient& client, AgentTarget agent, Duration timeout) {
+  return std::make_unique<AgentAt>(client, std::move(agent), timeout);
 }
 
 }  // namespace muster::rpc

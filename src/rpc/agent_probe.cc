@@ -165,7 +165,10 @@ class GrpcAgentProbe final : public AgentProbe {
 
 Result<std::unique_ptr<AgentProbe>> MakeAgentProbe(const std::string& address, const TlsFiles& tls) {
   MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
-                          MakeChannel({.target = address, .tls = tls, .max_message_bytes = kLargeMessageBytes}));
+                          MakeChannel({.target = address,
+                                       .tls = tls,
+                                       .serves = {.kinds = {Identity::Kind::kNode}},
+                                       .max_message_bytes = kLargeMessageBytes}));
   return std::make_unique<GrpcAgentProbe>(channel);
 }
 

@@ -1,7 +1,7 @@
-// What the reading half of a server's stream needs to be safe from its peer: messages that are looked at before they
-// are parsed, and an end for a stream that says nothing.
+// What a reader of messages needs to be safe from its peer: messages that are looked at before they are parsed and, for
+// the reading half of a server's stream, an end for a stream that says nothing.
 //
-// Thread-safety: ReadBounded has no state; a FirstWord is told from one thread at a time.
+// Thread-safety: ReadBounded and BytePieces have no state that changes; a FirstWord is told from one thread at a time.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -13,6 +13,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,19 +29,29 @@ namespace muster::rpc {
 // How long a stream that a caller has opened may say nothing.
 inline constexpr Duration kFirstWordTimeout = 8s;
 
+// The bytes of a message where they lie; nothing if it has none.
+class BytePieces {
+ public:
+  explicit BytePieces(const grpc::ByteBuffer& bytes) {
+    if (!bytes.Dump(&slices_).ok()) slices_.clear();
+    pieces_.reserve(slices_.size());
+    for (const grpc::Slice& slice : slices_) {
+      pieces_.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    }
+  }
+  std::span<const std::string_view> all() const { return pieces_; }
+
+ private:
+  std::vector<grpc::Slice> slices_;
+  std::vector<std::string_view> pieces_;
+};
+
 // RESOURCE_EXHAUSTED for a message beyond the bounds, INVALID_ARGUMENT for bytes that are none. The bytes are freed
 // unless they are refused.
 template <class Message>
 Status ReadBounded(grpc::ByteBuffer& bytes, const MessageBounds& bounds, Message& message) {
-  std::vector<grpc::Slice> slices;
-  if (!bytes.Dump(&slices).ok()) return {Code::kInvalidArgument, "the message has no bytes"};
-  std::vector<std::string_view> pieces;
-  pieces.reserve(slices.size());
-  for (const grpc::Slice& slice : slices) {
-    pieces.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
-  MUSTER_RETURN_IF_ERROR(CheckBounds(*Message::descriptor(), pieces, bounds));
-  slices.clear();
+  if (!bytes.Valid()) return {Code::kInvalidArgument, "the message has no bytes"};
+  MUSTER_RETURN_IF_ERROR(CheckBounds(*Message::descriptor(), BytePieces(bytes).all(), bounds));
   if (grpc::SerializationTraits<Message>::Deserialize(&bytes, &message).ok()) return {};
   return {Code::kInvalidArgument, "cannot be parsed; send the message of the protocol, with texts in UTF-8"};
 }

@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "model/names.h"
+#include "rpc/awaited_request.h"
 #include "rpc/bounded_read.h"
 #include "rpc/channel.h"
 #include "rpc/message_bounds.h"
@@ -106,14 +107,26 @@ class BoundedService::Handler final : public MethodHandler {
         streams_(streams),
         refused_(std::move(refused)) {}
 
-  // The bytes go on as they are: RunHandler, which follows, knows who calls.
-  void* Deserialize(grpc_call* /*call*/, grpc_byte_buffer* bytes, grpc::Status* /*status*/,
+  // Every method is registered as a stream: the message is read here.
+  void* Deserialize(grpc_call* /*call*/, grpc_byte_buffer* /*bytes*/, grpc::Status* /*status*/,
                     void** /*handler_data*/) override {
-    return bytes;
+    MUSTER_CHECK(false, "{} is registered as a stream", path_);
+    return nullptr;
   }
 
   void RunHandler(const HandlerParameter& call) override {
-    auto* bytes = static_cast<grpc_byte_buffer*>(call.request);
+    if (method_.client_streaming()) return Begin(call, nullptr);
+    const Status fit =
+        AwaitRequest(&streams_, CallerName(*call.server_context), call.call->call(), *call.server_context,
+                     [this, call](grpc_byte_buffer* bytes, bool silent) {
+                       if (!silent) return Begin(call, bytes);
+                       Refuse(call, bytes, kSilent, {Code::kDeadlineExceeded, "the call was made and no message came"});
+                     });
+    if (!fit.ok()) Refuse(call, nullptr, kTooMany, fit);
+  }
+
+ private:
+  void Begin(const HandlerParameter& call, grpc_byte_buffer* bytes) {
     if (!method_.client_streaming()) {
       if (const Status fit = CheckRequest(bytes); !fit.ok()) {
         return Refuse(call, bytes, fit.code() == Code::kResourceExhausted ? kTooLarge : kNoMessage, fit);
@@ -139,9 +152,9 @@ class BoundedService::Handler final : public MethodHandler {
     begun_stream.reset();  // a stream that may be silent has not taken it
   }
 
- private:
   Status CheckRequest(const grpc_byte_buffer* bytes) const {
-    if (bytes == nullptr) return {Code::kInvalidArgument, "the call has no message; send one, and not compressed"};
+    if (bytes == nullptr)
+      return {Code::kInvalidArgument, "no message came: there is none, or it is compressed, too large or cut off"};
     if (bytes->data.raw.compression != GRPC_COMPRESS_NONE) {
       return {Code::kUnimplemented, "compressed messages are not read here; send it as it is"};
     }
@@ -190,7 +203,7 @@ BoundedService::BoundedService(std::string_view name, grpc::Service& inner, Open
     const std::string& path = paths_.emplace_back(fmt::format("/{}/{}", name, method.name()));
     MethodHandler* handler = (inner.*handler_of)(i);
     MUSTER_CHECK(handler != nullptr, "{} has no handler", path);
-    AddMethod(new grpc::internal::RpcServiceMethod(path.c_str(), TypeOf(method), nullptr));
+    AddMethod(new grpc::internal::RpcServiceMethod(path.c_str(), RpcMethod::BIDI_STREAMING, nullptr));
     MarkMethodCallback(i, new Handler(method, path, *handler, streams, refused));
   }
 }

@@ -131,6 +131,7 @@ void AddClusterPairs(std::vector<Pair>& pairs) {
   pairs.push_back(Request<v1::CordonNodeRequest>(R"(node: "n")"));
   pairs.push_back(Request<v1::DrainNodeRequest>(R"(node: "n")"));
   pairs.push_back(Request<v1::AcceptNodeRequest>(R"(node: "n")"));
+  pairs.push_back(Request<v1::ReportMachinesRequest>("machines { resources {} taints {} }"));
   pairs.push_back(Request<v1::ListNodesRequest>("selector {} page {}"));
   pairs.push_back(Request<v1::ListWorkloadsRequest>("selector {} page {}"));
   pairs.push_back(Request<v1::GetNodeRequest>(R"(node: "n")"));
@@ -236,9 +237,10 @@ const std::map<std::string, std::set<std::string>> kNotCarried = {
     // The fingerprint follows from the need, `capped` from counts that the wire has no room for.
     {"bigfleet.v1alpha1.NeedView", {"profile_fingerprint", "matching_supply.capped"}},
     // And the reason of the protocol from ours.
-    // What the walk tries is no effect, and refused; ApplyOnAgent, which is not judged, shows that it is carried.
-    {"muster.v1.ApplyWorkloadRequest", {"spec.tolerations.effect"}},
-    {"muster.v1.ApplySpecRequest", {"spec.spec.tolerations.effect"}},
+    // What the walk tries is no effect and no path, and refused; ApplyOnAgent, which is not judged, shows that both are
+    // carried.
+    {"muster.v1.ApplyWorkloadRequest", {"spec.tolerations.effect", "spec.volumes.target"}},
+    {"muster.v1.ApplySpecRequest", {"spec.spec.tolerations.effect", "spec.spec.volumes.target"}},
     {"muster.v1.NeedView", {"view.profile_fingerprint", "view.matching_supply.capped", "view.unmet_reason"}},
 };
 
@@ -247,6 +249,9 @@ const std::map<std::string, std::set<std::string>> kNotConverted = {
     {"a frame of a stream: the service and the client read it, its two parts are converted",
      {"bigfleet.v1alpha1.InspectNeedsResponse", "muster.v1.InspectNeedsResponse", "muster.v1.JoinMessage",
       "muster.v1.JoinReply"}},
+    {"texts that go through as they are, by hand: enrol_service.cc, enrol_client.cc, enrol_rpc_test.cc",
+     {"muster.v1.CreateTokenRequest", "muster.v1.CreateTokenResponse", "muster.v1.SignRequest",
+      "muster.v1.SignResponse"}},
     {"no role of this build calls or serves these methods of Coordinator",
      {"bigfleet.v1alpha1.AssignDomainRequest", "bigfleet.v1alpha1.AssignDomainResponse",
       "bigfleet.v1alpha1.DomainAssignment", "bigfleet.v1alpha1.JoinRaftClusterRequest",

@@ -31,6 +31,10 @@ class CertificateAuthorityForTest {
     return Make("peer", alternatives, lifetime_seconds);
   }
 
+  // An intermediate CA.
+  CertificateForTest SignCa(int64_t lifetime_seconds = 3600) { return Make("between", "", lifetime_seconds, true); }
+  const CertificateForTest& own() const { return own_; }
+
   // Writes <dir>/<name>.cert, .key and .ca.
   TlsFiles Write(const std::string& dir, const std::string& name, const CertificateForTest& made) const {
     const TlsFiles files = {
@@ -65,7 +69,8 @@ class CertificateAuthorityForTest {
   }
 
  private:
-  CertificateForTest Make(const std::string& name, const std::string& alternatives, int64_t lifetime_seconds) {
+  CertificateForTest Make(const std::string& name, const std::string& alternatives, int64_t lifetime_seconds,
+                          bool signs = false) {
     CertificateForTest made = {.certificate = {X509_new(), &X509_free}, .key = {EVP_EC_gen("P-256"), &EVP_PKEY_free}};
     X509* x = made.certificate.get();
     const bool is_ca = own_.certificate == nullptr;
@@ -77,7 +82,7 @@ class CertificateAuthorityForTest {
     const auto* text = reinterpret_cast<const unsigned char*>(name.c_str());
     X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_UTF8, text, -1, -1, 0);
     X509_set_issuer_name(x, X509_get_subject_name(is_ca ? x : own_.certificate.get()));
-    AddExtension(x, NID_basic_constraints, is_ca ? "critical,CA:TRUE" : "CA:FALSE");
+    AddExtension(x, NID_basic_constraints, is_ca || signs ? "critical,CA:TRUE" : "CA:FALSE");
     if (!alternatives.empty()) AddExtension(x, NID_subject_alt_name, alternatives);
     MUSTER_CHECK(X509_sign(x, is_ca ? made.key.get() : own_.key.get(), EVP_sha256()) != 0);
     return made;

@@ -7,8 +7,11 @@
 #include <grpcpp/security/tls_credentials_options.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
+#include <map>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -57,15 +60,17 @@ grpc::ChannelArguments Arguments(const ChannelOptions& options) {
   arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   if (!options.transparent_retries) arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  if (options.idle_timeout > 0s) {
+    arguments.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, Milliseconds(options.idle_timeout));
+  }
   if (options.own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return arguments;
 }
 
-// After the handshake: the host that was dialled, the kind of peer, and that the certificate still holds.
+// After the handshake: the host that was dialled, who the peer is, and that the certificate still holds.
 class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifier {
  public:
-  PeerVerifier(const TlsFiles& files, std::vector<Identity::Kind> kinds)
-      : kinds_(std::move(kinds)), certificates_(files) {}
+  PeerVerifier(const TlsFiles& files, ExpectedServer expected) : expected_(std::move(expected)), certificates_(files) {}
 
   bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
               std::function<void(grpc::Status)> /*callback*/, grpc::Status* sync_status) override {
@@ -73,7 +78,7 @@ class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifie
     if (!sync_status->ok()) return true;
     std::vector<std::string> uris;
     for (const grpc::string_ref& uri : request->uri_names()) uris.emplace_back(uri.data(), uri.size());
-    Status status = CheckServer(uris, kinds_);
+    Status status = CheckServer(uris, expected_);
     const grpc::string_ref certificate = request->peer_cert();
     if (status.ok()) status = certificates_.Check({certificate.data(), certificate.size()});
     if (!status.ok())
@@ -84,21 +89,36 @@ class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifie
   void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest* /*request*/) override {}
 
  private:
-  const std::vector<Identity::Kind> kinds_;
+  const ExpectedServer expected_;
   CertificateCheck certificates_;
   grpc::experimental::HostNameCertificateVerifier host_name_;
 };
 
-std::shared_ptr<grpc::ChannelCredentials> TlsCredentials(const TlsFiles& files,
-                                                         const std::vector<Identity::Kind>& kinds) {
+// One for all channels with the same files: each has a thread that looks at them.
+std::shared_ptr<grpc::experimental::CertificateProviderInterface> WatcherOf(const TlsFiles& files) {
   constexpr unsigned kLookEverySeconds = 1;
+  static std::mutex mu;
+  static std::map<std::array<std::string, 3>, std::weak_ptr<grpc::experimental::CertificateProviderInterface>> watchers;
+  const std::lock_guard lock(mu);
+  std::erase_if(watchers, [](const auto& watcher) { return watcher.second.expired(); });
+  auto& known = watchers[{files.key, files.cert, files.ca}];
+  auto watcher = known.lock();
+  if (watcher == nullptr) {
+    watcher = std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(files.key, files.cert, files.ca,
+                                                                                   kLookEverySeconds);
+    known = watcher;
+  }
+  return watcher;
+}
+
+std::shared_ptr<grpc::ChannelCredentials> TlsCredentials(const TlsFiles& files, const ExpectedServer& expected) {
   RequireTls13();
   grpc::experimental::TlsChannelCredentialsOptions options;
-  options.set_certificate_provider(std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
-      files.key, files.cert, files.ca, kLookEverySeconds));
+  options.set_certificate_provider(WatcherOf(files));
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
-  options.set_certificate_verifier(grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(files, kinds));
+  options.set_certificate_verifier(
+      grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(files, expected));
   return grpc::experimental::TlsCredentials(options);
 }
 

@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/status.h"
 #include "base/time.h"
@@ -26,9 +25,9 @@ constexpr int kSmallMessageBytes = 4 << 20;
 constexpr int kSessionMessageBytes = 32 << 20;  // a cluster's whole demand
 
 struct ChannelOptions {
-  std::string target;                       // HOST:PORT, or unix:/PATH: a socket of this machine, always in plaintext
-  TlsFiles tls = {};                        // plaintext unless given; to another machine only if it says so
-  std::vector<Identity::Kind> serves = {};  // whom a server's certificate may name; empty: anybody
+  std::string target;          // HOST:PORT, or unix:/PATH: a socket of this machine, always in plaintext
+  TlsFiles tls = {};           // plaintext unless given; to another machine only if it says so
+  ExpectedServer serves = {};  // whom a server's certificate may name
   int max_message_bytes = kSmallMessageBytes;
   // A ping after this long without traffic. Other makes of server take more than one in five minutes for abuse and hang
   // up; against ours, 30 s is welcome.
@@ -40,12 +39,14 @@ struct ChannelOptions {
   Duration longest_reconnect = 5s;
   // A connection of its own, which shares nothing with other channels to the same target.
   bool own_connection = false;
+  // A connection without calls is closed after this long, and made again with the next call; 0: never.
+  Duration idle_timeout = 0s;
 };
 
 // Connects with the first call, and again by itself. With TLS, the server's certificate must come from the CA and name
-// the target's host and one of `serves`, and changed files are in use within a second or two. No answer is unpacked.
-// INVALID_ARGUMENT when the target is no HOST:PORT, or another machine without TLS; the error of ReadTlsMaterial when
-// the files are not fit.
+// the target's host and whom `serves` expects, and changed files are in use within a second or two. No answer is
+// unpacked. INVALID_ARGUMENT when the target is no HOST:PORT, or another machine without TLS; the error of
+// ReadTlsMaterial when the files are not fit.
 Result<std::shared_ptr<grpc::Channel>> MakeChannel(const ChannelOptions& options);
 
 // A deadline `timeout` from here.

@@ -13,7 +13,7 @@
 #include "host/parser.h"
 #include "muster/v1/cluster.grpc.pb.h"
 #include "rpc/agent_conversion.h"
-#include "rpc/channel.h"
+#include "rpc/aging_channel.h"
 #include "rpc/cluster_conversion.h"
 #include "rpc/open_calls.h"
 
@@ -89,7 +89,7 @@ class RowsFrom final : public OpenStream, grpc::ClientReadReactor<Row> {
 using Stub = v1::Cluster::StubInterface::async_interface;
 
 struct Scheduler {
-  Scheduler(const std::string& target, const std::shared_ptr<grpc::Channel>& channel)
+  Scheduler(const std::string& target, const std::shared_ptr<grpc::ChannelInterface>& channel)
       : stub(v1::Cluster::NewStub(channel)), calls("scheduler " + target, "row") {}
 
   const std::unique_ptr<v1::Cluster::Stub> stub;
@@ -137,6 +137,7 @@ class GrpcClusterClient final : public ClusterClient {
   void Send(const contract::CordonNode& r, Done d) { Start(r, &Stub::CordonNode, kCallTimeout, std::move(d)); }
   void Send(const contract::DrainNode& r, Done d) { Start(r, &Stub::DrainNode, kCallTimeout, std::move(d)); }
   void Send(const contract::AcceptNode& r, Done d) { Start(r, &Stub::AcceptNode, kCallTimeout, std::move(d)); }
+  void Send(const contract::ReportMachines& r, Done d) { Start(r, &Stub::ReportMachines, kCallTimeout, std::move(d)); }
   void Send(const contract::ListNodes& r, Done d) { Start(r, &Stub::ListNodes, kListTimeout, std::move(d)); }
   void Send(const contract::ListWorkloads& r, Done d) { Start(r, &Stub::ListWorkloads, kListTimeout, std::move(d)); }
   void Send(const contract::GetNode& r, Done d) { Start(r, &Stub::GetNode, kCallTimeout, std::move(d)); }
@@ -203,16 +204,19 @@ class GrpcClusterClient final : public ClusterClient {
 
 }  // namespace
 
-Result<std::unique_ptr<ClusterClient>> MakeClusterClient(const std::string& targets, const TlsFiles& tls) {
+Result<std::unique_ptr<ClusterClient>> MakeClusterClient(const std::string& targets, const TlsFiles& tls,
+                                                         const std::string& cluster) {
   std::vector<std::unique_ptr<Scheduler>> schedulers;
   for (const std::string_view part : host::SplitAt(targets, ',')) {
     const std::string target(part);
-    MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
-                            MakeChannel({.target = target,
-                                         .tls = tls,
-                                         .serves = {Identity::Kind::kScheduler, Identity::Kind::kCluster},
-                                         .max_message_bytes = kLargeMessageBytes,
-                                         .longest_reconnect = 1s}));
+    MUSTER_ASSIGN_OR_RETURN(
+        const std::shared_ptr<grpc::ChannelInterface> channel,
+        MakeAgingChannel(
+            {.target = target,
+             .tls = tls,
+             .serves = {.kinds = {Identity::Kind::kScheduler, Identity::Kind::kCluster}, .cluster = cluster},
+             .max_message_bytes = kLargeMessageBytes,
+             .longest_reconnect = 1s}));
     schedulers.push_back(std::make_unique<Scheduler>(target, channel));
   }
   return std::make_unique<GrpcClusterClient>(std::move(schedulers));

@@ -51,7 +51,9 @@ class ClusterClient : public contract::ClusterPort {
 };
 
 // `targets` is HOST:PORT, or several with commas. INVALID_ARGUMENT as MakeChannel; that a scheduler is there shows with
-// the first call only.
-Result<std::unique_ptr<ClusterClient>> MakeClusterClient(const std::string& targets, const TlsFiles& tls = {});
+// the first call only. With TLS a scheduler whose certificate is of another cluster than `cluster` is refused; empty:
+// any cluster's is taken.
+Result<std::unique_ptr<ClusterClient>> MakeClusterClient(const std::string& targets, const TlsFiles& tls = {},
+                                                         const std::string& cluster = {});
 
 }  // namespace muster::rpc

@@ -109,6 +109,10 @@ MUSTER_WIRE_REQUEST(contract::DrainNode, v1::DrainNodeRequest, MUSTER_WIRE(node,
                     MUSTER_WIRE_OPTIONAL_AS(grace, grace_nanos, Count()), MUSTER_WIRE(reason), MUSTER_WIRE(instruction),
                     MUSTER_WIRE_AS(deadline, deadline_unix_nanos));
 MUSTER_WIRE_REQUEST(contract::AcceptNode, v1::AcceptNodeRequest, MUSTER_WIRE(node, kNode));
+MUSTER_WIRE_PART(contract::ComingMachine, v1::ComingMachine, MUSTER_WIRE(resources), MUSTER_WIRE(labels),
+                 MUSTER_WIRE(taints));
+MUSTER_WIRE_REQUEST(contract::ReportMachines, v1::ReportMachinesRequest, MUSTER_WIRE(machines),
+                    MUSTER_WIRE_AS(valid_for, valid_for_nanos, Count()));
 MUSTER_WIRE_REPLY(contract::Applied, v1::Applied,
                   MUSTER_WIRE(result, Numbers(0, 2, "a result; use 0 (created), 1 (configured) or 2 (unchanged)")),
                   MUSTER_WIRE(revision), MUSTER_WIRE(store_revision), MUSTER_WIRE(refusal));
@@ -144,7 +148,7 @@ MUSTER_WIRE_REPLY(contract::NodeView, v1::NodeView, MUSTER_WIRE(node),
                   MUSTER_WIRE(taints), MUSTER_WIRE(cordoned), MUSTER_WIRE(draining), MUSTER_WIRE(drain_reason),
                   MUSTER_WIRE(drain_instruction), MUSTER_WIRE_AS(drain_deadline, drain_deadline_unix_nanos),
                   MUSTER_WIRE(native), MUSTER_WIRE(epoch), MUSTER_WIRE(workloads), MUSTER_WIRE(orphans_held),
-                  MUSTER_WIRE(revision));
+                  MUSTER_WIRE(revision), MUSTER_WIRE_AS(stale_since, stale_since_unix_nanos));
 MUSTER_WIRE_REPLY(contract::WorkloadView, v1::WorkloadView, MUSTER_WIRE(workload), MUSTER_WIRE(set),
                   MUSTER_WIRE(tenant), MUSTER_WIRE(type, kWorkloadTypes), MUSTER_WIRE(desired, kDesiredStates),
                   MUSTER_WIRE(phase, Numbers(0, 10, "a phase; use 0 (Pending) to 10 (Deleted)")), MUSTER_WIRE(node),
@@ -154,7 +158,8 @@ MUSTER_WIRE_REPLY(contract::WorkloadView, v1::WorkloadView, MUSTER_WIRE(workload
                   MUSTER_WIRE_AS(last_transition, last_transition_unix_nanos), MUSTER_WIRE(retryable),
                   MUSTER_WIRE_OPTIONAL(exit_code), MUSTER_WIRE_OPTIONAL(usage), MUSTER_WIRE(labels),
                   MUSTER_WIRE(metadata), MUSTER_WIRE(spec), MUSTER_WIRE_AS(created_at, created_at_unix_nanos),
-                  MUSTER_WIRE_AS(updated_at, updated_at_unix_nanos), MUSTER_WIRE(stamp), MUSTER_WIRE(store_revision));
+                  MUSTER_WIRE_AS(updated_at, updated_at_unix_nanos), MUSTER_WIRE(stamp), MUSTER_WIRE(store_revision),
+                  MUSTER_WIRE_AS(stale_since, stale_since_unix_nanos));
 MUSTER_WIRE_PART(contract::SetView, v1::SetView, MUSTER_WIRE(spec), MUSTER_WIRE(revision), MUSTER_WIRE(members),
                  MUSTER_WIRE(current), MUSTER_WIRE(running), MUSTER_WIRE(available), MUSTER_WIRE(completed),
                  MUSTER_WIRE(failed), MUSTER_WIRE(deleting), MUSTER_WIRE_AS(created_at, created_at_unix_nanos),
@@ -169,8 +174,10 @@ MUSTER_WIRE_REPLY(contract::WorkloadsListed, v1::WorkloadsListed, MUSTER_WIRE(wo
                   MUSTER_WIRE(revision), MUSTER_WIRE_AS(stale_since, stale_since_unix_nanos));
 MUSTER_WIRE_REPLY(contract::SetsListed, v1::SetsListed, MUSTER_WIRE(sets), MUSTER_WIRE(next), MUSTER_WIRE(revision),
                   MUSTER_WIRE_AS(stale_since, stale_since_unix_nanos));
-MUSTER_WIRE_REPLY(contract::QuotasListed, v1::QuotasListed, MUSTER_WIRE(quotas));
-MUSTER_WIRE_REPLY(contract::EventsListed, v1::EventsListed, MUSTER_WIRE(events));
+MUSTER_WIRE_REPLY(contract::QuotasListed, v1::QuotasListed, MUSTER_WIRE(quotas),
+                  MUSTER_WIRE_AS(stale_since, stale_since_unix_nanos));
+MUSTER_WIRE_REPLY(contract::EventsListed, v1::EventsListed, MUSTER_WIRE(events),
+                  MUSTER_WIRE_AS(stale_since, stale_since_unix_nanos));
 MUSTER_WIRE_REPLY(contract::Summary, v1::Summary, MUSTER_WIRE(total_nodes), MUSTER_WIRE(ready_nodes),
                   MUSTER_WIRE(not_ready_nodes), MUSTER_WIRE(total_workloads), MUSTER_WIRE(running_workloads),
                   MUSTER_WIRE(pending_workloads), MUSTER_WIRE(failed_workloads), MUSTER_WIRE(deleted_workloads),
@@ -178,7 +185,7 @@ MUSTER_WIRE_REPLY(contract::Summary, v1::Summary, MUSTER_WIRE(total_nodes), MUST
                   MUSTER_WIRE_AS(stale_since, stale_since_unix_nanos));
 MUSTER_WIRE_PART(contract::NodeRefusal, v1::NodeRefusal, MUSTER_WIRE(node), MUSTER_WIRE(reason), MUSTER_WIRE(detail));
 MUSTER_WIRE_REPLY(contract::Explanation, v1::Explanation, MUSTER_WIRE(workload), MUSTER_WIRE(story, AnyBytes()),
-                  MUSTER_WIRE(nodes), MUSTER_WIRE(events));
+                  MUSTER_WIRE(nodes), MUSTER_WIRE(events), MUSTER_WIRE_AS(stale_since, stale_since_unix_nanos));
 
 // Watches.
 

@@ -11,6 +11,7 @@
 
 namespace muster::v1 {
 class AcceptNodeRequest;
+class ReportMachinesRequest;
 class Applied;
 class ApplyQuotaRequest;
 class ApplySpecRequest;
@@ -63,6 +64,7 @@ Result<contract::RestartSet> FromWire(const v1::RestartSetRequest& wire);
 Result<contract::CordonNode> FromWire(const v1::CordonNodeRequest& wire);
 Result<contract::DrainNode> FromWire(const v1::DrainNodeRequest& wire);
 Result<contract::AcceptNode> FromWire(const v1::AcceptNodeRequest& wire);
+Result<contract::ReportMachines> FromWire(const v1::ReportMachinesRequest& wire);
 Result<contract::ListNodes> FromWire(const v1::ListNodesRequest& wire);
 Result<contract::ListWorkloads> FromWire(const v1::ListWorkloadsRequest& wire);
 Result<contract::GetNode> FromWire(const v1::GetNodeRequest& wire);
@@ -86,6 +88,7 @@ void ToWire(const contract::RestartSet& request, v1::RestartSetRequest& wire);
 void ToWire(const contract::CordonNode& request, v1::CordonNodeRequest& wire);
 void ToWire(const contract::DrainNode& request, v1::DrainNodeRequest& wire);
 void ToWire(const contract::AcceptNode& request, v1::AcceptNodeRequest& wire);
+void ToWire(const contract::ReportMachines& request, v1::ReportMachinesRequest& wire);
 void ToWire(const contract::ListNodes& request, v1::ListNodesRequest& wire);
 void ToWire(const contract::ListWorkloads& request, v1::ListWorkloadsRequest& wire);
 void ToWire(const contract::GetNode& request, v1::GetNodeRequest& wire);

@@ -164,6 +164,9 @@ TEST_F(ClusterRpc, EachRequestReachesThePortAndItsReplyComesBack) {
       {contract::CordonNode{.node = "n", .cordoned = false}, contract::Done{}},
       {contract::DrainNode{.node = "n", .grace = 5s, .instruction = "i"}, contract::Done{}},
       {contract::AcceptNode{.node = "n"}, contract::Done{}},
+      {contract::ReportMachines{.machines = {{.resources = {{"cpu", 4000}}, .labels = {{"zone", "b"}}}},
+                                .valid_for = 9s},
+       contract::Done{}},
       {contract::ListNodes{.status = "Ready", .page = {.limit = 2, .token = "m"}},
        contract::NodesListed{.nodes = {node}, .next = "n", .revision = 9}},
       {contract::ListWorkloads{.selector = {{"a", model::Operator::kIn, {"b"}}}},
@@ -172,7 +175,8 @@ TEST_F(ClusterRpc, EachRequestReachesThePortAndItsReplyComesBack) {
       {contract::GetWorkload{.workload = "web-0"}, workload},
       {contract::ListSets{.name = "web"}, contract::SetsListed{.sets = {{.spec = spec.spec, .running = 2}}}},
       {contract::ListQuotas{}, contract::QuotasListed{.quotas = {{.quota = {.tenant = "t"}, .workloads = 1}}}},
-      {contract::ListEvents{.workload = "w", .limit = 3}, contract::EventsListed{.events = {{.id = "e"}}}},
+      {contract::ListEvents{.workload = "w", .limit = 3},
+       contract::EventsListed{.events = {{.id = "e"}}, .stale_since = WallTime(9s)}},
       {contract::GetSummary{}, contract::Summary{.total_nodes = 4, .leader = "h:1"}},
       {contract::ExplainWorkload{.workload = "w"},
        contract::Explanation{.workload = workload, .story = {"s"}, .nodes = {{.node = "n", .reason = "fit.cpu"}}}},
@@ -509,7 +513,7 @@ TEST(AgentLogs, OfAnAgentThatIsNotThereEndEachTime) {
   for (int i = 0; i < 500; ++i) {
     const auto sink = std::make_shared<Sink>();
     auto ended = sink->ended.get_future();
-    client->ReadLogs("127.0.0.1:1", {.workload = "w"}, sink);
+    client->ReadLogs({"127.0.0.1:1"}, {.workload = "w"}, sink);
     ASSERT_EQ(ended.wait_for(kPatience), std::future_status::ready);
     EXPECT_EQ(ended.get().code(), Code::kUnavailable);
   }

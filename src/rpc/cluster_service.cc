@@ -102,6 +102,7 @@ class ClusterService final : public v1::Cluster::CallbackService {
   MUSTER_UNARY_METHOD(CordonNode, v1::CordonNodeRequest, v1::Done, Done);
   MUSTER_UNARY_METHOD(DrainNode, v1::DrainNodeRequest, v1::Done, Done);
   MUSTER_UNARY_METHOD(AcceptNode, v1::AcceptNodeRequest, v1::Done, Done);
+  MUSTER_UNARY_METHOD(ReportMachines, v1::ReportMachinesRequest, v1::Done, Done);
   MUSTER_UNARY_METHOD(ListNodes, v1::ListNodesRequest, v1::NodesListed, contract::NodesListed);
   MUSTER_UNARY_METHOD(ListWorkloads, v1::ListWorkloadsRequest, v1::WorkloadsListed, contract::WorkloadsListed);
   MUSTER_UNARY_METHOD(GetNode, v1::GetNodeRequest, v1::NodeView, contract::NodeView);

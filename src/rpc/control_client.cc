@@ -58,7 +58,10 @@ class GrpcControlClient final : public ControlClient {
 
 Result<std::unique_ptr<ControlClient>> MakeControlClient(const std::string& target, const TlsFiles& tls) {
   MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
-                          MakeChannel({.target = target, .tls = tls, .own_connection = true}));
+                          MakeChannel({.target = target,
+                                       .tls = tls,
+                                       .serves = {.kinds = {Identity::Kind::kScheduler, Identity::Kind::kCluster}},
+                                       .own_connection = true}));
   return std::make_unique<GrpcControlClient>(target, channel);
 }
 

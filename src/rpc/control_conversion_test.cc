@@ -157,6 +157,17 @@ TEST(PersysSpec, AContainerReachesTheAgent) {
             R"(name: "data" driver: "nfs" size_gb: 10 mount_path: "/d" retain_policy: "Retain")");
 }
 
+TEST(PersysSpec, AManagedVolumeHasAName) {
+  for (const std::string name : {".", "..", ".x", "a/b", "a?size_gb=1", "a b"}) {
+    EXPECT_TRUE(Refusal<pb::ApplyWorkloadRequest>(
+                    R"(workload_id: "w" spec { container { image: "i" managed_volumes { mount_path: "/d" name: ")" +
+                    name + R"(" } } })")
+                    .message()
+                    .starts_with("spec.container.managed_volumes[0].name: "))
+        << name;
+  }
+}
+
 TEST(PersysSpec, ComposeIsSentAsBase64AndReadInBothForms) {
   const agent::ApplyWorkloadRequest wire =
       ToAgent(R"(workload_id: "w" spec { compose { inline_yaml: "services: {}\n" env { key: "K" value: "v" } } })");

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "bigfleet/v1alpha1/coordinator.grpc.pb.h"
-#include "rpc/channel.h"
+#include "bigfleet/v1alpha1/coordinator.pb.h"
+#include "rpc/aging_channel.h"
 #include "rpc/coordinator_conversion.h"
 #include "rpc/open_calls.h"
 
@@ -16,28 +16,29 @@ namespace pb = bigfleet::v1alpha1;
 
 class GrpcCoordinatorClient final : public CoordinatorClient {
  public:
-  GrpcCoordinatorClient(const std::string& target, const std::shared_ptr<grpc::Channel>& channel)
-      : stub_(pb::Coordinator::NewStub(channel)), calls_("coordinator " + target, "record") {}
+  GrpcCoordinatorClient(const std::string& target, std::shared_ptr<grpc::ChannelInterface> channel)
+      : channel_(std::move(channel)), calls_("coordinator " + target, "record") {}
 
   void Report(const contract::ShardReport& report, Duration timeout,
               std::function<void(Result<contract::ReportAck>)> done) override {
     pb::ShardReport wire;
     ToWire(report, wire);
-    calls_.Unary(
-        stub_->async(), &pb::Coordinator::StubInterface::async_interface::ReportShard, std::move(wire), timeout,
+    calls_.BoundedUnary<pb::ReportAck>(
+        channel_, "/bigfleet.v1alpha1.Coordinator/ReportShard", std::move(wire), timeout, MessageBounds(),
         [](pb::ReportAck& ack) { return TakeReply(ack); }, std::move(done));
   }
 
  private:
-  const std::unique_ptr<pb::Coordinator::Stub> stub_;
+  const std::shared_ptr<grpc::ChannelInterface> channel_;
   OpenCalls calls_;  // last: its end waits for answers, which use the rest
 };
 
 }  // namespace
 
 Result<std::unique_ptr<CoordinatorClient>> MakeCoordinatorClient(const std::string& target, const TlsFiles& tls) {
-  MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
-                          MakeChannel({.target = target, .tls = tls, .serves = {Identity::Kind::kCoordinator}}));
+  MUSTER_ASSIGN_OR_RETURN(
+      const std::shared_ptr<grpc::ChannelInterface> channel,
+      MakeAgingChannel({.target = target, .tls = tls, .serves = {.kinds = {Identity::Kind::kCoordinator}}}));
   return std::make_unique<GrpcCoordinatorClient>(target, channel);
 }
 

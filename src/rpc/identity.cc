@@ -23,6 +23,7 @@ constexpr Kinds kAdmin = Bit(Kind::kAdmin);
 constexpr Kinds kReaders = Bit(Kind::kReadonly) | kAdmin;
 constexpr Kinds kScheduler = Bit(Kind::kScheduler);
 constexpr Kinds kNode = Bit(Kind::kNode);
+constexpr Kinds kJoin = Bit(Kind::kJoin);
 constexpr Kinds kOperators = kCluster | kAdmin;
 // Of these a tenant may change what is its own; the scheduler looks.
 constexpr Kinds kChangers = kOperators | Bit(Kind::kTenant);
@@ -106,7 +107,10 @@ constexpr auto kRules = std::to_array<Rule>({
     {"/muster.v1.Cluster/CordonNode", kOperators},
     {"/muster.v1.Cluster/DrainNode", kOperators},
     {"/muster.v1.Cluster/AcceptNode", kOperators},
+    {"/muster.v1.Cluster/ReportMachines", kCluster},
     {"/muster.v1.Cluster/ApplyQuota", kAdmin},
+    {"/muster.v1.Enrol/CreateToken", kOperators},
+    {"/muster.v1.Enrol/Sign", kJoin | kNode},
 });
 
 // What tells an operator no more than that the server is there and which services it has.
@@ -115,6 +119,9 @@ bool IsOpen(std::string_view method) {
 }
 
 bool IsOurs(const std::string& uri) { return uri.starts_with(kScheme) || uri.starts_with(kOwnScheme); }
+
+// Of a node's identity, "<cluster>/<id>".
+std::string_view NodeOf(const Identity& node) { return std::string_view(node.id).substr(node.id.find('/') + 1); }
 
 const Rule* FindRule(std::string_view method) {
   const auto rule = std::ranges::find(kRules, method, &Rule::method);
@@ -134,6 +141,7 @@ std::string Identity::ToString() const {
     case Kind::kTenant: return fmt::format("{}tenant/{}", kOwnScheme, id);
     case Kind::kProvider: return fmt::format("{}provider/{}", kScheme, id);
     case Kind::kCoordinator: return fmt::format("{}coordinator/{}", kScheme, id);
+    case Kind::kJoin: return fmt::format("{}join/{}", kOwnScheme, id);
     case Kind::kForeignNode: return fmt::format("a node with the DNS names {}", id);
   }
   return std::string(kScheme);
@@ -141,7 +149,7 @@ std::string Identity::ToString() const {
 
 std::string_view Identity::cluster() const {
   const std::string_view text = id;
-  if (kind == Kind::kCluster || kind == Kind::kScheduler) return text;
+  if (kind == Kind::kCluster || kind == Kind::kScheduler || kind == Kind::kJoin) return text;
   return kind == Kind::kNode ? text.substr(0, text.find('/')) : std::string_view();
 }
 
@@ -154,7 +162,8 @@ Result<Identity> ParseIdentity(std::string_view uri) {
                                      {"bigfleet://coordinator/", Kind::kCoordinator},
                                      {"muster://scheduler/", Kind::kScheduler},
                                      {"muster://node/", Kind::kNode},
-                                     {"muster://tenant/", Kind::kTenant}}) {
+                                     {"muster://tenant/", Kind::kTenant},
+                                     {"muster://join/", Kind::kJoin}}) {
     if (!uri.starts_with(prefix) || uri.size() == prefix.size()) continue;
     const std::string_view id = uri.substr(prefix.size());
     const size_t slash = id.find('/');
@@ -164,8 +173,7 @@ Result<Identity> ParseIdentity(std::string_view uri) {
   return InvalidArgument(
       fmt::format("{} is no identity: use bigfleet://cluster/<id>, bigfleet://shard/<id>, bigfleet://provider/<name>, "
                   "bigfleet://coordinator/<id>, bigfleet://readonly, bigfleet://admin, muster://scheduler/<cluster>, "
-                  "muster://node/<cluster>/<id> or "
-                  "muster://tenant/<tenant>",
+                  "muster://node/<cluster>/<id>, muster://tenant/<tenant> or muster://join/<cluster>",
                   model::Quoted(uri)));
 }
 
@@ -201,14 +209,25 @@ Status Authorise(std::string_view method, std::span<const std::string> uris, For
                       model::Quoted(caller->ToString()), model::Quoted(cluster), model::Quoted(own_cluster))};
 }
 
-Status CheckServer(std::span<const std::string> uris, std::span<const Kind> kinds) {
-  if (kinds.empty() || std::ranges::none_of(uris, IsOurs)) return {};
+Status CheckServer(std::span<const std::string> uris, const ExpectedServer& expected) {
+  if (expected.kinds.empty() || std::ranges::none_of(uris, IsOurs)) return {};
   const Result<Identity> server = IdentityOf(uris);
   if (!server) return server.error();
-  if (std::ranges::find(kinds, server->kind) != kinds.end()) return {};
-  return {Code::kPermissionDenied,
-          fmt::format("{} is not who this address must be; check the address and the server's certificate",
-                      model::Quoted(server->ToString()))};
+  const auto refuse = [&](const std::string& why) {
+    return Status(Code::kPermissionDenied, fmt::format("{} {}; check the address and the server's certificate",
+                                                       model::Quoted(server->ToString()), why));
+  };
+  if (std::ranges::find(expected.kinds, server->kind) == expected.kinds.end()) {
+    return refuse("is not who this address must be");
+  }
+  const std::string_view cluster = server->cluster();
+  if (!expected.cluster.empty() && !cluster.empty() && cluster != expected.cluster) {
+    return refuse(fmt::format("is not of cluster {}", model::Quoted(expected.cluster)));
+  }
+  if (!expected.node.empty() && server->kind == Kind::kNode && NodeOf(*server) != expected.node) {
+    return refuse(fmt::format("is not node {}", model::Quoted(expected.node)));
+  }
+  return {};
 }
 
 Status CheckNode(const std::optional<Identity>& caller, std::string_view node) {
@@ -216,7 +235,7 @@ Status CheckNode(const std::optional<Identity>& caller, std::string_view node) {
   if (caller->kind == Kind::kForeignNode) {
     const std::string names = fmt::format(",{},", caller->id);
     if (names.contains(fmt::format(",{},", node))) return {};
-  } else if (caller->kind != Kind::kNode || caller->id.substr(caller->id.find('/') + 1) == node) {
+  } else if (caller->kind != Kind::kNode || NodeOf(*caller) == node) {
     return {};
   }
   return {Code::kPermissionDenied,

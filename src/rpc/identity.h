@@ -2,7 +2,7 @@
 //
 //   bigfleet://cluster/<id>   bigfleet://shard/<id>   bigfleet://readonly   bigfleet://admin
 //   bigfleet://provider/<name>   bigfleet://coordinator/<id>
-//   muster://scheduler/<cluster>   muster://node/<cluster>/<id>   muster://tenant/<tenant>
+//   muster://scheduler/<cluster>   muster://node/<cluster>/<id>   muster://tenant/<tenant>   muster://join/<cluster>
 //
 // The table of methods is in identity.cc and, for people, in docs/wire.md. A method without a row is open to nobody;
 // health and reflection are open to every certificate of the CA. Where a method also demands that a field of the
@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 
@@ -32,15 +33,17 @@ struct Identity {
     kTenant,
     kForeignNode,
     kProvider,
-    kCoordinator
+    kCoordinator,
+    kJoin
   };
   Kind kind = Kind::kReadonly;
-  // Of clusters, shards, tenants, providers and coordinators; a scheduler's cluster; "<cluster>/<id>" of a node; of a
-  // foreign node, which has no URI, the DNS names of its certificate with commas.
+  // Of clusters, shards, tenants, providers and coordinators; a scheduler's or join token's cluster; "<cluster>/<id>"
+  // of a node; of a foreign node, which has no URI, the DNS names of its certificate with commas.
   std::string id;
 
   std::string ToString() const;  // the URI
-  // The cluster that a cluster, a scheduler or a node belongs to; empty for the others, which are of no one cluster.
+  // The cluster that a cluster, a scheduler, a node or a join token belongs to; empty for the others, which are of no
+  // one cluster.
   std::string_view cluster() const;
   bool operator==(const Identity&) const = default;
 };
@@ -63,9 +66,18 @@ enum class ForeignNodes : uint8_t { kRefused, kAllowed };
 Status Authorise(std::string_view method, std::span<const std::string> uris,
                  ForeignNodes foreign = ForeignNodes::kRefused, std::string_view own_cluster = {});
 
-// What a client takes a server for: a certificate that names a peer of ours must name one of these kinds. One without a
-// URI of ours is a plain server's, of any make, and is known by its host name alone.
-Status CheckServer(std::span<const std::string> uris, std::span<const Identity::Kind> kinds);
+// Whom a client expects at an address.
+struct ExpectedServer {
+  std::vector<Identity::Kind> kinds = {};  // empty: anybody
+  std::string cluster = {};                // of an identity that names one; empty: any
+  std::string node = {};                   // of a node's identity, without its cluster; empty: any
+
+  bool operator==(const ExpectedServer&) const = default;
+};
+
+// Whether a server whose certificate has these URIs is the expected one. PERMISSION_DENIED with a sentence that names
+// both. A certificate without a URI of ours is a plain server's, of any make, and is known by its host name alone.
+Status CheckServer(std::span<const std::string> uris, const ExpectedServer& expected);
 
 // A node speaks for itself only: PERMISSION_DENIED if the caller is another node; its cluster is judged by Authorise. A
 // foreign node's name must be a DNS name of its certificate. Nothing, and every other caller, is OK.

@@ -13,20 +13,21 @@ TEST(Identity, SevenFormsAndNothingElse) {
   for (const std::string uri :
        {"bigfleet://cluster/c-1", "bigfleet://shard/shard-0", "bigfleet://readonly", "bigfleet://admin",
         "bigfleet://shard/a/b", "muster://scheduler/c", "muster://node/c/n-1", "muster://tenant/t",
-        "bigfleet://provider/p", "bigfleet://coordinator/1"}) {
+        "bigfleet://provider/p", "bigfleet://coordinator/1", "muster://join/c"}) {
     const auto identity = ParseIdentity(uri);
     ASSERT_TRUE(identity.has_value()) << uri;
     EXPECT_EQ(identity->ToString(), uri);
   }
   for (const std::string uri : {"", "bigfleet://", "bigfleet://cluster/", "bigfleet://shard", "bigfleet://admin/",
                                 "bigfleet://Admin", "https://admin", "bigfleet://operator/x", "muster://node/n",
-                                "muster://node/c/", "muster://node//n", "muster://admin"}) {
+                                "muster://node/c/", "muster://node//n", "muster://admin", "muster://join/"}) {
     EXPECT_EQ(ParseIdentity(uri).error().code(), Code::kInvalidArgument) << uri;
   }
   EXPECT_EQ(ParseIdentity("bigfleet://x\n").error().message(),
             "\"bigfleet://x\\n\" is no identity: use bigfleet://cluster/<id>, bigfleet://shard/<id>, "
             "bigfleet://provider/<name>, bigfleet://coordinator/<id>, bigfleet://readonly, bigfleet://admin, "
-            "muster://scheduler/<cluster>, muster://node/<cluster>/<id> or muster://tenant/<tenant>");
+            "muster://scheduler/<cluster>, muster://node/<cluster>/<id>, muster://tenant/<tenant> or "
+            "muster://join/<cluster>");
 }
 
 TEST(Identity, ACertificateHasExactlyOne) {
@@ -41,7 +42,7 @@ TEST(Identity, ACertificateHasExactlyOne) {
 
 TEST(Identity, AServerIsOfTheKindThatIsMeantOrHasNoUri) {
   using enum Identity::Kind;
-  const std::vector<Identity::Kind> providers = {kProvider};
+  const ExpectedServer providers = {.kinds = {kProvider}};
   EXPECT_EQ(CheckServer(Uris{"bigfleet://provider/p"}, providers), Status());
   EXPECT_EQ(CheckServer(Uris{}, providers), Status());
   EXPECT_EQ(CheckServer(Uris{"spiffe://other/x"}, providers), Status());
@@ -51,12 +52,42 @@ TEST(Identity, AServerIsOfTheKindThatIsMeantOrHasNoUri) {
   EXPECT_EQ(CheckServer(Uris{"bigfleet://cluster/c"}, {}), Status()) << "anybody";
 }
 
+TEST(Identity, AServerIsOfTheClusterThatIsMeant) {
+  using enum Identity::Kind;
+  const ExpectedServer blue = {.kinds = {kScheduler, kCluster}, .cluster = "blue"};
+  EXPECT_EQ(CheckServer(Uris{"muster://scheduler/blue"}, blue), Status());
+  EXPECT_EQ(CheckServer(Uris{"bigfleet://cluster/blue"}, blue), Status());
+  EXPECT_EQ(CheckServer(Uris{}, blue), Status()) << "a plain server's, of any make";
+  EXPECT_EQ(CheckServer(Uris{"muster://scheduler/green"}, blue),
+            Status(Code::kPermissionDenied,
+                   "\"muster://scheduler/green\" is not of cluster \"blue\"; check the address and the server's "
+                   "certificate"));
+  EXPECT_EQ(CheckServer(Uris{"bigfleet://cluster/green"}, blue).code(), Code::kPermissionDenied);
+  EXPECT_EQ(CheckServer(Uris{"muster://scheduler/green"}, {.kinds = {kScheduler}}), Status()) << "any cluster";
+  EXPECT_EQ(CheckServer(Uris{"bigfleet://shard/s"}, {.kinds = {kShard}, .cluster = "blue"}), Status())
+      << "a shard is of no one cluster";
+}
+
+TEST(Identity, AServerIsTheNodeThatIsMeant) {
+  const ExpectedServer node = {.kinds = {Identity::Kind::kNode}, .cluster = "blue", .node = "n-1"};
+  EXPECT_EQ(CheckServer(Uris{"muster://node/blue/n-1"}, node), Status());
+  EXPECT_EQ(CheckServer(Uris{"muster://node/blue/n-2"}, node),
+            Status(Code::kPermissionDenied,
+                   "\"muster://node/blue/n-2\" is not node \"n-1\"; check the address and the server's certificate"));
+  EXPECT_EQ(CheckServer(Uris{"muster://node/green/n-1"}, node).code(), Code::kPermissionDenied);
+  EXPECT_EQ(CheckServer(Uris{"muster://scheduler/blue"}, node).code(), Code::kPermissionDenied);
+  EXPECT_EQ(CheckServer(Uris{}, node), Status()) << "an agent of another make";
+  EXPECT_EQ(CheckServer(Uris{"muster://node/green/n-2"}, {.kinds = {Identity::Kind::kNode}}), Status());
+}
+
 TEST(Identity, AnOrderIsWhatOperatorsMayAndReadersMayNot) {
   EXPECT_TRUE(IsOrder("/muster.v1.Fleet/SetActuation", std::nullopt));
   EXPECT_TRUE(IsOrder("/muster.v1.Cluster/DrainNode", std::nullopt));
   EXPECT_FALSE(IsOrder("/muster.v1.Fleet/ListMachines", std::nullopt));
   EXPECT_FALSE(IsOrder("/bigfleet.v1alpha1.Shard/Session", std::nullopt));
   EXPECT_FALSE(IsOrder("/grpc.health.v1.Health/Check", std::nullopt));
+  EXPECT_TRUE(IsOrder("/muster.v1.Enrol/CreateToken", Identity{.kind = Identity::Kind::kCluster, .id = "c"}));
+  EXPECT_FALSE(IsOrder("/muster.v1.Enrol/Sign", Identity{.kind = Identity::Kind::kJoin, .id = "c"}));
   EXPECT_FALSE(IsOrder("/muster.v1.Agent/Apply", std::nullopt)) << "a scheduler calls it all the time";
   EXPECT_TRUE(IsOrder("/muster.v1.Agent/Apply", Identity{.kind = Identity::Kind::kAdmin, .id = {}}));
   EXPECT_FALSE(IsOrder("/muster.v1.Agent/Apply", Identity{.kind = Identity::Kind::kScheduler, .id = "c"}));
@@ -65,7 +96,7 @@ TEST(Identity, AnOrderIsWhatOperatorsMayAndReadersMayNot) {
 TEST(Identity, WhoMayCallWhat) {
   struct Row {
     std::string method;
-    // c, s, r, a: cluster, shard, readonly, admin; d, n, t: scheduler, node, tenant
+    // c, s, r, a: cluster, shard, readonly, admin; d, n, t, j: scheduler, node, tenant, join token
     std::string callers;
   };
   const std::vector<Row> rows = {
@@ -103,7 +134,9 @@ TEST(Identity, WhoMayCallWhat) {
       {"/muster.v1.Cluster/ScaleSet", "cat"},
       {"/muster.v1.Cluster/DrainNode", "ca"},
       {"/muster.v1.Cluster/ApplyQuota", "a"},
-      {"/grpc.health.v1.Health/Check", "csradnt"},
+      {"/muster.v1.Enrol/CreateToken", "ca"},
+      {"/muster.v1.Enrol/Sign", "nj"},
+      {"/grpc.health.v1.Health/Check", "csradntj"},
       {"/bigfleet.v1alpha1.CapacityProvider/Createx", ""},
       {"/bigfleet.v1alpha1.CapacityProvider", ""},
       {"", ""},
@@ -111,7 +144,7 @@ TEST(Identity, WhoMayCallWhat) {
   const std::vector<std::pair<char, std::string>> callers = {{'c', "bigfleet://cluster/x"}, {'s', "bigfleet://shard/x"},
                                                              {'r', "bigfleet://readonly"},  {'a', "bigfleet://admin"},
                                                              {'d', "muster://scheduler/x"}, {'n', "muster://node/x/n"},
-                                                             {'t', "muster://tenant/x"}};
+                                                             {'t', "muster://tenant/x"},    {'j', "muster://join/x"}};
   for (const Row& row : rows) {
     for (const auto& [letter, uri] : callers) {
       const Status status = Authorise(row.method, Uris{uri});
@@ -144,6 +177,9 @@ TEST(Identity, ACertificateOfAnotherClusterIsWorthNothingToAServerThatHasOne) {
       {"/muster.v1.Agent/Logs", "muster://scheduler/"},
       {"/muster.v1.Cluster/Join", "muster://node/"},
       {"/persys.control.v1.AgentControl/RegisterNode", "muster://node/"},
+      {"/muster.v1.Enrol/Sign", "muster://node/"},
+      {"/muster.v1.Enrol/Sign", "muster://join/"},
+      {"/muster.v1.Enrol/CreateToken", "bigfleet://cluster/"},
   };
   for (const auto& [method, prefix] : callers) {
     const std::string tail = prefix == "muster://node/" ? "/n-1" : "";

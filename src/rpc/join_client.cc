@@ -16,7 +16,7 @@
 #include "host/parser.h"
 #include "host/system_clock.h"
 #include "muster/v1/cluster.grpc.pb.h"
-#include "rpc/channel.h"
+#include "rpc/aging_channel.h"
 #include "rpc/cluster_conversion.h"
 
 namespace muster::rpc {
@@ -229,17 +229,19 @@ class GrpcJoinClient final : public JoinClient {
 }  // namespace
 
 Result<std::unique_ptr<JoinClient>> MakeJoinClient(const std::string& schedulers, JoinHandler& handler,
-                                                   const TlsFiles& tls) {
+                                                   const TlsFiles& tls, const std::string& cluster) {
   std::vector<Target> targets;
   for (const std::string_view part : host::SplitAt(schedulers, ',')) {
     const std::string address(part);
-    MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
-                            MakeChannel({.target = address,
-                                         .tls = tls,
-                                         .serves = {Identity::Kind::kScheduler, Identity::Kind::kCluster},
-                                         .max_message_bytes = kLargeMessageBytes,
-                                         .keep_alive = 30s,
-                                         .longest_reconnect = 1s}));
+    MUSTER_ASSIGN_OR_RETURN(
+        const std::shared_ptr<grpc::ChannelInterface> channel,
+        MakeAgingChannel(
+            {.target = address,
+             .tls = tls,
+             .serves = {.kinds = {Identity::Kind::kScheduler, Identity::Kind::kCluster}, .cluster = cluster},
+             .max_message_bytes = kLargeMessageBytes,
+             .keep_alive = 30s,
+             .longest_reconnect = 1s}));
     targets.push_back({.address = address, .stub = v1::Cluster::NewStub(channel)});
   }
   return std::make_unique<GrpcJoinClient>(std::move(targets), handler);

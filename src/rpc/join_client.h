@@ -46,8 +46,8 @@ class JoinClient {
 };
 
 // Begins at once. `schedulers` is HOST:PORT, or several with commas; the error is that of MakeChannel. The handler
-// outlives the client.
+// outlives the client. `cluster` is as in MakeClusterClient.
 Result<std::unique_ptr<JoinClient>> MakeJoinClient(const std::string& schedulers, JoinHandler& handler,
-                                                   const TlsFiles& tls = {});
+                                                   const TlsFiles& tls = {}, const std::string& cluster = {});
 
 }  // namespace muster::rpc

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/wire_format_lite.h>
 
-#include <algorithm>
 #include <map>
+
+#include "rpc/piece_stream.h"
 
 namespace muster::rpc {
 namespace {
@@ -24,46 +24,6 @@ constexpr size_t kString = 32;     // the object, which holds up to 15 character
 constexpr size_t kNumber = 16;     // a place in a list that doubles, or nothing: a field said again
 constexpr size_t kMapEntry = 160;  // a node with two strings
 constexpr size_t kUnknown = 48;    // a field that is kept though it is not known
-
-class Pieces final : public google::protobuf::io::ZeroCopyInputStream {
- public:
-  explicit Pieces(std::span<const std::string_view> pieces) : pieces_(pieces) {}
-
-  bool Next(const void** data, int* size) override {
-    while (next_ < pieces_.size()) {
-      const std::string_view piece = pieces_[next_++].substr(skip_);
-      skip_ = 0;
-      if (piece.empty()) continue;
-      *data = piece.data();
-      *size = static_cast<int>(piece.size());
-      given_ += *size;
-      return true;
-    }
-    return false;
-  }
-  void BackUp(int count) override {
-    --next_;
-    skip_ = pieces_[next_].size() - static_cast<size_t>(count);
-    given_ -= count;
-  }
-  bool Skip(int count) override {
-    const void* data = nullptr;
-    int size = 0;
-    while (count > 0) {
-      if (!Next(&data, &size)) return false;
-      if (size > count) BackUp(size - count);
-      count -= std::min(size, count);
-    }
-    return true;
-  }
-  int64_t ByteCount() const override { return given_; }
-
- private:
-  const std::span<const std::string_view> pieces_;
-  size_t next_ = 0;
-  size_t skip_ = 0;  // of the next piece
-  int64_t given_ = 0;
-};
 
 class Walk {
  public:
@@ -153,7 +113,7 @@ class Walk {
     return false;
   }
 
-  Pieces stream_;
+  PieceStream stream_;
   CodedInputStream in_;
   const MessageBounds& bounds_;
   size_t memory_ = 0;

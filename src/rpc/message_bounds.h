@@ -27,6 +27,9 @@ struct MessageBounds {
 // Of a session, whose roll-ups hold a cluster's whole demand; everything else said in one has the bounds above.
 inline constexpr MessageBounds kRollupBounds{.bytes = 24 << 20, .memory = 48 << 20, .rows = 100'000};
 
+// Of an agent's answers, of which a node with thousands of workloads lists all.
+inline constexpr MessageBounds kAgentReplyBounds{.bytes = 8 << 20, .memory = 40 << 20, .rows = 20'000};
+
 // Up to here a message is taken as it is.
 inline constexpr size_t kHarmlessBytes = 64 << 10;
 

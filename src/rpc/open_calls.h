@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <google/protobuf/arena.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include <condition_variable>
@@ -20,7 +21,9 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "rpc/bounded_read.h"
 #include "rpc/channel.h"
+#include "rpc/message_bounds.h"
 
 namespace muster::rpc {
 
@@ -65,6 +68,43 @@ class OpenCalls {
       Answer(status, *open->reply, open->take, open->done);
       End(std::unique_ptr<Open>(open));
     });
+  }
+
+  // The same for a server that is not trusted: the method goes by its path ("/package.Service/Method", a literal), and
+  // the reply comes to `take` as bytes, not parsed yet.
+  template <class WireRequest, class Take, class Done>
+  void UnaryBytes(const std::shared_ptr<grpc::ChannelInterface>& channel, const char* path, WireRequest request,
+                  Duration timeout, Take take, Done done) {
+    struct Open {
+      grpc::ClientContext context;
+      WireRequest request;
+      grpc::ByteBuffer reply;
+      Take take;
+      Done done;
+    };
+    auto* open = new Open{
+        .request = std::move(request), .reply = {}, .take = std::move(take), .done = std::move(done)};  // until End
+    Begin(open->context, timeout);
+    grpc::TemplatedGenericStub<WireRequest, grpc::ByteBuffer>(channel).UnaryCall(
+        &open->context, path, grpc::StubOptions(), &open->request, &open->reply,
+        [this, open](const grpc::Status& status) {
+          Answer(status, open->reply, open->take, open->done);
+          End(std::unique_ptr<Open>(open));
+        });
+  }
+  // The same, with the reply parsed once it is known to be within the bounds.
+  template <class WireReply, class WireRequest, class Take, class Done>
+  void BoundedUnary(const std::shared_ptr<grpc::ChannelInterface>& channel, const char* path, WireRequest request,
+                    Duration timeout, const MessageBounds& bounds, Take take, Done done) {
+    UnaryBytes(
+        channel, path, std::move(request), timeout,
+        [bounds, take = std::move(take)](grpc::ByteBuffer& bytes) -> std::invoke_result_t<Take, WireReply&> {
+          google::protobuf::Arena arena;
+          auto* reply = google::protobuf::Arena::CreateMessage<WireReply>(&arena);
+          if (Status read = ReadBounded(bytes, bounds, *reply); !read.ok()) return std::unexpected(std::move(read));
+          return take(*reply);
+        },
+        std::move(done));
   }
 
   // For calls of another shape. `Open` has a `context`, owns all that the call needs, and is freed by End, after the

@@ -12,6 +12,7 @@
 #include "host/parser.h"
 #include "model/names.h"
 #include "model/utf8.h"
+#include "model/volume_name.h"
 #include "persys/agent/v1/agent.pb.h"
 #include "persys/control/v1/control.pb.h"
 #include "rpc/wire_parts.h"
@@ -62,12 +63,14 @@ void EachOption(Volume& volume, const auto& option) {
 
 template <class Volume>
 Result<model::VolumeMount> FromManagedVolume(Volume volume, const std::string& path) {
-  constexpr std::string_view kReserved = "/?&=";
+  constexpr std::string_view kReserved = "/?&=:";
   if (volume.name().empty()) return Refuse(path, "name", "missing; name the volume");
   if (volume.mount_path().empty()) return Refuse(path, "mount_path", "missing; say where the workload sees it");
   if (volume.size_gb() < 0) return Refuse(path, "size_gb", "is negative; use zero or more");
-  if (volume.name().find_first_of(kReserved) != std::string::npos) {
-    return Refuse(path, "name", fmt::format("{} has one of {}", model::Quoted(volume.name()), kReserved));
+  if (!model::IsVolumeName(volume.name())) {
+    return Refuse(path, "name",
+                  fmt::format("{} is no name of letters, digits, '.', '_' and '-', a letter or digit first",
+                              model::Quoted(volume.name())));
   }
   std::string source = volume.name();
   Status wrong;
@@ -85,13 +88,13 @@ Result<model::VolumeMount> FromManagedVolume(Volume volume, const std::string& p
 
 template <class Volume>
 void ToManagedVolume(const model::VolumeMount& mount, Volume& volume) {
-  const std::vector<std::string_view> parts = host::SplitAt(mount.source, '?');
-  volume.set_name(std::string(parts.front()));
+  const model::VolumeSource source = model::SplitVolumeSource(mount.source);
+  volume.set_name(std::string(source.name));
   volume.set_driver(std::string(kLocalDriver));
   volume.set_mount_path(mount.target);
   volume.set_read_only(mount.read_only);
-  if (parts.size() < 2) return;
-  for (const std::string_view pair : host::SplitAt(parts[1], '&')) {
+  if (source.options.empty()) return;
+  for (const std::string_view pair : host::SplitAt(source.options, '&')) {
     const size_t equals = pair.find('=');
     if (equals == std::string_view::npos) continue;
     EachOption(volume, [&](std::string_view key, const std::string&, const auto& set) {

@@ -1,5 +1,8 @@
 // ProviderClient: somebody's capacity provider, ours or another make, as a contract::ProviderPort.
 //
+// Nothing that the provider says is parsed before it is known to be small enough (message_bounds.h); a list is read
+// record after record (ReadMachineList). An answer beyond that is INTERNAL.
+//
 // Every call has the deadline it was asked with. What the provider answers is validated: a list comes without the
 // records that are not fit (they are in `rejected`), and a bad record anywhere else is INTERNAL, by its field. Codes of
 // the provider come through as they are; UNAVAILABLE and DEADLINE_EXCEEDED say in their message who did not answer.

@@ -1,6 +1,9 @@
 #include "rpc/provider_conversion.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/arena.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
 
 #include <string>
 #include <unordered_map>
@@ -9,6 +12,7 @@
 
 #include "bigfleet/v1alpha1/provider.pb.h"
 #include "model/names.h"
+#include "rpc/piece_stream.h"
 #include "rpc/shared_texts.h"
 #include "rpc/wire_parts.h"
 
@@ -16,6 +20,8 @@ namespace muster::rpc {
 namespace {
 
 namespace pb = bigfleet::v1alpha1;
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::CodedInputStream;
 
 // The four transitions write the token in the same three fields, under different numbers.
 template <class Wire>
@@ -58,6 +64,61 @@ Result<model::Machine> ReadNumbers(const pb::Machine& wire, std::string_view pat
   }
   return machine;
 }
+
+// Bounds of a list, which is as large as the fleet.
+constexpr int kMostRecordBytes = 64 << 10;
+constexpr size_t kMostRecords = 1'000'000;
+constexpr uint64_t kArenaBytes = 1 << 20;
+// What a record keeps beside its texts, and each entry of its maps, about.
+constexpr size_t kRecordMemory = sizeof(model::Machine) + 128;
+constexpr size_t kEntryMemory = 128;
+// What machines may keep, on average; a machine with twenty labels of its own keeps half of it.
+constexpr size_t kMemoryOfMachine = 8 << 10;
+constexpr size_t kMemoryOfList = 32 << 20;
+
+// A list as it comes, one record after another.
+class ListTaker {
+ public:
+  explicit ListTaker(SharedTexts& texts) : texts_(texts) {}
+
+  // `bytes` is the record's size on the wire.
+  void Add(pb::Machine& row, size_t bytes = 0) {
+    memory_ +=
+        kRecordMemory + bytes +
+        kEntryMemory * static_cast<size_t>(row.labels_size() + row.shard_metadata_size() +
+                                           row.resources().resources_size() + row.allocatable().resources_size());
+    const size_t index = rows_++;
+    const std::string path = fmt::format("machines[{}]", index);
+    std::string id = row.id();
+    if (const auto seen = first_.find(id); seen != first_.end()) {
+      std::string reason =
+          fmt::format("{}.id: {} is also machines[{}], which counts", path, model::Quoted(id), seen->second);
+      reply_.rejected.push_back({.id = std::move(id), .reason = std::move(reason)});
+      return;
+    }
+    Result<model::Machine> machine = TakeMachine(row, path, texts_);
+    if (!machine) {
+      reply_.rejected.push_back({.id = std::move(id), .reason = machine.error().message()});
+      return;
+    }
+    reply_.machines.emplace_back(*std::move(machine));
+    first_.emplace(reply_.machines.back()->id, index);
+  }
+  size_t rows() const { return rows_; }
+  // Whether what is kept is more than so many machines keep. What is rejected is kept too, and is no machine.
+  bool Excessive() const { return memory_ > kMemoryOfList + kMemoryOfMachine * reply_.machines.size(); }
+  contract::ListReply Take(std::string revision) {
+    reply_.revision = std::move(revision);
+    return std::move(reply_);
+  }
+
+ private:
+  SharedTexts& texts_;
+  contract::ListReply reply_;
+  std::unordered_map<std::string_view, size_t> first_;  // of each id; the records own the text
+  size_t rows_ = 0;
+  size_t memory_ = 0;
+};
 
 }  // namespace
 
@@ -157,29 +218,56 @@ Result<contract::GetReply> TakeReply(pb::Machine& wire, SharedTexts& texts) {
 }
 
 Result<contract::ListReply> TakeReply(pb::MachineList& wire, SharedTexts& texts) {
-  contract::ListReply reply{.machines = {}, .revision = std::move(*wire.mutable_revision()), .rejected = {}};
-  reply.machines.reserve(static_cast<size_t>(wire.machines_size()));
-  std::unordered_map<std::string_view, int> first;  // of each id; the records own the text
-  first.reserve(reply.machines.capacity());
-  for (int i = 0; i < wire.machines_size(); ++i) {
-    pb::Machine& row = *wire.mutable_machines(i);
-    const std::string path = fmt::format("machines[{}]", i);
-    if (const auto seen = first.find(row.id()); seen != first.end()) {
-      std::string reason =
-          fmt::format("{}.id: {} is also machines[{}], which counts", path, model::Quoted(row.id()), seen->second);
-      reply.rejected.push_back({.id = row.id(), .reason = std::move(reason)});
+  ListTaker taker(texts);
+  for (pb::Machine& row : *wire.mutable_machines()) taker.Add(row);
+  return taker.Take(std::move(*wire.mutable_revision()));
+}
+
+Result<contract::ListReply> ReadMachineList(std::span<const std::string_view> pieces, SharedTexts& texts) {
+  const auto too_large = [](std::string_view what) {
+    return Error(Code::kResourceExhausted, fmt::format("{}; a provider must answer with less", what));
+  };
+  const auto unreadable = [] {
+    return InvalidArgument("the list cannot be parsed; send the message of the protocol, with texts in UTF-8");
+  };
+  PieceStream stream(pieces);
+  CodedInputStream in(&stream);
+  google::protobuf::Arena arena;  // of the last few records
+  ListTaker taker(texts);
+  std::string revision;
+  while (const uint32_t tag = in.ReadTag()) {
+    const bool is_machine = tag == WireFormatLite::MakeTag(pb::MachineList::kMachinesFieldNumber,
+                                                           WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+    const bool is_revision = tag == WireFormatLite::MakeTag(pb::MachineList::kRevisionFieldNumber,
+                                                            WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+    if (!is_machine && !is_revision) {
+      if (!WireFormatLite::SkipField(&in, tag)) return unreadable();
       continue;
     }
-    std::string id = row.id();
-    Result<model::Machine> machine = TakeMachine(row, path, texts);
-    if (!machine) {
-      reply.rejected.push_back({.id = std::move(id), .reason = machine.error().message()});
+    int size = 0;
+    if (!in.ReadVarintSizeAsInt(&size)) return unreadable();
+    if (size > kMostRecordBytes) {
+      return too_large(fmt::format("{}: {} bytes, and {} are allowed",
+                                   is_machine ? fmt::format("machines[{}]", taker.rows()) : "revision", size,
+                                   kMostRecordBytes));
+    }
+    if (is_revision) {
+      if (!in.ReadString(&revision, size)) return unreadable();
       continue;
     }
-    reply.machines.emplace_back(*std::move(machine));
-    first.emplace(reply.machines.back()->id, i);
+    if (taker.rows() >= kMostRecords) return too_large(fmt::format("machines: more than {} records", kMostRecords));
+    if (arena.SpaceAllocated() > kArenaBytes) arena.Reset();
+    auto& row = *google::protobuf::Arena::CreateMessage<pb::Machine>(&arena);
+    const CodedInputStream::Limit limit = in.PushLimit(size);
+    if (!row.MergeFromCodedStream(&in) || in.BytesUntilLimit() != 0) return unreadable();
+    in.PopLimit(limit);
+    taker.Add(row, static_cast<size_t>(size));
+    if (taker.Excessive()) {
+      return too_large(fmt::format("machines: the first {} records take more memory than machines do", taker.rows()));
+    }
   }
-  return reply;
+  if (!in.ConsumedEntireMessage()) return unreadable();
+  return taker.Take(std::move(revision));
 }
 
 void ToWire(const model::Machine& machine, pb::Machine& wire) {

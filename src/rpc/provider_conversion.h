@@ -7,6 +7,7 @@
 // Thread-safety: functions without state.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "base/status.h"
@@ -54,6 +55,12 @@ Result<model::Machine> TakeMachine(bigfleet::v1alpha1::Machine& wire, std::strin
 Result<contract::TransitionAck> TakeReply(bigfleet::v1alpha1::TransitionAck& wire, SharedTexts& texts);
 Result<contract::GetReply> TakeReply(bigfleet::v1alpha1::Machine& wire, SharedTexts& texts);
 Result<contract::ListReply> TakeReply(bigfleet::v1alpha1::MachineList& wire, SharedTexts& texts);
+
+// A list in its bytes, with the same result, for a provider that is not trusted: it is read record after record, so
+// that of the message no more than a few records are ever built. RESOURCE_EXHAUSTED, naming the bound, for a list that
+// is larger than that of a fleet: a record of more than 64 KiB, a million records, or records that would keep more
+// memory than machines do (the sum counts, so that one may have more). INVALID_ARGUMENT for bytes that are no list.
+Result<contract::ListReply> ReadMachineList(std::span<const std::string_view> pieces, SharedTexts& texts);
 
 void ToWire(const model::Machine& machine, bigfleet::v1alpha1::Machine& wire);
 void ToWire(const contract::TransitionAck& reply, bigfleet::v1alpha1::TransitionAck& wire);

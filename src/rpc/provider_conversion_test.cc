@@ -193,6 +193,54 @@ TEST(ProviderConversion, BadRecordsOfAListAreNamedAndTheOthersKept) {
                                        .reason = "machines[34].id: \"good-0\" is also machines[1], which counts"}));
 }
 
+// In pieces of this many bytes, as a transport may cut it.
+Result<contract::ListReply> Read(const std::string& bytes, SharedTexts& texts, size_t piece = 1 << 20) {
+  std::vector<std::string_view> pieces;
+  for (size_t at = 0; at < bytes.size(); at += piece) pieces.push_back(std::string_view(bytes).substr(at, piece));
+  return ReadMachineList(pieces, texts);
+}
+
+TEST(ProviderConversion, AListInBytesIsTheSameListHoweverItIsCut) {
+  pb::MachineList list;
+  list.set_revision(kAnyBytes);
+  for (int i = 0; i < 3'000; ++i) {
+    ToWire(FullMachine(), *list.add_machines());
+    if (i % 7 != 0) list.mutable_machines(i)->set_id("m-" + std::to_string(i));
+    if (i % 11 == 0) list.mutable_machines(i)->set_price_per_hour(-1);
+  }
+  const std::string bytes = list.SerializeAsString();
+  SharedTexts texts;
+  const auto whole = TakeReply(list, texts);
+  ASSERT_TRUE(whole.has_value());
+  EXPECT_EQ(Read(bytes, texts), whole);
+  EXPECT_EQ(Read(bytes, texts, 7), whole);
+  EXPECT_EQ(Read("", texts), contract::ListReply());
+  EXPECT_EQ(Read("\x78\x01" + bytes + "\x82\x01\x02xy", texts), whole) << "fields of a later protocol";
+}
+
+TEST(ProviderConversion, AListLargerThanAFleetIsRefusedByItsBound) {
+  SharedTexts texts;
+  const auto said = [&](const std::string& bytes) { return Read(bytes, texts).error().ToString(); };
+  const auto row = [](const std::string& record) {
+    pb::MachineList one;
+    EXPECT_TRUE(one.add_machines()->ParseFromString(record));
+    return one.SerializeAsString();
+  };
+  std::string empty;
+  for (int i = 0; i < 100'000; ++i) empty.append("\x0A\x00", 2);
+  EXPECT_TRUE(said(empty).ends_with(" records take more memory than machines do; a provider must answer with less"))
+      << said(empty);
+  pb::Machine large;
+  large.set_id(std::string(65'536, 'x'));
+  EXPECT_EQ(said(row(large.SerializeAsString())),
+            "RESOURCE_EXHAUSTED: machines[0]: 65540 bytes, and 65536 are allowed; a provider must answer with less");
+  EXPECT_EQ(said("\x12\x81\x80\x04" + std::string(65'537, 'x')),
+            "RESOURCE_EXHAUSTED: revision: 65537 bytes, and 65536 are allowed; a provider must answer with less");
+  for (const std::string bad : {"\x0A\x05x", "\x0A", "\x0B", "\x0A\x02\x0A\x05", "\x07", "\x0A\x03\x0A\x01\xFF"}) {
+    EXPECT_EQ(Read(bad, texts).error().code(), Code::kInvalidArgument) << bad.size();
+  }
+}
+
 TEST(ProviderConversion, AcknowledgementsAndSingleRecords) {
   const contract::TransitionAck ack = {.operation_id = "op-1", .machine = contract::MachineRecord(FullMachine())};
   pb::TransitionAck wire;

@@ -8,11 +8,13 @@
 namespace muster::rpc {
 
 // Why, as the label of a count.
-inline constexpr std::string_view kDenied = "denied";         // who calls may not
-inline constexpr std::string_view kTooLarge = "too_large";    // a message beyond its bounds
-inline constexpr std::string_view kTooMany = "too_many";      // streams of one caller, or of all
-inline constexpr std::string_view kNoMessage = "no_message";  // a call without a request, or with a compressed one
-inline constexpr std::string_view kSilent = "silent";         // a stream that said nothing
+inline constexpr std::string_view kDenied = "denied";       // who calls may not
+inline constexpr std::string_view kTooLarge = "too_large";  // a message beyond its bounds
+inline constexpr std::string_view kTooMany = "too_many";    // streams of one caller, or of all
+inline constexpr std::string_view kNoMessage =
+    "no_message";  // a call whose request did not come, or is too large or compressed for gRPC
+inline constexpr std::string_view kCompressed = "compressed";  // a message that would have to be unpacked
+inline constexpr std::string_view kSilent = "silent";          // a stream that said nothing
 
 struct Refusal {
   std::string_view reason;  // one of the above

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "rpc/grpc_log.h"
+
 namespace muster::rpc {
 namespace {
 
@@ -14,6 +16,7 @@ size_t ReceiveMemory(int max_request_bytes) { return max_request_bytes > kSmallM
 Status ReadAddresses(const host::Settings& settings, bool insecure, RoleServerOptions& options) {
   auto tls = TlsFilesFromFlags(options.tls.cert, options.tls.key, options.tls.ca, options.tls.crl, insecure);
   if (!tls) return tls.error();
+  tls->connection_age = options.tls.connection_age;
   options.tls = *std::move(tls);
   auto listen = host::ParseListenAddress(settings.text("--listen"), insecure || options.tls.given(), "--listen");
   if (!listen) return listen.error();
@@ -62,7 +65,7 @@ void DeclareServerSettings(host::Settings& settings, RoleServerOptions& options,
            "The CA that the other side's certificate must come from")
       .Add("--tls-crl", options.tls.crl, "", host::Text("a file"),
            "What the CA has revoked, in PEM form, read again when it changes")
-      .Add("--connection-age", options.connection_age, "1h", host::PositiveDuration(),
+      .Add("--connection-age", options.tls.connection_age, "1h", host::PositiveDuration(),
            "With TLS: how long a connection may last until its certificate is looked at again")
       .Switch("--insecure", *insecure,
               "Serve and call other machines where there is no TLS; :PORT then means every interface")
@@ -74,7 +77,7 @@ RoleServer::RoleServer(RoleServerOptions options, int max_message_bytes, int max
       declared_(registry_),
       refused_(declared_, "muster_server_refused_total",
                "Calls turned away before any work was done for them, by reason: denied, too_large, too_many, "
-               "no_message, silent.",
+               "no_message, silent, compressed.",
                {"reason"}),
       streams_({}),
       ops_(options_.metrics_addr, options_.build, registry_),
@@ -83,7 +86,7 @@ RoleServer::RoleServer(RoleServerOptions options, int max_message_bytes, int max
             .max_message_bytes = max_message_bytes,
             .max_request_bytes = max_request_bytes,
             .receive_memory = ReceiveMemory(max_request_bytes),
-            .connection_age = options_.tls.given() ? options_.connection_age : 0s,
+            .connection_age = options_.tls.given() ? options_.tls.connection_age : 0s,
             .foreign_nodes = options_.foreign_nodes,
             .cluster = options_.cluster,
             .refused = [this](const Refusal& refusal) { CountRefusal(refusal); },
@@ -104,9 +107,13 @@ RoleServer::RoleServer(RoleServerOptions options, int max_message_bytes, int max
                                  {"version", "commit"});
   build.With(options_.build.version, options_.build.commit).Set(1);
   SetReadyCheck("grpc", [] { return Status(Code::kUnavailable, "not started"); });
+  TellOfCompressed(this, [this] { refused_.With(kCompressed).Add(); });
 }
 
-RoleServer::~RoleServer() { Stop(); }
+RoleServer::~RoleServer() {
+  Stop();
+  TellOfCompressed(this, {});
+}
 
 Status RoleServer::OpenDataDir() {
   if (options_.data_dir.empty()) return {Code::kInvalidArgument, "--data-dir is missing; name a directory for state"};

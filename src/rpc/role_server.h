@@ -55,8 +55,7 @@ struct RoleServerOptions {
   log::Level log_level = log::Level::kInfo;
   host::BuildInfo build = {};
   ForeignNodes foreign_nodes = ForeignNodes::kRefused;
-  std::string cluster = {};      // that the role belongs to: others' certificates are refused; empty: any
-  Duration connection_age = 0s;  // under TLS; 0: for ever
+  std::string cluster = {};  // that the role belongs to: others' certificates are refused; empty: any
   decltype(ServerOptions::call_ended) call_ended = {};
 };
 

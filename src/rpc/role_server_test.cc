@@ -40,7 +40,7 @@ TEST(RoleServerSettings, ListeningBeyondThisMachineNeedsTlsOrInsecure) {
   };
   EXPECT_EQ(Landed({{"--listen", "10.0.0.1:7"}}).error().code(), Code::kInvalidArgument);
   EXPECT_EQ(Landed(tls)->listen, (host::Address{"0.0.0.0", 7}));
-  EXPECT_EQ(Landed(tls)->tls, (TlsFiles{"c", "k", "a"}));
+  EXPECT_EQ(Landed(tls)->tls, (TlsFiles{.cert = "c", .key = "k", .ca = "a", .connection_age = 1h}));
   EXPECT_EQ(Landed(tls)->metrics_addr, (host::Address{"127.0.0.1", 8})) << "HTTP has no TLS";
   EXPECT_EQ(Landed(with_tls("--metrics-addr", "10.0.0.1:8")).error().code(), Code::kInvalidArgument);
   const auto insecure = Landed({{"--insecure", "on"}, {"--listen", "10.0.0.1:7"}});

@@ -1,6 +1,7 @@
 #include "rpc/server.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -24,6 +25,7 @@
 #include "rpc/call_subject.h"
 #include "rpc/grpc_log.h"
 #include "rpc/server_credentials.h"
+#include "rpc/standard_streams.h"
 
 namespace muster::rpc {
 namespace {
@@ -69,13 +71,22 @@ void SetLimits(grpc::ServerBuilder& builder, const ServerOptions& options) {
   builder.SetResourceQuota(quota);
 }
 
+// Whether the method, by its path, takes more than one message. All are registered as streams (awaited_request.h).
+bool ReadsStream(std::string_view path) {
+  std::string name(path.substr(path.starts_with('/') ? 1 : 0));
+  std::ranges::replace(name, '/', '.');
+  const auto* method = google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(name);
+  return method != nullptr && method->client_streaming();
+}
+
 using CallEnded = decltype(ServerOptions::call_ended);
 
 // One call, from its begin to the status that it ends with.
 class CallWatch final : public grpc::experimental::Interceptor {
  public:
-  CallWatch(grpc::experimental::ServerRpcInfo& info, const CallEnded& ended, const Refused& refused)
-      : info_(info), began_(host::SystemClock().Read().mono), ended_(ended), refused_(refused) {
+  CallWatch(grpc::experimental::ServerRpcInfo& info, const CallEnded& ended, const Refused& refused,
+            StandardStreams& streams)
+      : info_(info), began_(host::SystemClock().Read().mono), ended_(ended), refused_(refused), streams_(streams) {
     // Who calls is looked at when the call ends; for some methods it decides.
     if (IsOrder(info_.method(), Identity{.kind = Identity::Kind::kAdmin, .id = {}})) {
       AwaitSubject(*info_.server_context());
@@ -86,7 +97,16 @@ class CallWatch final : public grpc::experimental::Interceptor {
   CallWatch& operator=(const CallWatch&) = delete;
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
-    if (methods->QueryInterceptionHookPoint(grpc::experimental::InterceptionHookPoints::PRE_SEND_STATUS)) {
+    using grpc::experimental::InterceptionHookPoints;
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_INITIAL_METADATA) &&
+        StandardStreams::Has(info_.method())) {
+      stream_ = streams_.Begin(*info_.server_context(), info_.method());
+    }
+    if (stream_ != nullptr && methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE) &&
+        methods->GetRecvMessage() != nullptr) {
+      stream_->Heard();
+    }
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
       End(FromGrpc(methods->GetSendStatus()));
     }
     methods->Proceed();
@@ -100,8 +120,7 @@ class CallWatch final : public grpc::experimental::Interceptor {
     if (status.code() == Code::kPermissionDenied && refused_) {
       refused_({kDenied, CallerName(*info_.server_context()), std::string(method), status.message()});
     }
-    const bool stream = info_.type() == grpc::experimental::ServerRpcInfo::Type::BIDI_STREAMING;
-    if (status.code() == Code::kDeadlineExceeded && stream && refused_) {
+    if (status.code() == Code::kDeadlineExceeded && ReadsStream(method) && refused_) {
       refused_({kSilent, CallerName(*info_.server_context()), std::string(method), status.message()});
     }
     if (IsOrder(method, CallerOf(*info_.server_context()))) WriteOrder(method, status);
@@ -128,18 +147,22 @@ class CallWatch final : public grpc::experimental::Interceptor {
   const MonoTime began_;
   const CallEnded& ended_;
   const Refused& refused_;
+  StandardStreams& streams_;
+  std::unique_ptr<StandardStreams::Stream> stream_;
 };
 
 class CallWatches final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  CallWatches(CallEnded ended, Refused refused) : ended_(std::move(ended)), refused_(std::move(refused)) {}
+  CallWatches(CallEnded ended, const Refused& refused)
+      : ended_(std::move(ended)), refused_(refused), streams_(refused) {}
   grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) override {
-    return new CallWatch(*info, ended_, refused_);  // gRPC frees it
+    return new CallWatch(*info, ended_, refused_, streams_);  // gRPC frees it
   }
 
  private:
   const CallEnded ended_;
   const Refused refused_;
+  StandardStreams streams_;
 };
 
 // Both plugins are switches of the whole process in gRPC.

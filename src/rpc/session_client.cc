@@ -11,7 +11,7 @@
 
 #include "base/time.h"
 #include "bigfleet/v1alpha1/shard.grpc.pb.h"
-#include "rpc/channel.h"
+#include "rpc/aging_channel.h"
 #include "rpc/session_conversion.h"
 
 namespace muster::rpc {
@@ -25,7 +25,7 @@ constexpr Duration kFarewell = 2s;
 // Whoever set `writing_` may start the next write, and nobody else; the hold keeps the call from ending before that.
 class GrpcSessionClient final : public SessionClient, grpc::ClientBidiReactor<pb::OperatorMessage, pb::ShardMessage> {
  public:
-  GrpcSessionClient(std::string target, const std::shared_ptr<grpc::Channel>& channel, contract::Hello hello,
+  GrpcSessionClient(std::string target, const std::shared_ptr<grpc::ChannelInterface>& channel, contract::Hello hello,
                     SessionHandler& handler)
       : target_(std::move(target)), handler_(handler), stub_(pb::Shard::NewStub(channel)) {
     stub_->async()->Session(&context_, this);
@@ -165,10 +165,11 @@ class GrpcSessionClient final : public SessionClient, grpc::ClientBidiReactor<pb
 
 Result<std::unique_ptr<SessionClient>> OpenSession(const std::string& target, contract::Hello hello,
                                                    SessionHandler& handler, const TlsFiles& tls) {
-  MUSTER_ASSIGN_OR_RETURN(
-      const std::shared_ptr<grpc::Channel> channel,
-      MakeChannel(
-          {.target = target, .tls = tls, .serves = {Identity::Kind::kShard}, .max_message_bytes = kLargeMessageBytes}));
+  MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ChannelInterface> channel,
+                          MakeAgingChannel({.target = target,
+                                            .tls = tls,
+                                            .serves = {.kinds = {Identity::Kind::kShard}},
+                                            .max_message_bytes = kLargeMessageBytes}));
   return std::make_unique<GrpcSessionClient>(target, channel, std::move(hello), handler);
 }
 

@@ -185,10 +185,11 @@ class ShardClient final : public contract::ShardPort {
 }  // namespace
 
 Result<std::unique_ptr<contract::ShardPort>> MakeShardClient(const std::string& target, const TlsFiles& tls) {
-  MUSTER_ASSIGN_OR_RETURN(
-      const std::shared_ptr<grpc::Channel> channel,
-      MakeChannel(
-          {.target = target, .tls = tls, .serves = {Identity::Kind::kShard}, .max_message_bytes = kLargeMessageBytes}));
+  MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
+                          MakeChannel({.target = target,
+                                       .tls = tls,
+                                       .serves = {.kinds = {Identity::Kind::kShard}},
+                                       .max_message_bytes = kLargeMessageBytes}));
   return std::make_unique<ShardClient>(target, channel);
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "base/time.h"
 
 namespace muster::rpc {
 
@@ -21,6 +22,8 @@ struct TlsFiles {
   std::string ca;         // what peers' certificates must come from
   std::string crl = {};   // what the CA has revoked; empty: no list
   bool insecure = false;  // plaintext to and from other machines is allowed
+  // How long a connection may outlive the certificates it was made with, of servers and of clients; 0: for ever.
+  Duration connection_age = 0s;
 
   bool given() const { return !cert.empty(); }
   bool operator==(const TlsFiles&) const = default;

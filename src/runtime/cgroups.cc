@@ -218,37 +218,41 @@ Result<CgroupFiles> Cgroups::Create(const std::string& workload, const CgroupLim
   return files;
 }
 
+std::vector<LimitFile> LimitFiles(int version, const CgroupLimits& limits) {
+  std::vector<LimitFile> files;
+  if (limits.memory_bytes > 0) {
+    const std::string bytes = std::to_string(limits.memory_bytes);
+    // Swap is part of the limit where the kernel counts it.
+    if (version == 1) {
+      files.push_back({"memory", "memory.limit_in_bytes", bytes, true});
+      files.push_back({"memory", "memory.memsw.limit_in_bytes", bytes, false});
+    } else {
+      files.push_back({"memory", "memory.max", bytes, true});
+      files.push_back({"memory", "memory.swap.max", "0", false});
+      files.push_back({"memory", "memory.oom.group", "1", false});
+    }
+  }
+  if (limits.cpu_milli > 0) {
+    const int64_t quota = std::max(limits.cpu_milli * kPeriodUs / 1000, kLeastQuotaUs);
+    if (version == 1) {
+      files.push_back({"cpu", "cpu.cfs_period_us", std::to_string(kPeriodUs), true});
+      files.push_back({"cpu", "cpu.cfs_quota_us", std::to_string(quota), true});
+    } else {
+      files.push_back({"cpu", "cpu.max", fmt::format("{} {}", quota, kPeriodUs), true});
+    }
+  }
+  if (limits.pids > 0) files.push_back({"pids", "pids.max", std::to_string(limits.pids), true});
+  return files;
+}
+
 Status Cgroups::SetLimits(const std::string& workload, const CgroupLimits& limits) const {
-  struct Setting {
-    std::string_view controller;
-    std::string_view file;
-    std::string value;
-    bool wanted;
-    bool required;
-  };
-  const int64_t quota = std::max(limits.cpu_milli * kPeriodUs / 1000, kLeastQuotaUs);
-  const bool memory = limits.memory_bytes > 0;
-  const bool cpu = limits.cpu_milli > 0;
-  const std::string bytes = std::to_string(limits.memory_bytes);
-  // Swap is part of the limit where the kernel counts it.
-  const std::vector<Setting> settings =
-      version_ == 1 ? std::vector<Setting>{{"memory", "memory.limit_in_bytes", bytes, memory, true},
-                                           {"memory", "memory.memsw.limit_in_bytes", bytes, memory, false},
-                                           {"cpu", "cpu.cfs_period_us", std::to_string(kPeriodUs), cpu, true},
-                                           {"cpu", "cpu.cfs_quota_us", std::to_string(quota), cpu, true},
-                                           {"pids", "pids.max", std::to_string(limits.pids), limits.pids > 0, true}}
-                    : std::vector<Setting>{{"memory", "memory.max", bytes, memory, true},
-                                           {"memory", "memory.swap.max", "0", memory, false},
-                                           {"memory", "memory.oom.group", "1", memory, false},
-                                           {"cpu", "cpu.max", fmt::format("{} {}", quota, kPeriodUs), cpu, true},
-                                           {"pids", "pids.max", std::to_string(limits.pids), limits.pids > 0, true}};
-  for (const Setting& setting : settings) {
-    const fs::path group = PathOf(setting.controller, workload);
-    if (!setting.wanted || group.empty()) continue;
-    const int error = WriteValue(group / setting.file, setting.value);
-    if (error != 0 && setting.required) {
+  for (const LimitFile& limit : LimitFiles(version_, limits)) {
+    const fs::path group = PathOf(limit.controller, workload);
+    if (group.empty()) continue;
+    const int error = WriteValue(group / limit.file, limit.value);
+    if (error != 0 && limit.required) {
       return {Code::kUnavailable,
-              fmt::format("cannot set {} to {}: {}", (group / setting.file).string(), setting.value, ErrnoText(error))};
+              fmt::format("cannot set {} to {}: {}", (group / limit.file).string(), limit.value, ErrnoText(error))};
     }
   }
   return {};

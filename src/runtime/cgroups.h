@@ -25,6 +25,18 @@ struct CgroupLimits {
   int64_t pids = 0;          // 0: none
 };
 
+// A file of a group, and what is written into it.
+struct LimitFile {
+  std::string controller;
+  std::string file;
+  std::string value;
+  bool required = true;  // false: where the kernel does not have it, the workload runs without
+
+  bool operator==(const LimitFile&) const = default;
+};
+// In the order in which they are written. `version` is 1 or 2.
+std::vector<LimitFile> LimitFiles(int version, const CgroupLimits& limits);
+
 struct CgroupFiles {
   std::vector<std::string> procs;  // a process that writes itself into each has joined
   std::string oom_file;            // with a line "oom_kill N"; empty: not known

@@ -42,6 +42,24 @@ TEST(Cgroups, AHostWithoutThemSaysSo) {
   EXPECT_TRUE(files->procs.empty());
 }
 
+TEST(Cgroups, LimitsAreWrittenAsEachVersionReadsThem) {
+  const CgroupLimits all{.memory_bytes = 32 << 20, .cpu_milli = 250, .pids = 4096};
+  EXPECT_EQ(LimitFiles(1, all), (std::vector<LimitFile>{{"memory", "memory.limit_in_bytes", "33554432", true},
+                                                        {"memory", "memory.memsw.limit_in_bytes", "33554432", false},
+                                                        {"cpu", "cpu.cfs_period_us", "100000", true},
+                                                        {"cpu", "cpu.cfs_quota_us", "25000", true},
+                                                        {"pids", "pids.max", "4096", true}}));
+  EXPECT_EQ(LimitFiles(2, all), (std::vector<LimitFile>{{"memory", "memory.max", "33554432", true},
+                                                        {"memory", "memory.swap.max", "0", false},
+                                                        {"memory", "memory.oom.group", "1", false},
+                                                        {"cpu", "cpu.max", "25000 100000", true},
+                                                        {"pids", "pids.max", "4096", true}}));
+  EXPECT_EQ(LimitFiles(2, {.cpu_milli = 3500}), (std::vector<LimitFile>{{"cpu", "cpu.max", "350000 100000", true}}));
+  EXPECT_EQ(LimitFiles(2, {.cpu_milli = 1}), (std::vector<LimitFile>{{"cpu", "cpu.max", "1000 100000", true}}))
+      << "the kernel takes no less";
+  for (const int version : {1, 2}) EXPECT_TRUE(LimitFiles(version, {}).empty()) << "what is not limited is not written";
+}
+
 // The files of version 2, in a directory: what is written where.
 TEST(Cgroups, VersionTwoGetsItsFiles) {
   const host::TempDir dir;

@@ -158,7 +158,7 @@ ComposeView ViewOf(const std::vector<ServiceState>& services, bool stopped, Wall
     if (run.started_at == WallTime{} || state.started_at < run.started_at) run.started_at = state.started_at;
     if (comes_back) continue;
     run.ended_at = std::max(run.ended_at, state.finished_at);
-    if (state.exit_code == 0 && !DiedOfMemory(state, stopped)) continue;
+    if (state.exit_code == 0 && !state.oom_killed) continue;
     if (failed == nullptr || state.finished_at < failed->state.finished_at) failed = &service;
   }
   view.fails = failed != nullptr;
@@ -168,7 +168,7 @@ ComposeView ViewOf(const std::vector<ServiceState>& services, bool stopped, Wall
     return view;
   }
   run.exit_code = failed == nullptr ? 0 : failed->state.exit_code;
-  run.oom_killed = failed != nullptr && DiedOfMemory(failed->state, stopped);
+  run.oom_killed = failed != nullptr && failed->state.oom_killed;
   run.message = failed == nullptr ? std::string("every service has ended well")
                                   : fmt::format("service {}: {}", failed->name, HowItEnded(failed->state, stopped));
   return view;

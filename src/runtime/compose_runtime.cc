@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "model/compose.h"
 #include "runtime/container_body.h"
+#include "runtime/container_user.h"
 #include "runtime/follow_launches.h"
 #include "runtime/host_paths.h"
 
@@ -188,7 +189,10 @@ Result<DockerEngine::Refusal> ComposeRuntime::Launch(const contract::StartRun& s
   }
   for (const model::ComposeService& service : file.services) {
     if (FindService(known, service.name) != nullptr) continue;
-    const auto body = ContainerBody(ComposeSpec(start, file, service, options_.name, *addresses));
+    ContainerSpec spec = ComposeSpec(start, file, service, options_.name, *addresses);
+    MUSTER_ASSIGN_OR_RETURN(const DockerEngine::Refusal missing, ChooseUser(engine_, options_, start.tenant, spec));
+    if (missing) return "service " + service.name + ": " + *missing;
+    const auto body = ContainerBody(spec);
     if (!body) return "service " + service.name + ": " + body.error().message();
     MUSTER_ASSIGN_OR_RETURN(
         const DockerEngine::Refusal refusal,

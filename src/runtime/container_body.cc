@@ -4,6 +4,8 @@
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
+#include "base/hash.h"
+
 namespace muster::runtime {
 namespace {
 
@@ -88,6 +90,13 @@ void WriteHostConfig(Writer& json, const ContainerSpec& spec) {
   json.EndObject();
   Words(json, "SecurityOpt", {"no-new-privileges"});
   if (!spec.network.empty()) Text(json, "NetworkMode", spec.network);
+  if (!spec.user.empty()) {
+    // Ports of a container are in a network of its own: whoever runs in it may take the low ones, as root would.
+    json.Key("Sysctls");
+    json.StartObject();
+    Text(json, "net.ipv4.ip_unprivileged_port_start", "0");
+    json.EndObject();
+  }
   std::vector<std::string> hosts;
   for (const auto& [name, address] : spec.hosts) hosts.push_back(fmt::format("{}:{}", name, address));
   Words(json, "ExtraHosts", hosts);
@@ -136,6 +145,7 @@ Result<std::string> ContainerBody(const ContainerSpec& spec) {
   Writer json(text);
   json.StartObject();
   Text(json, "Image", spec.image);
+  if (!spec.user.empty()) Text(json, "User", spec.user);
   if (!spec.entrypoint.empty()) Words(json, "Entrypoint", spec.entrypoint);
   if (!spec.command.empty()) Words(json, "Cmd", spec.command);
   std::vector<std::string> env;
@@ -159,7 +169,14 @@ Result<std::string> ContainerBody(const ContainerSpec& spec) {
   return std::string(text.GetString(), text.GetSize());
 }
 
-Result<std::string> CreateBody(const contract::StartRun& start, const std::string& agent) {
+std::string TenantVolume(const std::string& agent, const std::string& tenant, const std::string& volume) {
+  Hasher hasher;
+  hasher.Add(agent);
+  hasher.Add(tenant);
+  return fmt::format("muster-tenant-{:016x}-{}", hasher.value(), volume);
+}
+
+ContainerSpec SpecOf(const contract::StartRun& start, const std::string& agent) {
   ContainerSpec spec{.image = start.spec.image,
                      .command = start.spec.command,
                      .env = start.spec.env,
@@ -172,7 +189,7 @@ Result<std::string> CreateBody(const contract::StartRun& start, const std::strin
   spec.labels["muster.workload"] = start.workload;
   spec.labels["muster.launch"] = std::to_string(start.launch);
   spec.labels["muster.revision"] = start.revision;
-  return ContainerBody(spec);
+  return spec;
 }
 
 }  // namespace muster::runtime

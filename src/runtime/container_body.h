@@ -15,6 +15,7 @@ namespace muster::runtime {
 
 struct ContainerSpec {
   std::string image;
+  std::string user;                     // UID:GID; empty: that of the image
   std::vector<std::string> entrypoint;  // empty: that of the image
   std::vector<std::string> command;     // empty: that of the image
   std::map<std::string, std::string> env;
@@ -36,6 +37,9 @@ struct ContainerSpec {
 Result<std::string> ContainerBody(const ContainerSpec& spec);
 
 // The container of a workload of the type `container`, with labels that tell a later agent which launch it is.
-Result<std::string> CreateBody(const contract::StartRun& start, const std::string& agent);
+ContainerSpec SpecOf(const contract::StartRun& start, const std::string& agent);
+
+// The engine's name of a volume that containers of a tenant name `volume`. No volume of a compose workload has it.
+std::string TenantVolume(const std::string& agent, const std::string& tenant, const std::string& volume);
 
 }  // namespace muster::runtime

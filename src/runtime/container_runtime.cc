@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/container_body.h"
+#include "runtime/container_user.h"
 #include "runtime/follow_launches.h"
 #include "runtime/host_paths.h"
 
@@ -39,7 +40,7 @@ Run RunOf(const ContainerState& state, bool stopped) {
   }
   run.ended_at = state.finished_at;
   run.exit_code = state.exit_code;
-  run.oom_killed = DiedOfMemory(state, stopped);
+  run.oom_killed = state.oom_killed;
   run.message = HowItEnded(state, stopped);
   return run;
 }
@@ -88,13 +89,49 @@ Result<std::optional<Run>> ContainerRuntime::Look(const std::string& container) 
   return run;
 }
 
+Result<DockerEngine::Refusal> ContainerRuntime::NameVolumes(contract::StartRun& start,
+                                                            const std::set<std::string>& mounted) const {
+  for (model::VolumeMount& mount : start.spec.volumes) {
+    if (mount.source.starts_with('/')) continue;
+    const std::string own = TenantVolume(options_.name, start.tenant, mount.source);
+    MUSTER_ASSIGN_OR_RETURN(const bool made, engine_.HasVolume(own));
+    if (!made) {
+      if (mounted.contains(mount.source)) continue;
+      MUSTER_ASSIGN_OR_RETURN(const bool plain, engine_.HasVolume(mount.source));
+      if (plain) {
+        return fmt::format(
+            "volumes: the engine has a volume \"{0}\" of an earlier agent or of others, and tenants have their own; "
+            "copy what is needed of it into a volume \"{1}\", or make an empty \"{1}\"",
+            mount.source, own);
+      }
+      MUSTER_ASSIGN_OR_RETURN(
+          DockerEngine::Refusal refusal,
+          engine_.EnsureVolume(own, {{"muster.agent", options_.name}, {"muster.tenant", start.tenant}}));
+      if (refusal) return "volume " + mount.source + ": " + *refusal;
+    }
+    mount.source = own;
+  }
+  return std::nullopt;
+}
+
+Result<DockerEngine::Refusal> ContainerRuntime::Make(contract::StartRun start, const std::string& name,
+                                                     const std::optional<ContainerState>& before) {
+  MUSTER_ASSIGN_OR_RETURN(DockerEngine::Refusal refusal,
+                          NameVolumes(start, before ? before->volumes : std::set<std::string>()));
+  if (refusal) return refusal;
+  ContainerSpec spec = SpecOf(start, options_.name);
+  MUSTER_ASSIGN_OR_RETURN(refusal, ChooseUser(engine_, options_, start.tenant, spec));
+  if (refusal) return refusal;
+  MUSTER_ASSIGN_OR_RETURN(const std::string body, ContainerBody(spec));
+  return engine_.Create(name, spec.image, body);
+}
+
 ContainerRuntime::Reply ContainerRuntime::Start(const contract::StartRun& asked) {
   contract::StartRun start = asked;
   if (Status allowed = AllowVolumes(start.spec.volumes, options_.host_paths); !allowed.ok()) {
     return std::unexpected(std::move(allowed));
   }
   const std::string name = NameOf(start.workload);
-  MUSTER_ASSIGN_OR_RETURN(const std::string body, CreateBody(start, options_.name));
   MUSTER_ASSIGN_OR_RETURN(const std::optional<ContainerState> known, engine_.Inspect(name));
   const bool same = known && known->Label("muster.launch") == std::to_string(start.launch);
   if (same && known->begun()) {
@@ -111,7 +148,7 @@ ContainerRuntime::Reply ContainerRuntime::Start(const contract::StartRun& asked)
     return contract::RuntimeReply{.runs = {NeverRan(start, clock_.Read().wall, why)}};
   };
   if (!same) {
-    MUSTER_ASSIGN_OR_RETURN(const DockerEngine::Refusal refusal, engine_.Create(name, start.spec.image, body));
+    MUSTER_ASSIGN_OR_RETURN(const DockerEngine::Refusal refusal, Make(start, name, known));
     if (refusal) return never(*refusal);
   }
   MUSTER_ASSIGN_OR_RETURN(const DockerEngine::Refusal refusal, engine_.Start(name));

@@ -4,7 +4,8 @@
 // A workload is one container, muster-<agent>-<workload>, with labels that say which launch and revision it is; so a
 // runtime that is opened again finds what an earlier agent has started. The engine restarts nothing: that is the core's
 // decision. Limits of the template become the engine's: cpu as a quota, memory as a limit without swap. Containers run
-// without new privileges; `privileged` does not exist in a template.
+// without new privileges, as a user of their tenant (container_user.h); `privileged` does not exist in a template.
+// Named volumes belong to the tenant.
 //
 // An image that the engine does not have is pulled once; if that fails, the run has ended before it began, and says
 // why.
@@ -17,6 +18,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,6 +54,13 @@ class ContainerRuntime final : public Runtime {
 
   Reply Carry(const contract::RuntimeRequest& request);
   Reply Start(const contract::StartRun& asked);
+  // Makes the container of a launch that is allowed; `before` is that of the launch before it. Why the engine does not,
+  // or nothing.
+  Result<DockerEngine::Refusal> Make(contract::StartRun start, const std::string& name,
+                                     const std::optional<ContainerState>& before);
+  // Named volumes become those of the tenant. What the container before mounts by its plain name, as earlier agents
+  // named volumes, stays in use; any other volume of such a name is not silently replaced by an empty one.
+  Result<DockerEngine::Refusal> NameVolumes(contract::StartRun& start, const std::set<std::string>& mounted) const;
   Reply Stop(const contract::StopRun& stop);
   Reply Remove(const contract::RemoveRun& remove);
   Reply List();

@@ -74,6 +74,16 @@ bool IsGone(const DockerReply& reply) {
 constexpr int kMostLooks = 20;
 constexpr Duration kLookAgainAfter = 100ms;
 
+std::set<std::string> VolumesOf(const Json& container) {
+  std::set<std::string> names;
+  const Json& mounts = At(container, "Mounts");
+  if (!mounts.IsArray()) return names;
+  for (const Json& mount : mounts.GetArray()) {
+    if (TextAt(mount, "Type") == "volume") names.insert(TextAt(mount, "Name"));
+  }
+  return names;
+}
+
 ContainerState StateOf(const Json& container) {
   const Json& state = At(container, "State");
   const Json& config = At(container, "Config");
@@ -82,6 +92,7 @@ ContainerState StateOf(const Json& container) {
   return {.id = TextAt(container, "Id"),
           .image = TextAt(config, "Image"),
           .labels = TextsAt(config, "Labels"),
+          .volumes = VolumesOf(container),
           .running = At(state, "Running").IsTrue(),
           .restarting = At(state, "Restarting").IsTrue(),
           .started_at = TimeAt(state, "StartedAt"),
@@ -111,13 +122,11 @@ contract::Run NeverRan(const contract::StartRun& start, WallTime now, std::strin
           .message = std::move(why)};
 }
 
-bool DiedOfMemory(const ContainerState& state, bool stopped) {
-  return state.oom_killed || (state.limited && state.exit_code == kKilled && !stopped);
-}
-
 std::string HowItEnded(const ContainerState& state, bool stopped) {
-  std::string text = DiedOfMemory(state, stopped) ? "killed: it used more memory than its limit"
-                                                  : fmt::format("exit code {}", state.exit_code);
+  std::string text =
+      state.oom_killed ? "killed: it used more memory than its limit" : fmt::format("exit code {}", state.exit_code);
+  const bool killed = !state.oom_killed && state.exit_code == kKilled && !stopped;
+  if (killed && state.limited) text += ": killed, perhaps because it used more memory than its limit";
   if (!state.error.empty()) text += ": " + state.error;
   return text;
 }
@@ -170,14 +179,27 @@ Result<std::vector<std::string>> DockerEngine::List(const Labels& labels) const 
   return ids;
 }
 
-Status DockerEngine::Pull(const std::string& image) const {
-  auto reply = api_.Post("/images/create?fromImage=" + UrlEscape(image), "", pull_timeout_);
-  if (!reply) return reply.error();
+Result<DockerEngine::Refusal> DockerEngine::Pull(const std::string& image) const {
+  MUSTER_ASSIGN_OR_RETURN(const DockerReply reply,
+                          api_.Post("/images/create?fromImage=" + UrlEscape(image), "", pull_timeout_));
   // The answer is a list of steps, and an error may be the last of them.
-  if (reply->status == 200 && !reply->body.contains("\"error\"")) return {};
-  return {Code::kNotFound,
-          fmt::format("image {} cannot be pulled: {}", image,
-                      reply->status == 200 ? reply->body.substr(reply->body.rfind('{'), 300) : DockerMessage(*reply))};
+  if (reply.status == 200 && !reply.body.contains("\"error\"")) return std::nullopt;
+  return fmt::format("image {} cannot be pulled: {}", image,
+                     reply.status == 200 ? reply.body.substr(reply.body.rfind('{'), 300) : DockerMessage(reply));
+}
+
+Result<DockerEngine::ImageUser> DockerEngine::UserOf(const std::string& image) const {
+  const std::string path = fmt::format("/images/{}/json", UrlEscape(image));
+  MUSTER_ASSIGN_OR_RETURN(DockerReply reply, api_.Get(path, timeout_));
+  if (reply.status == 404) {
+    MUSTER_ASSIGN_OR_RETURN(Refusal refusal, Pull(image));
+    if (refusal) return ImageUser{.refusal = std::move(refusal), .user = {}};
+    MUSTER_ASSIGN_OR_RETURN(reply, api_.Get(path, timeout_));
+  }
+  if (reply.status >= 500) return std::unexpected(Refused("image", reply));
+  if (reply.status != 200) return ImageUser{.refusal = DockerMessage(reply), .user = {}};
+  MUSTER_ASSIGN_OR_RETURN(const rapidjson::Document document, ParseJson(reply));
+  return ImageUser{.refusal = {}, .user = TextAt(At(document, "Config"), "User")};
 }
 
 Result<DockerEngine::Refusal> DockerEngine::Create(const std::string& name, const std::string& image,
@@ -185,11 +207,8 @@ Result<DockerEngine::Refusal> DockerEngine::Create(const std::string& name, cons
   const std::string path = "/containers/create?name=" + UrlEscape(name);
   MUSTER_ASSIGN_OR_RETURN(DockerReply reply, api_.Post(path, body, timeout_));
   if (reply.status == 404) {
-    if (const Status pulled = Pull(image); !pulled.ok()) {
-      if (pulled.code() == Code::kUnavailable || pulled.code() == Code::kDeadlineExceeded)
-        return std::unexpected(pulled);
-      return pulled.message();
-    }
+    MUSTER_ASSIGN_OR_RETURN(Refusal refusal, Pull(image));
+    if (refusal) return refusal;
     MUSTER_ASSIGN_OR_RETURN(reply, api_.Post(path, body, timeout_));
   }
   if (reply.status == 201) return std::nullopt;
@@ -318,9 +337,16 @@ Result<std::string> DockerEngine::EnsureNetwork(const std::string& name, const L
   return *std::move(subnet);
 }
 
+Result<bool> DockerEngine::HasVolume(const std::string& name) const {
+  MUSTER_ASSIGN_OR_RETURN(const DockerReply reply, api_.Get("/volumes/" + UrlEscape(name), timeout_));
+  if (reply.status == 200) return true;
+  if (reply.status == 404) return false;
+  return std::unexpected(Refused("volume", reply));
+}
+
 Result<DockerEngine::Refusal> DockerEngine::EnsureVolume(const std::string& name, const Labels& labels) const {
-  MUSTER_ASSIGN_OR_RETURN(const DockerReply known, api_.Get("/volumes/" + UrlEscape(name), timeout_));
-  if (known.status == 200) return std::nullopt;
+  MUSTER_ASSIGN_OR_RETURN(const bool known, HasVolume(name));
+  if (known) return std::nullopt;
   MUSTER_ASSIGN_OR_RETURN(const DockerReply reply, api_.Post("/volumes/create", NamedBody(name, labels, ""), timeout_));
   if (reply.status == 201) return std::nullopt;
   if (reply.status >= 500) return std::unexpected(Refused("volume", reply));

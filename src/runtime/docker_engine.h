@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,12 @@
 
 namespace muster::runtime {
 
+// As whom containers run (container_user.h).
+enum class ContainerUser : uint8_t {
+  kTenant,  // a user of the tenant's own, unless the image names one by a number that is not 0
+  kImage,   // as the image says, who may be root
+};
+
 struct ContainerOptions {
   std::string socket = "/var/run/docker.sock";
   std::string name = "agent";  // tells the containers of agents on one host apart
@@ -34,6 +41,7 @@ struct ContainerOptions {
   Duration timeout = 20s;      // of a request
   Duration pull_timeout = 10min;
   std::vector<std::filesystem::path> host_paths;  // of the node that containers may mount, with what is below
+  ContainerUser user = ContainerUser::kTenant;
 };
 
 // A container as the engine has it.
@@ -41,6 +49,7 @@ struct ContainerState {
   std::string id;
   std::string image;
   std::map<std::string, std::string> labels;
+  std::set<std::string> volumes;  // that it mounts, by the engine's names
   bool running = false;
   bool restarting = false;  // it has ended, and the engine is about to start it again
   WallTime started_at;      // the epoch: it was made and never started
@@ -60,10 +69,8 @@ struct ContainerState {
 };
 // A launch that could not begin, as a run that has ended.
 contract::Run NeverRan(const contract::StartRun& start, WallTime now, std::string why);
-// Whether it died of its limit. Engines on the first version of control groups do not say so: a kill that nobody asked
-// for (`stopped`), of a container with a limit, is taken for that.
-bool DiedOfMemory(const ContainerState& state, bool stopped);
-// "exit code 3", with what the engine says.
+// "exit code 3", with what the engine says. Engines do not always know that a container died of its limit of memory: a
+// kill that nobody asked for (`stopped`), of a container with a limit, may have been that.
 std::string HowItEnded(const ContainerState& state, bool stopped);
 
 struct ContainerUsage {
@@ -82,6 +89,12 @@ class DockerEngine {
   Result<std::optional<ContainerState>> Inspect(const std::string& container) const;
   // The ids of the containers with all these labels, whatever state they are in.
   Result<std::vector<std::string>> List(const Labels& labels) const;
+  struct ImageUser {
+    Refusal refusal;
+    std::string user;  // as the image has it: "", "root", "1000:1000", "postgres"
+  };
+  // The image is pulled if it is missing.
+  Result<ImageUser> UserOf(const std::string& image) const;
   // Makes a container; its image is pulled if it is missing. `body` is JSON (container_body.h).
   Result<Refusal> Create(const std::string& name, const std::string& image, const std::string& body) const;
   Result<Refusal> Start(const std::string& container) const;
@@ -99,6 +112,7 @@ class DockerEngine {
 
   // A bridge network. Returns its subnet, "10.89.3.0/24"; addresses in it can be given to containers.
   Result<std::string> EnsureNetwork(const std::string& name, const Labels& labels) const;
+  Result<bool> HasVolume(const std::string& name) const;
   Result<Refusal> EnsureVolume(const std::string& name, const Labels& labels) const;
   // Those with all these labels; containers must be gone.
   Status RemoveNetworks(const Labels& labels) const;
@@ -109,7 +123,7 @@ class DockerEngine {
   bool closing() const { return closing_; }
 
  private:
-  Status Pull(const std::string& image) const;
+  Result<Refusal> Pull(const std::string& image) const;
   Result<std::optional<std::string>> SubnetOf(const std::string& network) const;
   Status RemoveAll(const std::vector<std::string>& paths, const char* what) const;
 

@@ -34,12 +34,13 @@ class EngineLab : public testing::Test {
   }
   void SetUp() override { OpenRuntime(); }
 
-  void OpenRuntime() {
+  void OpenRuntime(ContainerUser user = ContainerUser::kTenant) {
     runtime_.reset();
     runtime_ = std::make_unique<RuntimeType>(ContainerOptions{.socket = podman_->socket(),
                                                               .name = "test",
                                                               .poll = 50ms,
-                                                              .host_paths = {std::filesystem::temp_directory_path()}},
+                                                              .host_paths = {std::filesystem::temp_directory_path()},
+                                                              .user = user},
                                              clock_, [this](contract::Run run) { NoteEnd(std::move(run)); });
   }
   Result<contract::RuntimeReply> Ask(contract::RuntimeRequest request) {

@@ -4,7 +4,12 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <system_error>
+
+#include "host/parser.h"
+#include "model/names.h"
+#include "model/volume_name.h"
 
 namespace muster::runtime {
 
@@ -21,11 +26,32 @@ bool IsBelow(const fs::path& path, const fs::path& root) {
   return true;
 }
 
+namespace {
+
+// Takes the options of a managed volume away, or says which one this node does not have.
+Status ReadName(std::string& source) {
+  const model::VolumeSource parts = model::SplitVolumeSource(source);
+  if (!model::IsVolumeName(parts.name)) {
+    return {Code::kInvalidArgument,
+            fmt::format("volumes: {} is neither an absolute path nor the name of a volume", model::Quoted(source))};
+  }
+  for (const std::string_view option : host::SplitAt(parts.options, '&')) {
+    if (option.empty() || option == "retain_policy=Retain") continue;  // as it is anyway
+    return {Code::kInvalidArgument,
+            fmt::format("volumes: {} asks for {}, which volumes of this node do not have; leave it out",
+                        model::Quoted(parts.name), model::Quoted(option))};
+  }
+  source = std::string(parts.name);
+  return {};
+}
+
+}  // namespace
+
 Status AllowVolumes(std::vector<model::VolumeMount>& volumes, const std::vector<fs::path>& allowed) {
   for (model::VolumeMount& mount : volumes) {
     if (!mount.source.starts_with('/')) {
-      if (!mount.source.starts_with("muster-")) continue;
-      return {Code::kInvalidArgument, fmt::format("volumes: \"{}\" belongs to another workload", mount.source)};
+      MUSTER_RETURN_IF_ERROR(ReadName(mount.source));
+      continue;
     }
     std::error_code error;
     const fs::path real = fs::weakly_canonical(mount.source, error);

@@ -1,5 +1,5 @@
 // Which files of the node a container may mount: those below the paths that the node's operator allows, none by
-// default. Names of volumes are the engine's own and allowed, but for those that belong to compose workloads.
+// default. A source that is no absolute path must be the name of a volume: engines take "." and "../x" for paths.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +11,9 @@
 
 namespace muster::runtime {
 
-// INVALID_ARGUMENT naming the source that is not allowed. What is allowed has its links resolved, so that the engine
-// mounts what was judged: a link that a workload has made below an allowed path leads nowhere else.
+// INVALID_ARGUMENT naming the source that is not allowed, or the option of a managed volume that this node does not
+// have. What is allowed has its links resolved, so that the engine mounts what was judged: a link that a workload has
+// made below an allowed path leads nowhere else. Names are left without options.
 Status AllowVolumes(std::vector<model::VolumeMount>& volumes, const std::vector<std::filesystem::path>& allowed);
 
 // Whether `path` is `root` or below it; both absolute, without links and dots.

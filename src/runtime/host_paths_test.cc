@@ -45,9 +45,22 @@ TEST(HostPaths, ALinkLeadsNowhereElse) {
   EXPECT_EQ(Judge(root + "/shared/in", allowed), root + "/shared/a") << "what is mounted is what was judged";
 }
 
-TEST(HostPaths, VolumesOfComposeWorkloadsAreTheirOwn) {
-  EXPECT_EQ(Judge("data", {}), "data");
-  EXPECT_TRUE(Judge("muster-0123456789abcdef-data", {}).contains("belongs to another workload"));
+// Engines take a source that begins with a dot for a path, below the directory in which they were started.
+TEST(HostPaths, WhatIsNoAbsolutePathIsAName) {
+  for (const char* const name : {"data", "Data-1_2.3", "7"}) EXPECT_EQ(Judge(name, {}), name);
+  for (const char* const source : {"", ".", "..", "./x", "../x", "../../../..", ".hidden", "-x", "_x", "a/b", "a/../..",
+                                   "~/x", "C:", " data", "data\n", "?size_gb=1"}) {
+    EXPECT_TRUE(Judge(source, {"/"}).contains("is neither an absolute path nor the name of a volume")) << source;
+  }
+  EXPECT_EQ(Judge(std::string(200, 'a'), {}), std::string(200, 'a'));
+  EXPECT_TRUE(Judge(std::string(201, 'a'), {}).contains("is neither")) << "no directory has so long a name";
+}
+
+TEST(HostPaths, OptionsOfAManagedVolumeAreRefusedByName) {
+  EXPECT_EQ(Judge("data?retain_policy=Retain", {}), "data") << "volumes stay anyway";
+  EXPECT_EQ(Judge("data?driver=nfs&size_gb=10", {}),
+            "volumes: \"data\" asks for \"driver=nfs\", which volumes of this node do not have; leave it out");
+  EXPECT_TRUE(Judge("data?retain_policy=Retain&size_gb=10", {}).contains("asks for \"size_gb=10\""));
 }
 
 }  // namespace

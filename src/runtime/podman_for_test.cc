@@ -60,11 +60,19 @@ Status Podman::Prepare() {
        {"sh", "sleep", "echo", "cat", "env", "ls", "wget", "nc", "dd", "touch", "id", "true", "false"}) {
     fs::create_symlink("busybox", image / "bin" / name);
   }
+  fs::permissions(image / "tmp", fs::perms::all);
+  // As an image may have it that wants to be root by another name.
+  fs::create_directories(image / "etc");
+  std::ofstream(image / "etc" / "passwd") << "toor:x:0:0::/:/bin/sh\n";
   const std::string tar = fmt::format("tar -C {} -cf {} .", image.string(), dir_.File("image.tar"));
   if (std::system(tar.c_str()) != 0) return {Code::kInternal, "tar failed"};  // NOLINT(concurrency-mt-unsafe)
   MUSTER_RETURN_IF_ERROR(Run(fmt::format("import {} {}", dir_.File("image.tar"), kImage)));
   socket_ = dir_.File("podman.sock");
   return StartService();
+}
+
+Status Podman::AddImage(const std::string& name, const std::string& change) {
+  return Run(fmt::format("import --change '{}' {} {}", change, dir_.File("image.tar"), name));
 }
 
 Status Podman::StartService() {

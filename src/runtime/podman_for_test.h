@@ -23,6 +23,8 @@ class Podman {
   Podman& operator=(const Podman&) = delete;
 
   const std::string& socket() const { return socket_; }
+  // Another image of the same files, with a line of a Dockerfile, such as "USER 1234".
+  Status AddImage(const std::string& name, const std::string& change);
   // The engine goes away and comes back; containers run on.
   void StopService();
   Status StartService();

@@ -46,6 +46,8 @@ constexpr Duration kStarvesAfter = 75s;
 // More for each quarter of the machines that cannot be created: with three quarters bad, fifteen tries in a row have
 // failed, of up to 6 s each, since a cheaper one whose hold is over comes before a dearer one that was never tried.
 constexpr Duration kStarvesForEachBadQuarter = 25s;
+// More for a machine that hangs: two deadlines, and the pauses after them.
+constexpr Duration kStarvesForOneThatHangs = 75s;
 constexpr Duration kToldWithin = 15s;  // of the end of a transition: a list, and the lines of its step
 constexpr Duration kInspectsEvery = 10s;
 constexpr std::string_view kFaulty = "a";  // the cluster that has a bad template or answers nothing
@@ -59,8 +61,9 @@ enum class Fault : uint8_t {
   kStubborn = 5,  // Drains and Deletes fail
   kPriority = 6,  // no fault: one cluster wants more than is free, and comes first
   kTrial = 7,     // no fault: the shard, or one cluster, is in dry run
+  kHangs = 8,     // calls for one machine are never answered
 };
-constexpr uint64_t kFaults = 8;
+constexpr uint64_t kFaults = 9;
 
 shard::Config WorldConfig() {
   shard::Config config;
@@ -92,6 +95,7 @@ struct Plan {
   Duration grows_after{};
   int64_t takes = 0;         // machines of others, by priority
   bool whole_shard = false;  // of a trial
+  std::string hangs;         // a machine
 };
 
 Plan DrawPlan(Rng rng) {
@@ -118,12 +122,14 @@ Plan DrawPlan(Rng rng) {
     plan.restarts.push_back(draw(1min, 4min));
   }
   if (plan.fault == Fault::kPriority || plan.fault == Fault::kTrial) plan.falls.reset();
+  plan.hangs = fmt::format("m-{:03}", rng.Between(16, 23));  // one of the cheap ones that are still to be bought
   return plan;
 }
 
 Duration StarvesAfter(const Plan& plan) {
   const auto quarters = plan.fault == Fault::kBadMachines ? static_cast<int64_t>(plan.bad_machines) : 0;
-  return kStarvesAfter + quarters * kStarvesForEachBadQuarter;
+  const Duration hangs = plan.fault == Fault::kHangs ? kStarvesForOneThatHangs : Duration::zero();
+  return kStarvesAfter + quarters * kStarvesForEachBadQuarter + hangs;
 }
 
 class FailuresWorld {
@@ -158,6 +164,7 @@ class FailuresWorld {
       }
     }
     provider_.SetHooks({.refuses = [this](const auto& request) { return Refusal(request); },
+                        .hangs = [this](const std::string& id) { return Hangs(id); },
                         .breaks = [this](const auto& machine) { return HowItBreaks(machine); },
                         .ended = [this](const auto& machine) { OnEnded(machine); }});
     const bool priority = plan_.fault == Fault::kPriority;
@@ -228,8 +235,14 @@ class FailuresWorld {
   }
   // One to three of four.
   bool IsBad(const std::string& id) const { return std::stoull(id.substr(2)) * 7 % 11 % 4 < plan_.bad_machines; }
+  bool Hangs(const std::string& id) const {
+    if (plan_.fault != Fault::kHangs || id != plan_.hangs || !IsFaulty()) return false;
+    PROBE("sim.machine_hangs");
+    return true;
+  }
   bool CannotBeCreated(const model::Machine& machine) const {
-    return IsOutOfStock(machine) || (plan_.fault == Fault::kBadMachines && IsBad(machine.id));
+    return IsOutOfStock(machine) || (plan_.fault == Fault::kHangs && machine.id == plan_.hangs) ||
+           (plan_.fault == Fault::kBadMachines && IsBad(machine.id));
   }
 
   void BeginFault() {
@@ -321,6 +334,7 @@ class FailuresWorld {
     queue_.Crashed();
     untold_.clear();
     ages_.clear();
+    binding_.clear();
   }
   void StartAfter(Duration pause) {
     born_ = now() + pause;
@@ -350,6 +364,7 @@ class FailuresWorld {
     } else if (const auto* audit = std::get_if<shard::Audit>(&effect)) {
       holds_.Audited(audit->action);
       if (audit->action.kind == "Reclaim" && audit->action.outcome == "dryrun") tried_.insert(audit->action.machine_id);
+      JudgeInTrial(audit->action);
       // The wall clock is never set here.
       if (audit->action.kind == "Reclaim")
         changes_.Audited(audit->action, now() - (kernel_.now().wall - audit->action.decided));
@@ -386,7 +401,12 @@ class FailuresWorld {
           }
         },
         call.request);
-    provider_.Ask(call, [this, life](const shard::Core::CallDone& done) { host_.Complete(life, done); });
+    const auto* configure = std::get_if<contract::ConfigureRequest>(&call.request);
+    const std::string bound = configure == nullptr ? "" : configure->machine_id;
+    provider_.Ask(call, [this, life, bound](const shard::Core::CallDone& done) {
+      if (!done.status.ok()) binding_.erase(bound);
+      host_.Complete(life, done);
+    });
   }
 
   // --- judges
@@ -420,6 +440,28 @@ class FailuresWorld {
         return fmt::format("{} machines are taken by priority where {} are enough", taken_.size(), plan_.takes);
       });
     }
+    if constexpr (std::is_same_v<Request, contract::ConfigureRequest>) {
+      binding_[request.machine_id] = request.cluster_id;
+      JudgeFirst(request.cluster_id);
+    }
+  }
+
+  // A cluster that has no machine shows with a few whether its template is good.
+  void JudgeFirst(const std::string& cluster) {
+    const auto serves = [&](const auto& row) {
+      return row.second.state == MachineState::kConfigured && row.second.cluster == cluster;
+    };
+    if (std::ranges::any_of(provider_.machines(), serves)) return;
+    const auto at_once = std::ranges::count(binding_, cluster, [](const auto& row) { return row.second; });
+    findings_.Check(at_once <= config_.first_bootstraps, [&] {
+      return fmt::format("{} machines are configured at once for {}, which has none", at_once, cluster);
+    });
+  }
+
+  void JudgeInTrial(const contract::ActionView& action) {
+    const bool in_trial = plan_.fault == Fault::kTrial && IsFaulty() && action.cluster_id == "b";
+    findings_.Check(!in_trial || action.kind != "Reclaim" || action.outcome != "pending",
+                    [&] { return fmt::format("{} is reclaimed from b in a trial", action.machine_id); });
   }
 
   // A trial shows all that going live would do, and does nothing.
@@ -437,6 +479,7 @@ class FailuresWorld {
 
   // How a transition ended has to be told.
   void OnEnded(const model::Machine& machine) {
+    binding_.erase(machine.id);
     untold_.erase(machine.id);
     if (machine.state != MachineState::kFailed || !host_.alive()) return;
     // A life that never saw it otherwise knows of no transition.
@@ -507,10 +550,11 @@ class FailuresWorld {
     int32_t cycles = 0;
     WallTime when;
   };
-  std::map<std::string, Age> ages_;         // by cluster: when last inspected in this life
-  std::set<std::string> taken_;             // machines drained for a need that comes first
-  std::set<std::string> tried_;             // machines that a trial would have reclaimed
-  std::map<std::string, MonoTime> untold_;  // machines whose last transition ended in Failed: when
+  std::map<std::string, Age> ages_;             // by cluster: when last inspected in this life
+  std::set<std::string> taken_;                 // machines drained for a need that comes first
+  std::map<std::string, std::string> binding_;  // machines being configured: for which cluster
+  std::set<std::string> tried_;                 // machines that a trial would have reclaimed
+  std::map<std::string, MonoTime> untold_;      // machines whose last transition ended in Failed: when
   int64_t last_epoch_ = 0;
   uint64_t last_life_ = 0;
   contract::RequestId last_request_ = 0;

@@ -112,6 +112,30 @@ Duration WhenRun(Loop& loop, const std::string& set, size_t count) {
   return loop.now();
 }
 
+// Nor is anybody in its own cluster: each member by itself could have the place of four that matter less.
+TEST(LoopStory, AGangThatCannotBeWholeDisturbsNobodyInItsOwnCluster) {
+  std::vector<model::Machine> machines = Many(2, {.id = "a", .zone = "a"});
+  for (model::Machine& machine : Many(2, {.id = "b", .zone = "b"})) machines.push_back(machine);
+  const auto loop =
+      MakeLoop({.machines = std::move(machines), .clusters = {{.id = "home"}}, .settings = LivelySettings()});
+  Apply(*loop, "home", Set("crunch", 16, 1000));
+  loop->RunUntilSettled();
+  const LoopView before = loop->View();
+  ASSERT_EQ(Running(before, "home"), 16u) << Story(before);
+  contract::ApplySpec gang = Set("train", 4, 4000, 600'000);
+  gang.spec.spec.colocate = {{.topology_key = "rack"}};
+  Apply(*loop, "home", gang);
+  loop->RunUntilSettled();
+  const LoopView after = loop->View();
+  EXPECT_TRUE(Evictions(after).empty()) << Story(after);
+  EXPECT_EQ(after.actions.size(), before.actions.size()) << Story(after);
+  EXPECT_EQ(Running(after, "home"), 16u) << Story(after);
+  for (const contract::WorkloadView& was : before.clusters.at("home").workloads) {
+    EXPECT_EQ(Workload(after, "home", was.workload).stamp, was.stamp) << was.workload << " was moved";
+  }
+  EXPECT_EQ(after.clusters.at("home").Pending().size(), 4u) << Story(after);
+}
+
 // Inside one cluster too: the fleet is full, and what matters more takes the place of what matters less, which is
 // stopped with its own grace first: these do not end before they are killed.
 TEST(LoopStory, OnAFullFleetWhatMattersMoreTakesThePlaceOfWhatMattersLess) {

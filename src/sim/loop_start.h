@@ -14,6 +14,7 @@
 #include "contract/cluster_views.h"
 #include "contract/effects.h"
 #include "contract/runtime.h"
+#include "contract/shard.h"
 #include "contract/store.h"
 #include "core/agent/types.h"
 #include "core/operators/types.h"
@@ -69,6 +70,7 @@ struct LoopStart {
   std::vector<model::Machine> machines{};
   std::vector<LoopClusterStart> clusters{};
   std::vector<LoopDemand> others{};
+  contract::Ceilings ceilings{};  // that the shard has from the beginning
   LoopSettings settings{};
   uint64_t seed = 1;
 };

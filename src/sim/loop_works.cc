@@ -89,6 +89,7 @@ Status LoopWorks::Check(const LoopStart& start) {
 LoopWorks::LoopWorks(LoopStart start, LoopHooks hooks)
     : settings_(start.settings),
       hooks_(std::move(hooks)),
+      ceilings_(start.ceilings),
       kernel_(start.seed),
       rng_(kernel_.ForkRng(0x6c6f6f70)),
       network_(kernel_, {}),
@@ -173,6 +174,7 @@ void LoopWorks::AddCluster(const LoopClusterStart& cluster) {
 void LoopWorks::Start() {
   for (const auto& [id, cluster] : clusters_) cluster->Start();
   if (hooks_.has_fleet) fleet_->Start();
+  if (hooks_.has_fleet && !ceilings_.empty()) fleet_->shard(fleet_->serving()).Post(shard::CeilingsSet{ceilings_});
   for (const std::string& computer : computers_) NodeOf(computer).Start();
   for (const auto& [id, plain] : plain_) ConnectPlain(id);
 }

@@ -101,6 +101,7 @@ class LoopWorks {
 
   const LoopSettings settings_;
   const LoopHooks hooks_;
+  const contract::Ceilings ceilings_;
   Kernel kernel_;
   Rng rng_;
   Findings findings_;

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -15,6 +16,7 @@
 #include "core/shard/demand.h"
 #include "core/shard/losses.h"
 #include "core/shard/machines.h"
+#include "core/shard/rails.h"
 #include "core/shard/shard.h"
 #include "sim/change_judge.h"
 #include "sim/disk.h"
@@ -33,16 +35,24 @@ using model::MachineState;
 constexpr int64_t kBound = 80;     // machines of each cluster
 constexpr int kSpeculative = 140;  // that could be bought
 constexpr Duration kFaultAt = 2min;
-constexpr Duration kOperatorAt = 14min;
-constexpr Duration kEnd = 24min;
+constexpr Duration kOperatorAt = 17min;
+constexpr Duration kEnd = 27min;
 constexpr Duration kSeenWithin = 1s;   // from the shard's step until it is judged: its disk takes a moment
 constexpr Duration kKnownWithin = 8s;  // how long the shard may take to see a change
 constexpr Duration kStarvesAfter = 1min;
 constexpr const char* kFleet = "the fleet";
-constexpr int kFew = 4;  // machines of a cluster: no mass
+constexpr std::string_view kPaused = "a";  // the cluster that may be paused
+constexpr int kFew = 4;                    // machines of a cluster: no mass
 
-enum class Fault : uint8_t { kNone = 0, kFalseFailed = 1, kForgotten = 2, kZoneLost = 3, kFewFailed = 4 };
-constexpr uint64_t kFaults = 5;
+enum class Fault : uint8_t {
+  kNone = 0,
+  kFalseFailed = 1,
+  kForgotten = 2,
+  kZoneLost = 3,
+  kFewFailed = 4,
+  kForgottenWhileDown = 5,  // by the provider, while the shard is down
+};
+constexpr uint64_t kFaults = 6;
 
 // What a cluster says that it does not mean: nothing at all, several times in a row; or less and less.
 enum class Mistake : uint8_t { kNone = 0, kEmpties = 1, kSteps = 2 };
@@ -58,6 +68,7 @@ class LossesWorld {
   explicit LossesWorld(uint64_t seed, bool breathes)
       : kernel_(seed),
         rng_(kernel_.ForkRng(0x6c6f7373)),
+        later_(kernel_.ForkRng(0x6c617465)),
         breathes_(breathes),
         config_(WorldConfig()),
         disk_(kernel_, {}, 1),
@@ -75,6 +86,7 @@ class LossesWorld {
         changes_(config_.reclaim_budget, config_.reclaim_window - kSeenWithin, findings_),
         fleet_(config_.losses.replaced, config_.losses.replace_window - kSeenWithin, findings_),
         starvation_(kStarvesAfter, findings_) {
+    provider_.SetHooks({.refuses = [this](const auto& request) { return Refusal(request); }});
     for (const char* name : {"a", "b"}) clusters_.Add(name, {.wanted = kBound});
     for (int i = 0; i < 2 * kBound + kSpeculative; ++i) {
       const bool bound = i < 2 * kBound;
@@ -95,10 +107,15 @@ class LossesWorld {
 
   RunResult Run() {
     const MonoTime start = kernel_.now().mono;
+    for (const auto& [name, cluster] : clusters_.all()) changes_.Has(name, kBound, start);  // before the first cycle
     host_.Start();
-    if (breathes_) Breathe();
+    if (breathes_) {
+      Breathe();
+      for (int i = 1; i <= 3; ++i) kernel_.After(i * 6h + Draw(30min), [this] { Restart(); });
+    }
     clusters_.Start();
     if (!breathes_) ScheduleFaults();
+    if (!breathes_ && later_.Chance(1, 2)) no_whole_lists_until_ = start + Duration(later_.Between(10, 40) * 1s);
     const auto broken = [this] { return findings_.failure().has_value(); };
     kernel_.RunUntil(start + (breathes_ ? Duration(24h) : kEnd), broken);
     if (!broken() && !breathes_) CheckAtRest();
@@ -115,12 +132,13 @@ class LossesWorld {
   MonoTime now() const { return kernel_.now().mono; }
   Duration Draw(Duration longest) { return Duration(rng_.Between(1, longest.count())); }
 
-  // Each wants more when the other wants less.
+  // Each wants more when the other wants less; and both a little less for a while, which is no reason to move anything.
   void Breathe() {
     const bool high = (now().time_since_epoch() / Duration(30min)) % 2 == 0;
-    clusters_.Of("a").wanted = high ? 100 : 40;
-    clusters_.Of("b").wanted = high ? 40 : 100;
-    kernel_.After(30min, [this] { Breathe(); });
+    const int64_t dip = (now().time_since_epoch() / Duration(30s)) % 2 == 0 ? 0 : 3;
+    clusters_.Of("a").wanted = (high ? 100 : 40) - dip;
+    clusters_.Of("b").wanted = (high ? 40 : 100) - dip;
+    kernel_.After(30s, [this] { Breathe(); });
   }
 
   void OnEffect(const shard::Core::Effect& effect) {
@@ -152,6 +170,31 @@ class LossesWorld {
     kernel_.After(3min + rng_.Between(0, 50) * Duration(10s) + 1s, [this] { MakeMistake(); });
     if (rng_.Chance(1, 2)) kernel_.After(kFaultAt + Draw(4min), [this] { WantLess(); });
     kernel_.After(kOperatorAt, [this] { OperatorLooks(); });
+    const bool vanish = fault_ == Fault::kForgotten || fault_ == Fault::kZoneLost;
+    if (vanish && later_.Chance(1, 2)) SchedulePause(kFaultAt + 90s + later_.Between(0, 60) * 1s);
+  }
+
+  // Somebody looks at the provider, and wants nothing to change meanwhile.
+  void SchedulePause(Duration after) {
+    kernel_.After(after, [this] { SetMode(contract::ActuationMode::kPaused); });
+    // More than once: the shard may be down.
+    for (const Duration more : {Duration(0s), Duration(5s), Duration(10s)}) {
+      kernel_.After(after + 2min + more, [this] { SetMode(contract::ActuationMode::kActive); });
+    }
+  }
+
+  void SetMode(contract::ActuationMode mode) {
+    if (!host_.alive()) return;
+    PROBE("sim.paused_while_missing");
+    host_.Post(
+        shard::Asked{2, contract::SetActuation{.cluster_id = std::string(kPaused), .mode = mode, .reason = "sim"}});
+  }
+
+  Status Refusal(const contract::ProviderRequest& request) const {
+    const auto* list = std::get_if<contract::ListRequest>(&request);
+    if (list == nullptr || list->max_results > 0 || now() >= no_whole_lists_until_) return {};
+    PROBE("sim.no_whole_lists");
+    return {Code::kUnavailable, "try later"};
   }
 
   // A cluster that gives up machines of its own, while the provider loses others of it.
@@ -177,6 +220,7 @@ class LossesWorld {
   }
 
   void MakeFault() {
+    if (fault_ == Fault::kForgottenWhileDown) Restart();
     std::map<std::string, int> failed;  // by cluster
     for (const auto& [id, machine] : std::map(provider_.machines())) {
       if (machine.state != MachineState::kConfigured && fault_ != Fault::kZoneLost) continue;
@@ -191,6 +235,11 @@ class LossesWorld {
           if (!rng_.Chance(1, 2)) break;
           PROBE("sim.machine_forgotten");
           Forget(id);
+          break;
+        case Fault::kForgottenWhileDown:
+          if (!rng_.Chance(1, 2)) break;
+          PROBE("sim.forgotten_while_down");
+          provider_.Lose(id);
           break;
         case Fault::kFewFailed:
           if (++failed[machine.cluster] > kFew) break;
@@ -262,6 +311,11 @@ class LossesWorld {
   void JudgeTransition(const Request& request) {
     ++moves_;
     if constexpr (std::is_same_v<Request, contract::DeleteRequest>) JudgeDelete(request.machine_id);
+    if constexpr (std::is_same_v<Request, contract::CreateRequest>) {
+      findings_.Check(fault_ != Fault::kForgottenWhileDown || accepted_, [&] {
+        return fmt::format("{} is bought for machines that went while the shard was down", request.machine_id);
+      });
+    }
     findings_.Check(
         !lost_.contains(request.machine_id) || now() - fault_at_ < config_.sweep_interval + kKnownWithin, [&] {
           return fmt::format("{} is called for though the lists have not shown it for long", request.machine_id);
@@ -309,6 +363,7 @@ class LossesWorld {
   void JudgeCycle() {
     JudgeClusters();
     JudgeGivenUp();
+    was_paused_ = IsPaused(std::string(kPaused));
     if (breathes_ || now() - born_ < 20s) return;
     const auto& tracked = host_.core().machines().tracked();
     for (const auto& [id, machine] : provider_.machines()) {
@@ -344,7 +399,8 @@ class LossesWorld {
     fleet_.Has(kFleet, fleet, now());
     for (const auto& [name, cluster] : clusters_.all()) {
       changes_.Has(name, has[name], now());
-      starvation_.See(name, {.has = has[name], .wants = cluster.wanted, .free = free}, now());
+      const bool waits = IsPaused(name) || host_.core().losses().BarsBuying(name);
+      starvation_.See(name, {.has = has[name], .wants = cluster.wanted, .free = waits ? "" : free}, now());
       JudgeDemand(name, cluster.wanted);
     }
   }
@@ -368,19 +424,27 @@ class LossesWorld {
     const auto& tracked = host_.core().machines().tracked();
     for (const auto& [id, machine] : lost_) {
       if (tracked.contains(id) || !given_up_.insert(id).second) continue;
+      // What a new life has never seen, it does not give up.
+      const bool paused = machine.cluster == kPaused && was_paused_ && IsPaused(machine.cluster);
+      findings_.Check(!paused || now() - born_ < 30s, [&] {
+        return fmt::format("{} is missing and given up while {} is paused", id, machine.cluster);
+      });
       if (!machine.cluster.empty()) changes_.GivenUp(machine.cluster, now());
       fleet_.GivenUp(kFleet, now());
     }
   }
 
-  // Before anybody looked: a lost zone does not wait for a person.
+  bool IsPaused(const std::string& cluster) const { return host_.core().rails().modes().IsKeptBack(cluster); }
+
+  // Before anybody looked: a lost zone does not wait for a person, unless it went while the shard was down.
   void CheckReplaced() {
     std::map<std::string, int64_t> has = Serving();
     for (const auto& [id, machine] : lost_) {
       if (!given_up_.contains(id)) --has[machine.cluster];
     }
     for (const auto& [name, cluster] : clusters_.all()) {
-      findings_.Check(has[name] >= cluster.wanted, [&] {
+      const bool waits = host_.alive() && host_.core().losses().BarsBuying(name);
+      findings_.Check(waits || has[name] >= cluster.wanted, [&] {
         return fmt::format("{} wants {} machines and has {}: a lost zone waits for a person", name, cluster.wanted,
                            has[name]);
       });
@@ -406,6 +470,7 @@ class LossesWorld {
 
   Kernel kernel_;
   Rng rng_;
+  Rng later_;  // for what was added later, so that the rest of a seed stays as it is
   const bool breathes_;
   const shard::Config config_;
   Disk disk_;
@@ -422,6 +487,8 @@ class LossesWorld {
   bool accepted_ = false;  // an operator has accepted the losses
   MonoTime born_;          // when the shard was started last
   MonoTime fault_at_;
+  MonoTime no_whole_lists_until_;
+  bool was_paused_ = false;                     // in the cycle before
   std::map<std::string, model::Machine> lost_;  // machines that cost money, as they were
   std::set<std::string> given_up_;              // of them, those that are no longer tracked
   std::map<std::string, bool> repairing_;       // whether the provider has acknowledged that

@@ -59,8 +59,10 @@ void QueueJudge::OnTurn(const std::string& cluster, const std::string& machine, 
   }
 }
 
-// The call was made while these waited, and they still do.
+// The call was made while these waited, and they still do. While the provider seems to be away they take turns with
+// the lanes.
 void QueueJudge::JudgePreempts(const shard::Core& core, const std::string& machine) {
+  if (core.executor().outage().attempts > 0) return;
   for (const std::string& preempt : preempts_) {
     const auto operation = core.executor().operations().find(preempt);
     const bool waits =

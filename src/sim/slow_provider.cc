@@ -135,6 +135,14 @@ void SlowProvider::Ask(const shard::Core::Call& call, Done done) {
           });
         } else if constexpr (requires { request.fence; }) {
           asked_.insert(request.machine_id);
+          if (hooks_.hangs && hooks_.hangs(request.machine_id)) {
+            kernel_.After(call.timeout, [this, id = request.machine_id, answer, done]() mutable {
+              asked_.erase(id);
+              answer.status = Status(Code::kDeadlineExceeded, "no answer");
+              done(answer);
+            });
+            return;
+          }
           kernel_.After(Draw(kLongestCall), [this, request, answer, done]() mutable {
             answer.status = Begin(request.machine_id, request);
             if (answer.status.ok()) {

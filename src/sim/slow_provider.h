@@ -26,6 +26,7 @@ class SlowProvider {
   // What it gets wrong, and who sees how transitions end. Each may be empty.
   struct Hooks {
     std::function<Status(const contract::ProviderRequest&)> refuses;  // a call; OK: it is taken
+    std::function<bool(const std::string&)> hangs;                    // transitions of the machine are not answered
     std::function<std::string(const model::Machine&)>
         breaks;                                        // a transition ends in Failed, with this; empty: it does not
     std::function<void(const model::Machine&)> ended;  // a transition has ended so

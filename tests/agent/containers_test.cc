@@ -99,6 +99,7 @@ TEST_F(ContainersInACluster, RunWithLogsEnvironmentPortsVolumesAndLimits) {
   const auto port = host::FreePorts(1);
   ASSERT_TRUE(port.has_value());
   const host::TempDir files;
+  std::filesystem::permissions(files.path(), std::filesystem::perms::all);  // for whoever the container is
   model::WorkloadTemplate spec =
       Container("echo $GREETING; echo kept > /data/file; while :; do echo hello | nc -l -p 80; done");
   spec.env = {{"GREETING", "good day"}};

@@ -64,7 +64,7 @@ class Agent {
 
   Result<contract::AgentReply> Ask(contract::AgentRequest request) {
     std::promise<Result<contract::AgentReply>> reply;
-    client_->Ask(address_, std::move(request), 10s, [&](auto got) { reply.set_value(std::move(got)); });
+    client_->Ask({address_}, std::move(request), 10s, [&](auto got) { reply.set_value(std::move(got)); });
     return reply.get_future().get();
   }
   bool Apply(const std::string& workload, const std::string& script) {

@@ -2,6 +2,9 @@
 // an agent with real processes, to what `muster describe` prints.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 
@@ -15,12 +18,17 @@ namespace {
 
 using model::WorkloadPhase;
 
+constexpr int32_t kAttempts = 3;  // of the scheduler
+constexpr int32_t kRestarts = 2;  // of the agent, in each
+
 class Limits : public testing::Test {
  protected:
   Limits()
-      : cluster_({{"--max-attempts", "1"}, {"--retry-base", "100ms"}}),
+      : cluster_({{"--max-attempts", std::to_string(kAttempts)}, {"--retry-base", "100ms"}}),
         agent_(cluster_.Agent("n1", dir_.path(),
-                              {{"--restart-pause", "50ms"}, {"--max-restarts", "2"}, {"--usage-interval", "200ms"}})) {}
+                              {{"--restart-pause", "50ms"},
+                               {"--max-restarts", std::to_string(kRestarts)},
+                               {"--usage-interval", "200ms"}})) {}
 
   std::string Describe(const std::string& workload) {
     smoke::Process command(
@@ -48,8 +56,28 @@ TEST_F(Limits, AMemoryHogIsKilledAndReportedAsSuch) {
   cluster_.Delete("hog");
 }
 
+// How often the kernel has held the group of a process back, in either version of control groups; 0: never, or it has
+// no group with a quota.
+int64_t TimesThrottled(const std::string& pid) {
+  namespace fs = std::filesystem;
+  int64_t times = 0;
+  std::error_code error;
+  for (const fs::directory_entry& entry :
+       fs::recursive_directory_iterator("/sys/fs/cgroup", fs::directory_options::skip_permission_denied, error)) {
+    if (entry.path().filename() != "cpu.stat") continue;
+    std::ifstream members(entry.path().parent_path() / "cgroup.procs");
+    bool here = false;
+    for (std::string line; std::getline(members, line);) here = here || line == pid;
+    std::ifstream stat(entry.path());
+    for (std::string line; here && std::getline(stat, line);) {
+      if (line.starts_with("nr_throttled ")) times += std::atoll(line.c_str() + 13);
+    }
+  }
+  return times;
+}
+
 TEST_F(Limits, ACpuHogIsHeldToItsShare) {
-  model::WorkloadTemplate hog = Cluster::Process("while :; do :; done");
+  model::WorkloadTemplate hog = Cluster::Process("echo $$ > pid; while :; do :; done");
   hog.resources = {{"cpu", 200}};
   cluster_.Apply("busy", hog);
   cluster_.WaitFor("busy", WorkloadPhase::kRunning);
@@ -63,6 +91,10 @@ TEST_F(Limits, ACpuHogIsHeldToItsShare) {
     EXPECT_LT(view.usage->cpu_milli, 400);
     return ++seen == 3;
   })) << "no usage was reported";
+  // A machine that is busy holds it back too: the kernel says that it was the quota.
+  std::string pid;
+  std::ifstream(dir_.File("processes/busy/work/pid")) >> pid;
+  EXPECT_TRUE(WaitUntil([&] { return TimesThrottled(pid) > 0; })) << "process " << pid;
   cluster_.Delete("busy");
 }
 
@@ -76,10 +108,16 @@ TEST_F(Limits, AJobThatExitsWithZeroIsCompleted) {
   cluster_.Delete("job");
 }
 
+// Two restarts by the agent in each of the scheduler's attempts.
 TEST_F(Limits, ACrashLoopIsRetriedAndThenFailedWithItsLastLines) {
   cluster_.Apply("loop", "echo start >> starts; echo first line; echo second line; exit 7");
   const contract::WorkloadView view = cluster_.WaitFor("loop", WorkloadPhase::kFailed);
+  EXPECT_EQ(view.attempts, kAttempts);
   EXPECT_TRUE(view.message.contains("gave up after 2 restarts: exit code 7")) << view.message;
+  std::ifstream starts(dir_.File("processes/loop/work/starts"));
+  int64_t count = 0;
+  for (std::string line; std::getline(starts, line);) ++count;
+  EXPECT_EQ(count, kAttempts * (1 + kRestarts));
   const std::string text = Describe("loop");
   EXPECT_TRUE(text.contains("first line")) << text;
   EXPECT_TRUE(text.contains("second line")) << text;

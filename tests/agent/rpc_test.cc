@@ -70,7 +70,7 @@ class RunningAgent {
 
   Result<contract::AgentReply> Ask(contract::AgentRequest request) {
     std::promise<Result<contract::AgentReply>> reply;
-    client_->Ask(address(), std::move(request), kPatience,
+    client_->Ask({address()}, std::move(request), kPatience,
                  [&](Result<contract::AgentReply> got) { reply.set_value(std::move(got)); });
     return reply.get_future().get();
   }
@@ -102,7 +102,7 @@ class RunningAgent {
   }
   std::string Logs(const std::string& workload) {
     const auto sink = std::make_shared<TextSink>();
-    client_->ReadLogs(address(), {.workload = workload}, sink);
+    client_->ReadLogs({address()}, {.workload = workload}, sink);
     return sink->Wait().second;
   }
   void Delete(const std::string& workload) {

@@ -106,9 +106,11 @@ TEST_F(Bombs, ACompressedMessageIsNotUnpacked) {
     another.Write(zeros);
     PauseIsQuick();
   });
+  EXPECT_GE(Refused(*shard_, "compressed"), 2);
   Survive(provider_, [&] {
     EXPECT_EQ(RawCall(OpenChannel(provider_.grpc()), kList, zeros, true).error_code(), grpc::StatusCode::UNIMPLEMENTED);
   });
+  EXPECT_EQ(Refused(provider_, "compressed"), 1);
 }
 
 TEST_F(Bombs, EmptyRowsAreCountedBeforeTheyAreMade) {
@@ -157,7 +159,8 @@ TEST_F(Bombs, ARequestIsBoundedInBytesAndInMemory) {
               "states: the message takes more than 32 MiB of memory once it is read; send less at a time");
     EXPECT_TRUE(RawCall(OpenChannel(provider_.grpc()), kList, "").ok());
   });
-  EXPECT_EQ(Refused(provider_, "too_large"), 1) << "the first ended in gRPC, which tells nobody";
+  EXPECT_EQ(Refused(provider_, "too_large"), 1);
+  EXPECT_EQ(Refused(provider_, "no_message"), 1) << "the first, which gRPC has ended";
 }
 
 TEST_F(Bombs, LargeBlobsOfManyClustersAtOnce) {

@@ -18,6 +18,7 @@
 #include "persys/control/v1/control.pb.h"
 #include "rpc/agent_services.h"
 #include "rpc/cluster_services.h"
+#include "shard/fleet.h"
 #include "smoke/server.h"
 
 namespace muster::guard {
@@ -28,6 +29,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::MethodDescriptor;
 
 constexpr const char* kHealth = "/grpc.health.v1.Health/Check";
+constexpr const char* kWatchOfHealth = "/grpc.health.v1.Health/Watch";
+constexpr const char* kReflection = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
 constexpr double kMostGrowth = 64;  // MiB
 
 // A number as protobuf writes it.
@@ -92,6 +95,12 @@ class ClusterBombs : public ::testing::TestWithParam<Bombed> {
     const SteadyTime start = Start();
     EXPECT_EQ(host::HttpGet(*host::ParseListenAddress(server_->http(), false, "http"), "/livez").status, 200);
     EXPECT_LT(SecondsSince(start), 1);
+  }
+  int Refused(const std::string& reason) {
+    const std::string text = host::HttpGet(*host::ParseListenAddress(server_->http(), false, "http"), "/metrics").body;
+    const std::string name = "\nmuster_server_refused_total{reason=\"" + reason + "\"} ";
+    const size_t at = text.find(name);
+    return at == std::string::npos ? 0 : std::stoi(text.substr(at + name.size()));
   }
   std::shared_ptr<grpc::Channel> Channel() const { return OpenChannel(server_->grpc()); }
 
@@ -210,6 +219,85 @@ TEST_P(ClusterBombs, StreamsThatSayNothingEnd) {
     }
     EXPECT_LT(SecondsSince(start) - opened, 10);
   });
+}
+
+// gRPC waits for the message of a call with one message as long as the connection lasts.
+TEST_P(ClusterBombs, CallsWhoseMessageDoesNotComeEnd) {
+  std::vector<std::string> paths;
+  for (const MethodDescriptor* method : Methods()) {
+    if (!method->client_streaming()) paths.push_back(Path(*method));
+  }
+  if (paths.empty()) return;
+  constexpr size_t kCalls = 3'000;
+  constexpr size_t kMost = 2'048;  // of one caller
+  Survive([&] {
+    std::vector<std::unique_ptr<RawStream>> silent;
+    std::shared_ptr<grpc::Channel> channel;
+    const SteadyTime start = Start();
+    for (size_t i = 0; i < kCalls; ++i) {
+      if (i % 200 == 0) channel = Channel();
+      silent.push_back(std::make_unique<RawStream>(channel, paths[i % paths.size()].c_str()));
+    }
+    const double opened = SecondsSince(start);
+    IsAlive();
+    size_t ended = 0;
+    for (auto& stream : silent) {
+      const grpc::StatusCode code = stream->Finish().error_code();
+      EXPECT_TRUE(code == grpc::StatusCode::CANCELLED || code == grpc::StatusCode::RESOURCE_EXHAUSTED) << code;
+      ended += code == grpc::StatusCode::CANCELLED ? 1 : 0;
+    }
+    EXPECT_EQ(ended, kMost);
+    EXPECT_LT(SecondsSince(start) - opened, 10);
+    EXPECT_EQ(Refused("silent"), kMost);
+    EXPECT_EQ(Refused("too_many"), kCalls - kMost);
+  });
+}
+
+// The services that gRPC brings along.
+TEST_P(ClusterBombs, WatchesOfHealthAreBoundedInNumber) {
+  constexpr int kWatches = 300;
+  constexpr int kMost = 128;  // of one address
+  Survive([&] {
+    std::vector<std::unique_ptr<RawStream>> watches;
+    int served = 0;
+    const auto channels = std::vector{Channel(), Channel()};
+    for (int i = 0; i < kWatches; ++i) {
+      watches.push_back(std::make_unique<RawStream>(channels[static_cast<size_t>(i % 2)], kWatchOfHealth));
+      watches.back()->Write("");
+      if (watches.back()->Read()) {
+        ++served;
+      } else {
+        EXPECT_EQ(watches.back()->Finish().error_code(), grpc::StatusCode::CANCELLED);
+      }
+    }
+    EXPECT_EQ(served, kMost);
+    IsAlive();
+    EXPECT_GE(Refused("too_many"), kWatches - kMost);
+    watches.clear();
+    EXPECT_TRUE(shard::Eventually([&] {
+      RawStream again(channels[0], kWatchOfHealth);
+      again.Write("");
+      return again.Read();
+    })) << "closed ones make room";
+  });
+}
+
+TEST_P(ClusterBombs, AReflectionStreamThatAsksNothingEnds) {
+  constexpr int kMost = 16;  // of one address
+  const auto channel = Channel();
+  const std::string list_services = "\x3A" + Delimited("");
+  RawStream asks(channel, kReflection);
+  EXPECT_TRUE(asks.Write(list_services));
+  EXPECT_TRUE(asks.Read());
+  const SteadyTime start = Start();
+  std::vector<std::unique_ptr<RawStream>> silent;
+  for (int i = 0; i < 2 * kMost; ++i) silent.push_back(std::make_unique<RawStream>(channel, kReflection));
+  for (auto& stream : silent) EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_LT(SecondsSince(start), 10);
+  EXPECT_EQ(Refused("silent"), kMost - 1);
+  EXPECT_EQ(Refused("too_many"), kMost + 1);
+  EXPECT_TRUE(asks.Write(list_services)) << "one that has asked lasts";
+  EXPECT_TRUE(asks.Read());
 }
 
 INSTANTIATE_TEST_SUITE_P(

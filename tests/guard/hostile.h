@@ -70,7 +70,7 @@ inline std::string Repeated(std::string_view part, size_t times) {
 // A stream in both directions whose messages are bytes.
 class RawStream {
  public:
-  RawStream(std::shared_ptr<grpc::Channel> channel, const char* method, bool compressed = false)
+  RawStream(std::shared_ptr<grpc::ChannelInterface> channel, const char* method, bool compressed = false)
       : channel_(std::move(channel)), method_(method, grpc::internal::RpcMethod::BIDI_STREAMING, channel_) {
     if (compressed) context_.set_compression_algorithm(GRPC_COMPRESS_GZIP);
     context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
@@ -100,7 +100,7 @@ class RawStream {
   }
 
  private:
-  const std::shared_ptr<grpc::Channel> channel_;
+  const std::shared_ptr<grpc::ChannelInterface> channel_;
   const grpc::internal::RpcMethod method_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream_;
@@ -108,8 +108,8 @@ class RawStream {
 };
 
 // One call whose messages are bytes.
-inline grpc::Status RawCall(const std::shared_ptr<grpc::Channel>& channel, const char* method, const std::string& bytes,
-                            bool compressed = false) {
+inline grpc::Status RawCall(const std::shared_ptr<grpc::ChannelInterface>& channel, const char* method,
+                            const std::string& bytes, bool compressed = false) {
   const grpc::internal::RpcMethod rpc(method, grpc::internal::RpcMethod::NORMAL_RPC, channel);
   grpc::ClientContext context;
   if (compressed) context.set_compression_algorithm(GRPC_COMPRESS_GZIP);

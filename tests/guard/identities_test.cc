@@ -53,7 +53,7 @@ class Identities : public ::testing::Test {
     rpc::RoleServerOptions options;
     options.listen = options.metrics_addr = {"127.0.0.1", 0};
     options.tls = tls;
-    options.connection_age = age;
+    options.tls.connection_age = age;
     server_ = std::make_unique<rpc::RoleServer>(options);
     ASSERT_EQ(server_->Listen({{rpc::kProviderService, rpc::MakeProviderService(port_)}}), Status());
     server_->Serve();

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -79,6 +80,29 @@ INSTANTIATE_TEST_SUITE_P(Cases, PlacementCase, testing::ValuesIn(host::CaseNames
   std::ranges::replace(name, '-', '_');
   return name;
 });
+
+// A rule whose row of docs/placement.md names a page of Kubernetes.
+std::set<std::string> RulesOfKubernetes() {
+  std::set<std::string> rules;
+  std::ifstream page(SourceDir() + "/docs/placement.md");
+  for (std::string line; std::getline(page, line);) {
+    if (!line.starts_with("| `") || !line.contains("](https://") || !line.contains("kubernetes")) continue;
+    rules.insert(line.substr(3, line.find('`', 3) - 3));
+  }
+  return rules;
+}
+
+TEST(PlacementCases, SixtyShowWhatKubernetesDocuments) {
+  const std::set<std::string> rules = RulesOfKubernetes();
+  EXPECT_GE(rules.size(), 25u);
+  size_t cases = 0;
+  for (const std::string& name : host::CaseNames(kFolder)) {
+    const auto input = ReadCase(host::ReadCaseText(kFolder / (name + ".yaml")), name);
+    ASSERT_TRUE(input) << input.error().message();
+    cases += std::ranges::any_of(input->rules, [&](const std::string& rule) { return rules.contains(rule); }) ? 1 : 0;
+  }
+  EXPECT_GE(cases, 60u);
+}
 
 TEST(PlacementCaseFile, SaysWhereItIsWrong) {
   const auto message = [](std::string_view text) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/codec.h"
 #include "placement/reference/place.h"
@@ -35,7 +36,19 @@ Comparison::Comparison(const Scene& scene, Reach& reach)
     : reach_(reach), policy_(scene.policy), world_(scene.world), placer_(scene.policy) {
   reference::AssignDevices(world_);
   placer_.Load(scene.world);
+  for (size_t i = 0; i < world_.kinds.size(); ++i) indexes_.emplace_back(KindIndex::Of(i));
   CompareState();
+}
+
+KindIndex Comparison::InPlacer(KindIndex kind) {
+  std::optional<KindIndex>& index = indexes_[kind.value()];
+  if (!index) index = placer_.AddKind(world_.kinds[kind.value()]);
+  return *index;
+}
+
+Unit Comparison::InPlacer(Unit unit) {
+  unit.kind = InPlacer(unit.kind);
+  return unit;
 }
 
 // Which member of the score tells the two best nodes apart.
@@ -59,7 +72,9 @@ void Comparison::Place(const std::vector<Unit>& batch) {
   if (!difference_.empty()) return;
   CountScores(batch.front());
   const std::vector<Outcome> expected = reference::Place(world_, batch, policy_);
-  const std::vector<Outcome> outcomes = placer_.Place(batch);
+  std::vector<Unit> same;
+  for (const Unit& unit : batch) same.push_back(InPlacer(unit));
+  const std::vector<Outcome> outcomes = placer_.Place(same);
   difference_ = FirstDifference("outcome", expected, outcomes);
   ++reach_.batches;
   reach_.units += batch.size();
@@ -73,11 +88,14 @@ void Comparison::Place(const std::vector<Unit>& batch) {
 void Comparison::CompareState() {
   if (!difference_.empty()) return;
   placer_.CheckInvariants();
-  difference_ = FirstDifference("placed", ById(world_.placed), placer_.Placed());
+  std::vector<PlacedUnit> expected_units = ById(world_.placed);
+  for (PlacedUnit& placed : expected_units) placed.unit = InPlacer(placed.unit);
+  difference_ = FirstDifference("placed", expected_units, placer_.Placed());
   for (size_t i = 0; i < world_.kinds.size() && difference_.empty(); ++i) {
     std::vector<NodeVerdict> expected = reference::Feasible(world_, world_.kinds[i]);
     std::ranges::sort(expected, {}, &NodeVerdict::node);
-    difference_ = FirstDifference(fmt::format("kind {} on node", i), expected, placer_.Feasible(KindIndex::Of(i)));
+    difference_ =
+        FirstDifference(fmt::format("kind {} on node", i), expected, placer_.Feasible(InPlacer(KindIndex::Of(i))));
   }
 }
 
@@ -133,9 +151,30 @@ void Comparison::ChangeSettings(Rng& rng) {
   }
 }
 
+void Comparison::AddToPlacer(PlacedUnit placed) {
+  placed.unit = InPlacer(placed.unit);
+  placer_.AddUnit(placed);
+}
+
+void Comparison::AddKind(const Kind& kind) {
+  const KindIndex index = placer_.AddKind(kind);
+  if (std::ranges::find(indexes_, std::optional(index)) != indexes_.end()) return;  // the world has an equal one
+  world_.kinds.push_back(kind);
+  indexes_.emplace_back(index);
+}
+
+void Comparison::ForgetKinds() {
+  std::set<KindIndex> used;
+  for (const PlacedUnit& placed : world_.placed) used.insert(InPlacer(placed.unit.kind));
+  placer_.ForgetKinds();
+  for (std::optional<KindIndex>& index : indexes_) {
+    if (index && !used.contains(*index)) index.reset();
+  }
+}
+
 void Comparison::RandomChange(Rng& rng) {
   if (!difference_.empty()) return;
-  switch (rng.Below(8)) {
+  switch (rng.Below(9)) {
     case 0:
       ++reach_.changes["node changed"];
       ChangeNode(rng);
@@ -152,18 +191,20 @@ void Comparison::RandomChange(Rng& rng) {
     case 3:
       ++reach_.changes["unit added"];
       world_.placed.push_back(RandomPlaced(rng, world_, next_));
-      placer_.AddUnit(world_.placed.back());
+      AddToPlacer(world_.placed.back());
       reference::AssignDevices(world_);
       break;
-    case 4: {
+    case 4:
       ++reach_.changes["kind added"];
-      const Kind kind = RandomKind(rng);
-      if (placer_.AddKind(kind).value() == world_.kinds.size()) world_.kinds.push_back(kind);
+      AddKind(RandomKind(rng));
       break;
-    }
     case 5:
       ++reach_.changes["settings changed"];
       ChangeSettings(rng);
+      break;
+    case 6:
+      ++reach_.changes["kinds forgotten"];
+      ForgetKinds();
       break;
     default:
       ++reach_.changes["unit removed"];
@@ -191,6 +232,14 @@ std::string CompareWide(uint64_t seed, Reach& reach) {
   comparison.Place(scene.batch);
   for (int i = 0; i < 3; ++i) comparison.RandomChange(rng);
   comparison.Place(RandomBatch(rng, comparison.world(), comparison.next(), 10));
+  return comparison.difference();
+}
+
+std::string CompareCrowded(uint64_t seed, Reach& reach) {
+  Rng rng(seed);
+  const Scene scene = CrowdedScene(rng);
+  Comparison comparison(scene, reach);
+  comparison.Place(scene.batch);
   return comparison.difference();
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,12 +42,19 @@ class Comparison {
   void ChangeNode(Rng& rng);
   void RemoveNode(Rng& rng);
   void ChangeSettings(Rng& rng);
+  void AddToPlacer(PlacedUnit placed);
+  void AddKind(const Kind& kind);
+  void ForgetKinds();
+  // The fast placer's index of a kind of the world; a forgotten kind gets one again.
+  KindIndex InPlacer(KindIndex kind);
+  Unit InPlacer(Unit unit);
 
   Reach& reach_;
   const Policy policy_;
   World world_;
   fast::Placer placer_;
-  int next_ = 1000;  // number of the next unit and node
+  std::vector<std::optional<KindIndex>> indexes_;  // by kind of the world, in the fast placer; nothing: forgotten
+  int next_ = 1000;                                // number of the next unit and node
   std::string difference_;
 };
 
@@ -54,6 +62,8 @@ class Comparison {
 std::string CompareScene(uint64_t seed, Reach& reach);
 // The same for a world of more nodes than a block has, and a longer batch.
 std::string CompareWide(uint64_t seed, Reach& reach);
+// The same for a world in which units are preempted.
+std::string CompareCrowded(uint64_t seed, Reach& reach);
 // A world and so many changes, with a batch after every second one.
 std::string CompareHistory(uint64_t seed, int changes, Reach& reach);
 

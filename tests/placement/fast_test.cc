@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "placement/compare.h"
 #include "placement/small_worlds.h"
@@ -44,17 +45,41 @@ TEST(FastPlacer, AgreesOnWideWorlds) {
   fmt::print("{} worlds, {} units\n", worlds, reach.units);
 }
 
+TEST(FastPlacer, AgreesOnCrowdedWorlds) {
+  Reach reach;
+  const uint64_t worlds = 1'000 * SearchScale();
+  for (uint64_t seed = 0; seed < worlds; ++seed) {
+    ASSERT_EQ(CompareCrowded(6'000'000 + seed, reach), "") << "seed " << seed;
+  }
+  const uint64_t preempting = reach.reasons[std::string(ReasonName(Reason::kPlacedByPreemption))];
+  fmt::print("{} worlds, {} units, {} by preemption\n", worlds, reach.units, preempting);
+  EXPECT_GE(preempting, worlds / 10);
+}
+
 TEST(FastPlacer, AgreesOnAllSmallWorlds) {
   Reach reach;
   uint64_t looked_at = 0;
-  const uint64_t worlds = ForEachSmallWorld(SearchScale() >= 10 ? 1 : 60, [&](const Scene& scene, uint64_t number) {
+  std::array<uint64_t, 3> modes{};
+  // The share has no factor in common with the number of modes, or whole modes would be left out.
+  const uint64_t every = SearchScale() >= 10 ? 1 : 61;
+  const uint64_t worlds = ForEachSmallWorld(every, [&](const Scene& scene, Arrival arrival, uint64_t number) {
     if (testing::Test::HasFatalFailure()) return;
     ++looked_at;
+    ++modes[arrival == Arrival::kOneByOne ? 2 : scene.policy.preempt ? 1 : 0];
     Comparison comparison(scene, reach);
-    comparison.Place(scene.batch);
+    if (arrival == Arrival::kTogether) {
+      comparison.Place(scene.batch);
+    } else {
+      for (const Unit& unit : scene.batch) comparison.Place({unit});
+    }
     ASSERT_EQ(comparison.difference(), "") << "world " << number;
   });
-  fmt::print("{} of {} worlds\n", looked_at, worlds);
+  fmt::print("{} of {} worlds, {} by preemption\n", looked_at, worlds,
+             reach.reasons[std::string(ReasonName(Reason::kPlacedByPreemption))]);
+  EXPECT_EQ(worlds, kSmallWorlds);
+  EXPECT_EQ(looked_at, (kSmallWorlds + every - 1) / every);
+  for (const uint64_t mode : modes) EXPECT_GE(mode, looked_at / 4);
+  EXPECT_GE(reach.reasons[std::string(ReasonName(Reason::kPlacedByPreemption))], looked_at / 50);
 }
 
 // Kinds that are spread and excluded by each other come and go; what the placer says of a kind must not depend on
@@ -109,7 +134,7 @@ TEST(FastPlacer, AgreesThroughHistories) {
   }
   fmt::print("{} histories, {} batches, {} units\n", histories, reach.batches, reach.units);
   for (const auto& [change, times] : reach.changes) fmt::print("  {} {}\n", change, times);
-  EXPECT_EQ(reach.changes.size(), 7u);
+  EXPECT_EQ(reach.changes.size(), 8u);
   ExpectEveryReason(reach);
 }
 

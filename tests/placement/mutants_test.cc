@@ -15,8 +15,9 @@ namespace {
 
 constexpr uint64_t kWorlds = 4'000;
 
-// Worlds by number: of ten, eight random ones, a wide one and a history.
+// Worlds by number: of ten, seven random ones, a crowded one, a wide one and a history.
 std::string RunWorld(uint64_t number, Reach& reach) {
+  if (number % 10 == 7) return CompareCrowded(5'000'000 + number, reach);
   if (number % 10 == 8) return CompareWide(3'000'000 + number, reach);
   if (number % 10 == 9) return CompareHistory(2'000'000 + number, 20, reach);
   return CompareScene(number, reach);

@@ -237,6 +237,17 @@ Scene WideScene(Rng& rng) {
   return SceneOf(rng, {.kinds = 3, .least_nodes = 60, .most_nodes = 200, .placed = 40, .units = 30});
 }
 
+Scene CrowdedScene(Rng& rng) {
+  Scene scene = SceneOf(rng, {.least_nodes = 2, .placed = 24, .units = 3});
+  Kind kind;
+  kind.priority = 30;  // above every random kind
+  kind.request = {{"cpu", rng.Between(2, 6) * 500}};
+  scene.world.kinds.push_back(kind);
+  for (Unit& unit : scene.batch) unit.kind = KindIndex::Of(scene.world.kinds.size() - 1);
+  scene.policy.preempt = true;
+  return scene;
+}
+
 uint64_t SearchScale() {
   const char* text = std::getenv("MUSTER_SEARCH_SCALE");
   return text == nullptr ? 1 : std::max(1UL, std::strtoul(text, nullptr, 10));

@@ -20,6 +20,8 @@ struct Scene {
 Scene RandomScene(Rng& rng);
 // From 60 to 200 nodes.
 Scene WideScene(Rng& rng);
+// Nodes full of units, and a batch of one kind that may preempt them all.
+Scene CrowdedScene(Rng& rng);
 Kind RandomKind(Rng& rng);
 Node RandomNode(Rng& rng, int number);
 // Units of kinds of the world that are not placed yet, numbered from `next`.

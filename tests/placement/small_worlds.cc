@@ -46,7 +46,16 @@ Node SmallNode(size_t letter, size_t number) {
 
 }  // namespace
 
-uint64_t ForEachSmallWorld(uint64_t every, const std::function<void(const Scene& scene, uint64_t number)>& look) {
+uint64_t ForEachSmallWorld(uint64_t every,
+                           const std::function<void(const Scene& scene, Arrival arrival, uint64_t number)>& look) {
+  struct Mode {
+    Policy policy;
+    Arrival arrival;
+  };
+  const Policy packs{.strategy = Strategy::kPack, .preempt = true};
+  const std::array<Mode, 3> modes = {{{.policy = {.strategy = Strategy::kSpread}, .arrival = Arrival::kTogether},
+                                      {.policy = packs, .arrival = Arrival::kTogether},
+                                      {.policy = packs, .arrival = Arrival::kOneByOne}}};
   constexpr size_t kNodeLetters = 4;
   const std::vector<Kind> kinds = SmallKinds();
   uint64_t number = 0;
@@ -54,10 +63,10 @@ uint64_t ForEachSmallWorld(uint64_t every, const std::function<void(const Scene&
   scene.world.kinds = kinds;
   const std::function<void(size_t)> units = [&](size_t left) {
     if (!scene.batch.empty()) {
-      for (const bool pack : {false, true}) {
+      for (const Mode& mode : modes) {
         if (number++ % every != 0) continue;
-        scene.policy = {.strategy = pack ? Strategy::kPack : Strategy::kSpread, .preempt = pack};
-        look(scene, number);
+        scene.policy = mode.policy;
+        look(scene, mode.arrival, number);
       }
     }
     if (left == 0) return;

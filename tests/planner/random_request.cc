@@ -24,6 +24,7 @@ class Maker {
     if (rng_.Chance(1, 3)) AddNodes();
     const int64_t apps = rng_.Between(1, 6);
     for (int64_t a = 0; a < apps; ++a) AddApp(a);
+    AddResidents();
     request_.world.kinds = kinds_.Take();
     request_.exact = rng_.Chance(1, 2);
     request_.replay_seed = rng_.Next();
@@ -72,8 +73,24 @@ class Maker {
       node.devices = like.devices;
       NodeFacts facts{.type = like.type, .zone = like.zone, .pool = like.pool};
       if (!rng_.Chance(1, 8)) facts.price = like.price;
+      facts.fixed = rng_.Chance(1, 2);
       request_.nodes[node.id] = facts;
       request_.world.nodes.push_back(std::move(node));
+    }
+  }
+
+  // Units of the nodes themselves, of an app that others have rules about, and now and then with one of their own.
+  void AddResidents() {
+    for (const placement::Node& node : request_.world.nodes) {
+      if (!rng_.Chance(1, 2)) continue;
+      placement::Kind kind;
+      kind.labels = {{"app", fmt::format("app-{}", rng_.Below(4))}};
+      if (rng_.Chance(1, 2)) {
+        kind.exclude.push_back({.topology_key = rng_.Chance(1, 2) ? std::string(kHost) : zone_key(),
+                                .selector = App(fmt::format("app-{}", rng_.Below(4)))});
+      }
+      request_.residents.push_back(
+          {.unit = {.id = fmt::format("of-{}", node.id), .kind = kinds_.Add(kind)}, .node = node.id});
     }
   }
 

@@ -152,6 +152,55 @@ TEST_F(SchedulerAgents, ANodeThatBeatsAndCannotBeDialledLosesItsWorkloadsOnce) {
   EXPECT_TRUE(cluster_.NodeBecomes("n1", NodeStatus::kReady));
 }
 
+TEST_F(SchedulerAgents, AnAgentThatCannotBeCalledIsFoundThoughNothingIsToBeDoneThere) {
+  const auto first = Join("n1");
+  ASSERT_EQ(cluster_.Apply(Cluster::Container("web")), Status());
+  ASSERT_TRUE(cluster_.Becomes("web", kRunning));
+  const auto second = Join("n2");
+  first->StopServing();  // its heartbeats go on, and say that the workload runs
+  EXPECT_TRUE(cluster_.NodeBecomes("n1", NodeStatus::kNotReady));
+  EXPECT_TRUE(Eventually([&] { return second->Runs("web"); }));
+  EXPECT_EQ(cluster_.role().View()->counters.failovers, 1);
+  first->ServeAgain();
+  EXPECT_TRUE(Eventually([&] { return !first->workloads().contains("web"); })) << "it is another node's now";
+  EXPECT_TRUE(second->Runs("web"));
+}
+
+TEST_F(SchedulerAgents, AnAgentThatHangsLosesItsWorkloadsOnce) {
+  const auto first = Join("n1");
+  for (const std::string id : {"a", "b", "c"}) {
+    ASSERT_EQ(cluster_.Apply(Cluster::Container(id)), Status());
+    ASSERT_TRUE(cluster_.Becomes(id, kRunning));
+  }
+  const auto second = Join("n2");
+  first->behave([](Behaviour& b) { b.hang = true; });
+  first->Lose("a");  // the call that asks about it is not answered, twice
+  for (const std::string id : {"a", "b", "c"}) EXPECT_TRUE(Eventually([&] { return second->Runs(id); })) << id;
+  EXPECT_EQ(cluster_.Node("n1").status, NodeStatus::kNotReady);
+  EXPECT_EQ(cluster_.Node("n1").status_updated_by, "reconciler");
+  EXPECT_EQ(cluster_.role().View()->counters.failovers, 3);
+  first->behave([](Behaviour& b) { b.hang = false; });
+  EXPECT_TRUE(cluster_.NodeBecomes("n1", NodeStatus::kReady));
+  EXPECT_TRUE(Eventually([&] { return first->workloads().empty(); })) << "what it had is another node's now";
+  for (const std::string id : {"a", "b", "c"}) EXPECT_TRUE(second->Runs(id)) << id;
+}
+
+TEST_F(SchedulerAgents, AnAgentThatSaysItHasAnothersWorkloadDeletesItAndNothingMoves) {
+  const auto first = Join("n1");
+  ASSERT_EQ(cluster_.Apply(Cluster::Container("web")), Status());
+  ASSERT_TRUE(cluster_.Becomes("web", kRunning));
+  const int asked = first->calls("ApplyWorkload");
+  const auto second = Join("n2");
+  second->behave([](Behaviour& b) { b.lies = {"web"}; });
+  EXPECT_TRUE(Eventually([&] { return second->calls("DeleteWorkload") == 1; }));
+  EXPECT_EQ(cluster_.View("web").node, "n1");
+  EXPECT_EQ(cluster_.View("web").phase, kRunning);
+  EXPECT_EQ(cluster_.View("web").attempts, 0);
+  EXPECT_TRUE(first->Runs("web"));
+  EXPECT_EQ(first->calls("ApplyWorkload"), asked);
+  EXPECT_EQ(first->calls("DeleteWorkload"), 0);
+}
+
 TEST_F(SchedulerAgents, ARuntimeThatIsNotAvailableMovesTheWorkloadAndTheTypeIsForgotten) {
   const auto first = Join("n1");
   first->behave([](Behaviour& b) { b.apply_error = "container runtime not available"; });

@@ -441,6 +441,14 @@ TEST_F(SchedulerPair, WhileEtcdIsAwayQuestionsAreAnsweredAndNothingMoves) {
     const auto reply = leader.Ask(contract::ListWorkloads{});
     return reply && std::get<contract::WorkloadsListed>(*reply).stale_since.has_value();
   }));
+  for (const contract::ClusterRequest& one : {contract::ClusterRequest(contract::GetWorkload{.workload = "w0"}),
+                                              contract::ClusterRequest(contract::GetNode{.node = "n1"})}) {
+    const auto reply = leader.Ask(one);
+    ASSERT_TRUE(reply.has_value()) << reply.error().ToString();
+    const auto* workload = std::get_if<contract::WorkloadView>(&*reply);
+    EXPECT_TRUE(workload != nullptr ? workload->stale_since.has_value()
+                                    : std::get<contract::NodeView>(*reply).stale_since.has_value());
+  }
   EXPECT_EQ(leader.Ask(Cluster::Container("other")).error().code(), Code::kUnavailable);
   int answered = 0;
   ASSERT_TRUE(Eventually(

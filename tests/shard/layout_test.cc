@@ -14,6 +14,7 @@
 #include "core/shard/losses.h"
 #include "core/shard/machines.h"
 #include "core/shard/rails.h"
+#include "core/shard/reconcile.h"
 #include "core/shard/repairs.h"
 #include "core/shard/saved_state.h"
 #include "core/shard/shard.h"
@@ -68,30 +69,43 @@ TEST(EarlierLayout, TheDataDirectoryIsRecovered) {
   EXPECT_EQ(loaded->Save(), core->Save());
 }
 
-// The state as layouts 2 to 4 had it: without ceilings; layouts 2 and 3 also without machines that were fenced and
-// dropped, and without repairs that were allowed; layout 2 without whose the Failed machines are.
+// The state as layouts 2 to 5 had it: without the last fields of some parts; layouts 2 to 4 also without ceilings;
+// layouts 2 and 3 without machines that were fenced and dropped, and without repairs that were allowed; layout 2
+// without whose the Failed machines are.
 std::string InLayout(uint64_t layout, const SavedState& s) {
   std::string bytes;
   codec::Writer writer(bytes);
   writer.Varint(0);
   writer.Varint(layout);
   const auto put = [&](const auto&... fields) { (codec::Encode(writer, fields), ...); };
-  put(s.memory, s.config, s.cycle, s.clusters, s.calls, s.log, s.owned, s.machines.tracked, s.machines.moment,
-      s.machines.set_aside);
-  if (layout == 4) put(s.machines.fenced);
+  const auto put_all_but = [&]<class T>(size_t last, const T& part) {
+    T::TakeFields([&](const auto&... field) {
+      size_t left = sizeof...(field);
+      ((left-- > last ? codec::Encode(writer, part.*(field.member)) : void()), ...);
+    });
+  };
+  put(s.memory);
+  put_all_but(1, s.config);
+  put(s.cycle, s.clusters, s.calls, s.log, s.owned, s.machines.tracked, s.machines.moment, s.machines.set_aside);
+  if (layout >= 4) put(s.machines.fenced);
   put(s.lifecycle, s.gets, s.sessions, s.rails.modes, s.rails.budget, s.rails.quarantine, s.rails.suppressed,
       s.rails.tried, s.rails.holds);
-  if (layout == 4) {
+  if (layout == 5) put(s.rails.ceilings);
+  if (layout >= 4) {
     put(s.repairs);
   } else {
     put(s.repairs.repairs, s.repairs.under_way, s.repairs.refusals, s.repairs.given_up);
     if (layout == 3) put(s.repairs.served);
   }
-  put(s.executor, s.ledger, s.demand, s.trial, s.reconcile, s.hints, s.reports, s.inspection, s.orders, s.losses);
+  put_all_but(3, s.executor);
+  put(s.ledger, s.demand, s.trial);
+  put_all_but(2, s.reconcile);
+  put(s.hints, s.reports, s.inspection, s.orders);
+  put_all_but(2, s.losses);
   return bytes;
 }
 
-TEST(EarlierLayout, LayoutsTwoToFourAreRead) {
+TEST(EarlierLayout, LayoutsTwoToFiveAreRead) {
   SavedState state{.config = {.id = "shard-7"}};
   const model::Machine machine{.id = "m", .state = model::MachineState::kIdle};
   state.machines.tracked["m"] = {.record = contract::MachineRecord(machine)};
@@ -107,12 +121,16 @@ TEST(EarlierLayout, LayoutsTwoToFourAreRead) {
                                 .rows = {{.profile = model::Profile({.priority = 7})}},
                                 .came = {1},
                                 .digests = {1}};
-  for (const uint64_t layout : {2, 3, 4}) {
+  state.rails.ceilings.coming.emplace("m", ClusterCeilings::Coming{.cluster = "a", .earlier = true});
+  state.rails.ceilings.highest.emplace("a", 7);
+  state.reconcile.forgotten.insert("x");
+  for (const uint64_t layout : {2, 3, 4, 5}) {
     const std::optional<Core> loaded = Core::Load(InLayout(layout, state));
     ASSERT_TRUE(loaded.has_value()) << layout;
     EXPECT_TRUE(loaded->repairs().IsGivenUp("f"));
     EXPECT_EQ(loaded->repairs().state().served.contains("f"), layout >= 3);
     EXPECT_EQ(loaded->losses().failing(), (Losses::Names{"a"}));
+    EXPECT_TRUE(loaded->reconcile().state().forgotten.contains("x"));
     EXPECT_EQ(loaded->machines().fenced(), 1u);
     EXPECT_EQ(loaded->rails().ceilings().state().coming.at("m").cluster, "a");
     EXPECT_EQ(loaded->rails().ceilings().state().highest.at("a"), 7);
@@ -122,9 +140,9 @@ TEST(EarlierLayout, LayoutsTwoToFourAreRead) {
 
 TEST(EarlierLayout, OneOfANewerBuildIsRefused) {
   std::string bytes = Core::Recover({}, {})->Save();
-  ASSERT_EQ(bytes.substr(0, 2), std::string("\0\5", 2));
+  ASSERT_EQ(bytes.substr(0, 2), std::string("\0\6", 2));
   EXPECT_TRUE(Core::Load(bytes).has_value());
-  bytes[1] = 6;
+  bytes[1] = 7;
   EXPECT_FALSE(Core::Load(bytes).has_value());
 }
 

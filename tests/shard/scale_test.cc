@@ -66,6 +66,7 @@ TEST(ShardScale, MissingMachinesThatMustWaitCostACycleNothing) {
   Clusters clusters({});
   Machines machines(engine, clusters, {});
   Losses losses(config, clusters, machines, {});
+  const ActuationModes modes({});
   ChangeBudget budget(config, {});
   for (int i = 0; i < kMachines; ++i) {
     machines.Add({.record = contract::MachineRecord({.id = Name(i),
@@ -80,10 +81,10 @@ TEST(ShardScale, MissingMachinesThatMustWaitCostACycleNothing) {
     if (losses.OnVanished(*machines.Find(Name(i))->record, budget, step.ctx)) continue;
     machines.Put(Name(i), SetAside::kMissing);
   }
-  EXPECT_FALSE(losses.TakeReplaced(budget, step.ctx).empty());
+  EXPECT_FALSE(losses.TakeReplaced(modes, budget, step.ctx).empty());
   ASSERT_GT(losses.missing(), 10'000u);
   EXPECT_LT(ProcessorSeconds([&] {
-              for (int i = 0; i < kCycles; ++i) EXPECT_TRUE(losses.TakeReplaced(budget, step.ctx).empty());
+              for (int i = 0; i < kCycles; ++i) EXPECT_TRUE(losses.TakeReplaced(modes, budget, step.ctx).empty());
             }),
             kLimit);
 }

@@ -11,12 +11,14 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/source_dir_for_test.h"
 #include "host/free_ports.h"
 #include "host/system_clock.h"
 #include "host/temp_dir_for_test.h"
@@ -94,8 +96,8 @@ class Up : public testing::Test {
     if (machines_ > 0) command.insert(command.end(), {"--machines", std::to_string(machines_)});
     up_ = std::make_unique<Process>(command);
   }
-  void End() {
-    up_->Signal(SIGINT);
+  void End(int signal = SIGINT) {
+    up_->Signal(signal);
     EXPECT_EQ(up_->Wait(), 0) << up_->err();
     up_.reset();
   }
@@ -151,6 +153,20 @@ class Up : public testing::Test {
                         << "  resources: {cpu: 1, memory: 64Mi}\n  grace: 1s\n  priority: " << priority << "\n";
     return path;
   }
+  // A set of one member that asks for so much that a machine must be bought for it.
+  std::string WriteLarge(const std::string& name, int cpu) {
+    const std::string path = dir_.File(name + ".yaml");
+    std::ofstream(path) << "kind: Set\nname: " << name << "\nreplicas: 1\ntemplate:\n  type: process\n"
+                        << "  command: [/bin/sh, -c, 'while :; do sleep 1; done', " << dir_.File(name + ".") << "]\n"
+                        << "  resources: {cpu: " << cpu << ", memory: 64Mi}\n  grace: 1s\n";
+    return path;
+  }
+  // It is acknowledged, and runs.
+  bool ApplyLarge(const std::string& name, int cpu) {
+    const std::string path = WriteLarge(name, cpu);
+    return Eventually([&] { return Muster({"apply", "-f", path}).code == 0; }) &&
+           Eventually([&] { return Running("sleep 1; done " + dir_.File(name + ".")).size() == 1; });
+  }
   // What only the command line of each part has; agents are the last.
   std::vector<std::string> PartMarks() const {
     return {"--store sqlite:" + dir_.path(), "operator --cluster home --listen " + Address(ports_[2]),
@@ -205,18 +221,65 @@ TEST_F(Up, BuysMachinesForWhatIsAppliedAndGivesThemBack) {
 TEST_F(Up, EachPartMayDieAndTheWholeGoesOnWhereItWas) {
   ASSERT_TRUE(Eventually([this] { return Muster({"apply", "-f", dir_.File("set.yaml")}).code == 0; }));
   ASSERT_TRUE(ShowsReady("6/6"));
-  const std::vector<pid_t> shells = Running("sleep 1; done " + dir_.path());
+  const std::string mark_of_shells = "echo hello; sleep 1; done " + dir_.path();
+  const std::vector<pid_t> shells = Running(mark_of_shells);
+  // Two cpus may be free on the machines of the six. Then the smallest machine is bought for two, and is full with it.
+  ASSERT_TRUE(ApplyLarge("fill", 2));
+  int large = 0;
   for (const std::string& mark : PartMarks()) {
     const size_t before = Running(mark).size();
+    const size_t nodes = Nodes();
     ASSERT_NO_FATAL_FAILURE(KillAndWait(mark));
     EXPECT_EQ(Running(mark).size(), before) << mark;
     ASSERT_TRUE(ShowsReady("6/6")) << mark;
+    ASSERT_TRUE(ApplyLarge("after-" + std::to_string(large++), 2)) << mark << ": " << Muster({"get", "workloads"}).out;
+    EXPECT_EQ(Nodes(), nodes + 1) << mark << ": nothing was bought, so that nothing needed the operator or the fleet";
   }
-  EXPECT_EQ(Running("sleep 1; done " + dir_.path()), shells) << "no workload was touched";
+  EXPECT_EQ(Running(mark_of_shells), shells) << "no workload was touched";
   End();
   EXPECT_TRUE(Eventually([this] { return Running(dir_.path()).empty(); }));
   Begin();
-  EXPECT_TRUE(ShowsReady("6/6")) << "it goes on where it was";
+  // What the scheduler tells first may be what it knew last: processes are what there is.
+  EXPECT_TRUE(Eventually([&] { return Running(mark_of_shells).size() == 6; })) << "it goes on where it was";
+  EXPECT_TRUE(ShowsReady("6/6"));
+  EXPECT_TRUE(Eventually([&] { return Running("sleep 1; done " + dir_.File("after-0.")).size() == 1; }));
+}
+
+// Each takes its whole grace to die: one after the other they would take longer than a person waits for Ctrl-C.
+TEST_F(Up, ManyThatIgnoreTheSignalEndWithIt) {
+  const std::string path = dir_.File("stubborn.yaml");
+  std::ofstream(path) << "kind: Set\nname: stubborn\nreplicas: 8\ntemplate:\n  type: process\n"
+                      << "  command: [/bin/sh, -c, 'trap \"\" TERM; while :; do sleep 1; done', " << dir_.path()
+                      << "]\n  resources: {cpu: 100m, memory: 32Mi}\n  grace: 1s\n";
+  ASSERT_TRUE(Eventually([&] { return Muster({"apply", "-f", path}).code == 0; }));
+  ASSERT_TRUE(ShowsReady("8/8")) << Muster({"get", "workloads,nodes"}).out;
+  ASSERT_EQ(Running("TERM; while :; do sleep 1; done " + dir_.path()).size(), 8U);
+  ASSERT_EQ(Nodes(), 1U) << "all on one machine";
+  End();
+  EXPECT_TRUE(Running(dir_.path()).empty()) << "nothing is left when it has ended";
+}
+
+TEST_F(Up, GreetsWithAddressesAndCommandsThatWorkInAnyDirectory) {
+  ASSERT_TRUE(Eventually([this] { return up_->out().contains("Ctrl-C stops it all"); })) << up_->err();
+  for (size_t i = 0; i < 8; ++i) EXPECT_TRUE(up_->out().contains(Address(ports_[i]))) << up_->out();
+  const std::string hello = dir_.File("up/hello.yaml");
+  const std::string where = " --scheduler " + Address(ports_[0]) + "\n";
+  for (const std::string& command : {"apply -f " + hello, std::string("get workloads,nodes")}) {
+    EXPECT_TRUE(up_->out().contains("  " + smoke::ProgramUnderTest() + " " + command + where)) << up_->out();
+  }
+  const auto text = [](const std::string& path) {
+    std::ifstream file(path);
+    return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  };
+  EXPECT_EQ(text(hello), text(SourceDir() + "/examples/workloads/hello.yaml"));
+  ASSERT_TRUE(Eventually([&] { return Muster({"apply", "-f", hello, "--dry-run"}).code == 0; }));
+
+  // While this one holds the ports, another cannot start, and says why.
+  Process second({smoke::ProgramUnderTest(), "up", "--plain", "--data-dir", dir_.File("second"), "--scheduler-listen",
+                  Address(ports_[0])});
+  EXPECT_EQ(second.Wait(), 1);
+  EXPECT_TRUE(second.err().contains("--scheduler-listen: ")) << second.err();
+  EXPECT_TRUE(second.err().contains(Address(ports_[0]))) << second.err();
 }
 
 // Applies, scales and deletes sets until it is told to stop. What was acknowledged must hold, whatever dies meanwhile;
@@ -436,6 +499,8 @@ TEST_F(UpInTheStateDirectory, KeepsEverythingThereAndExplainsThePastFromThere) {
   ASSERT_EQ(past.code, 0) << past.err;
   EXPECT_TRUE(past.out.contains("workload one-0 is Running")) << past.out;
   EXPECT_TRUE(past.out.contains("is Configured for cluster home")) << past.out;
+  End(SIGHUP);  // its terminal is closed
+  EXPECT_TRUE(Running(dir_.path()).empty()) << "agents and workloads end as with Ctrl-C";
 }
 
 TEST_F(UpWithFourMachines, TwoClustersShareTheFleetAndTheMoreImportantWorkTakesAMachine) {

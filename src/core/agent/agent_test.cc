@@ -34,7 +34,9 @@ class Lab : public AgentLab {
 
 TEST(Agent, AnswersOnceDurableAndRunsAfterwards) {
   Lab lab;
-  const auto applied = lab.Apply(ProcessApply("w"));
+  contract::ApplyOnAgent apply = ProcessApply("w");
+  apply.tenant = "shop";
+  const auto applied = lab.Apply(apply);
   ASSERT_TRUE(applied.has_value());
   EXPECT_TRUE(applied->applied);
   EXPECT_EQ(applied->status.actual, ActualState::kPending);
@@ -42,6 +44,7 @@ TEST(Agent, AnswersOnceDurableAndRunsAfterwards) {
   ASSERT_EQ(lab.calls.size(), 1u);
   EXPECT_EQ(lab.calls[0].to, "process");
   EXPECT_EQ(std::get<contract::StartRun>(lab.calls[0].request).launch, 1u);
+  EXPECT_EQ(std::get<contract::StartRun>(lab.calls[0].request).tenant, "shop");
   lab.CarryOutAll();
   EXPECT_EQ(lab.Get("w").actual, ActualState::kRunning);
   EXPECT_EQ(lab.View()->statuses->size(), 1u);

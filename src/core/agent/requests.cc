@@ -162,7 +162,8 @@ bool Core::Want(const contract::ApplyOnAgent& apply, bool revive, Context& ctx) 
   const bool adopts = row.stray && workload.run && workload.run->revision == apply.revision;
   row.deleting = false;
   row.stray = false;
-  row.launch_due = apply.run && !adopts;
+  const bool runs = workload.run && workload.run->running;
+  row.launch_due = apply.run && !adopts && !(runs && MUTANT("agent.revision_not_launched"));
   row.restarts = 0;
   row.failures = 0;
   row.given_up = false;
@@ -190,7 +191,7 @@ void Core::OnDelete(contract::RequestId request, const contract::DeleteOnAgent& 
     }
   } else {
     workload->row.wanted.stamp = remove.stamp;
-    BeginDelete(remove.workload, remove.grace, ctx);
+    if (!MUTANT("agent.delete_unheard")) BeginDelete(remove.workload, remove.grace, ctx);
   }
   ctx.answers.push_back(Answer{.request = request, .status = {}, .reply = std::move(reply)});
 }

@@ -108,7 +108,8 @@ void Core::Launch(const std::string& id, Workload& workload, Context& ctx) {
                                  .launch = row.launch,
                                  .revision = row.wanted.revision,
                                  .spec = row.wanted.spec,
-                                 .labels = row.wanted.labels},
+                                 .labels = row.wanted.labels,
+                                 .tenant = row.wanted.tenant},
               state_.config.start_timeout, ctx);
 }
 
@@ -165,6 +166,9 @@ void Core::OnOperationDone(const std::string& id, Workload& workload, const Call
     return;
   }
   if (!done.status.ok()) {
+    const bool believed = workload.row.deleting ? MUTANT("agent.failed_stop_is_deletion")
+                                                : workload.row.launch_due && MUTANT("agent.failed_stop_is_end");
+    if (believed && operation == Operation::kStop && workload.run) return LoseRun(id, workload, ctx);
     LookLater(id, workload, done.status.message(), ctx);
     return;
   }

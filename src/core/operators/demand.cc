@@ -6,6 +6,7 @@
 #include <ranges>
 #include <utility>
 
+#include "base/check.h"
 #include "base/probe.h"
 
 namespace muster::operators {
@@ -99,6 +100,12 @@ bool IsGang(const model::Profile& profile) {
   return std::ranges::any_of(profile.requirements(), [](const auto& one) { return one.op == model::Operator::kSame; });
 }
 
+// Whether both are the same to the sums.
+bool CountsAs(const DemandUnit& a, const DemandUnit& b) {
+  return a.profile == b.profile && a.group == b.group && a.request == b.request && a.node == b.node &&
+         a.alone_on_host == b.alone_on_host;
+}
+
 }  // namespace
 
 bool CountsAsDemand(const contract::WorkloadView& view) {
@@ -156,7 +163,7 @@ std::string GroupOfSize(const model::Resources& request) { return fmt::format("{
 void Demand::SetWorkload(const std::string& id, const contract::WorkloadView& view, MonoTime now) {
   held_.erase(id);
   if (!CountsAsDemand(view)) {
-    units_.erase(id);
+    if (units_.erase(id) > 0) summed_.reset();
     const bool holds = view.phase == model::WorkloadPhase::kStopped || view.phase == model::WorkloadPhase::kFailed;
     if (holds && !view.node.empty()) held_[id] = {.node = view.node, .request = view.spec.resources};
     return;
@@ -167,24 +174,28 @@ void Demand::SetWorkload(const std::string& id, const contract::WorkloadView& vi
     const bool waited = before != units_.end() && before->second.waits && before->second.profile == unit.profile;
     unit.waiting_since = waited ? before->second.waiting_since : std::optional(now);
   }
+  // Most of what is told of a workload is how it is: that changes no sum.
+  if (before == units_.end() || !CountsAs(before->second, unit)) summed_.reset();
   units_.insert_or_assign(id, std::move(unit));
+}
+
+void Demand::SetNode(const std::string& id, BoundNode node) {
+  const auto [at, is_new] = nodes_.try_emplace(id);
+  if (!is_new && at->second.total == node.total && at->second.labels == node.labels) return;
+  at->second = std::move(node);
+  summed_.reset();
 }
 
 void Demand::RemoveWorkloadsBut(const std::vector<contract::WorkloadView>& listed) {
   std::set<std::string_view> ids;
   for (const contract::WorkloadView& view : listed) ids.insert(view.workload);
-  std::erase_if(units_, [&](const auto& unit) { return !ids.contains(unit.first); });
+  if (std::erase_if(units_, [&](const auto& unit) { return !ids.contains(unit.first); }) > 0) summed_.reset();
   std::erase_if(held_, [&](const auto& held) { return !ids.contains(held.first); });
 }
 
 const model::Requirement* Demand::LeftOutBy(const std::string& id) const {
   const auto at = units_.find(id);
   return at == units_.end() ? nullptr : operators::LeftOutBy(at->second);
-}
-
-size_t Demand::left_out() const {
-  return static_cast<size_t>(std::ranges::count_if(
-      units_ | std::views::values, [](const DemandUnit& unit) { return operators::LeftOutBy(unit) != nullptr; }));
 }
 
 std::map<Demand::Key, Demand::Sum> Demand::Sums() const {
@@ -358,6 +369,7 @@ void Demand::FindRaises(MonoTime now) {
 }
 
 void Demand::TakeUp(const std::vector<model::Need>& before, MonoTime now) {
+  summed_.reset();
   reviewed_ = true;  // what FindRaises would guess is known
   corrections_.clear();
   std::map<Key, const model::Need*> asked;
@@ -404,6 +416,7 @@ void Demand::ReviewSizes(bool more_comes, MonoTime now, std::vector<std::string>
 }
 
 std::vector<std::string> Demand::Review(bool more_comes, MonoTime now) {
+  summed_.reset();
   if (!std::exchange(reviewed_, true)) FindRaises(now);
   const std::map<Key, std::vector<std::string>> stuck = Stuck(now);
   std::vector<std::string> changes;
@@ -451,17 +464,30 @@ std::optional<MonoTime> Demand::NextReview() const {
   return next;
 }
 
-std::vector<model::Need> Demand::Needs() const {
-  std::vector<model::Need> needs;
+const Demand::Total& Demand::Summed() const {
+  if (!summed_) summed_ = AddUp();
+  return *summed_;
+}
+
+Demand::Total Demand::AddUp() const {
+  Total total;
+  total.left_out = static_cast<size_t>(std::ranges::count_if(
+      units_ | std::views::values, [](const DemandUnit& unit) { return operators::LeftOutBy(unit) != nullptr; }));
   for (const auto& [key, sum] : Sums()) {
     model::Need need = sum.need;
     need.aggregate = Asked(sum);
     if (const auto at = corrections_.find(key); at != corrections_.end()) {
       need.aggregate = Plus(need.aggregate, at->second.extra);
     }
-    if (!need.aggregate.empty()) needs.push_back(std::move(need));
+    if (!need.aggregate.empty()) total.needs.push_back(std::move(need));
   }
-  return needs;
+  return total;
+}
+
+void Demand::CheckInvariants() const {
+  if (!summed_) return;
+  const Total anew = AddUp();
+  MUSTER_CHECK(summed_->needs == anew.needs && summed_->left_out == anew.left_out, "the sums are of an earlier demand");
 }
 
 }  // namespace muster::operators

@@ -89,13 +89,15 @@ class Demand {
 
   void SetWorkload(const std::string& id, const contract::WorkloadView& view, MonoTime now);
   void RemoveWorkload(const std::string& id) {
-    units_.erase(id);
+    if (units_.erase(id) > 0) summed_.reset();
     held_.erase(id);
   }
   // Forgets every workload that is not listed.
   void RemoveWorkloadsBut(const std::vector<contract::WorkloadView>& listed);
-  void SetNode(const std::string& id, BoundNode node) { nodes_[id] = std::move(node); }
-  void RemoveNode(const std::string& id) { nodes_.erase(id); }
+  void SetNode(const std::string& id, BoundNode node);
+  void RemoveNode(const std::string& id) {
+    if (nodes_.erase(id) > 0) summed_.reset();
+  }
 
   // What was asked for before, by a Demand that knew the same workloads and nodes: what of it was raised goes on.
   void TakeUp(const std::vector<model::Need>& before, MonoTime now);
@@ -106,8 +108,9 @@ class Demand {
   // When Review may have something to do next.
   std::optional<MonoTime> NextReview() const;
 
-  // Every need, in the order of model::Aggregate.
-  std::vector<model::Need> Needs() const;
+  // Every need, in the order of model::Aggregate. Added up once, until something that counts has changed; good until
+  // the next change.
+  const std::vector<model::Need>& Needs() const { return Summed().needs; }
 
   struct Key {
     std::string fingerprint;
@@ -121,7 +124,8 @@ class Demand {
   // As the function of this name; null also for a workload that is not known.
   const model::Requirement* LeftOutBy(const std::string& id) const;
   // How many workloads are in no need because the protocol cannot express it.
-  size_t left_out() const;
+  size_t left_out() const { return Summed().left_out; }
+  void CheckInvariants() const;
 
   MUSTER_FIELDS(Demand, cluster_, stuck_after_, hold_, units_, held_, nodes_, corrections_, apart_, reviewed_)
   Demand() = default;  // for the codec
@@ -139,6 +143,13 @@ class Demand {
     std::set<std::string> whole_nodes;  // of members that are alone on their host
     model::Resources unplaced_alone;
   };
+  // What is said of all workloads, derived from units_, nodes_, corrections_ and apart_.
+  struct Total {
+    std::vector<model::Need> needs;
+    size_t left_out = 0;
+  };
+  const Total& Summed() const;
+  Total AddUp() const;
   std::map<Key, Sum> Sums() const;
   // What the need asks for before its correction.
   model::Resources Asked(const Sum& sum) const;
@@ -163,6 +174,7 @@ class Demand {
   std::map<Key, Correction> corrections_;
   std::set<Key> apart_;    // needs without a node for which nothing came: asked for size by size
   bool reviewed_ = false;  // at least once
+  mutable std::optional<Total> summed_;
 };
 
 }  // namespace muster::operators

@@ -43,6 +43,37 @@ TEST(OperatorsDemand, CountsWhatIsToRunWhetherPlacedOrNot) {
   EXPECT_EQ(demand.Needs()[0].cluster, "blue");
 }
 
+// With ten thousand members, what is told of one of them must not cost a sum over all.
+TEST(OperatorsDemand, IsAddedUpAgainOnlyWhenSomethingThatCountsHasChanged) {
+  Demand demand = Empty();
+  Set(demand, On("n", "a", 500));
+  const BoundNode node{.total = {{"cpu", 4000}}, .labels = {}};
+  demand.SetNode("n", node);
+  const model::Need* const needs = demand.Needs().data();
+  WorkloadView same = On("n", "a", 500);
+  same.message = "it runs";
+  same.attempts = 3;
+  Set(demand, same, kStart + 1s);
+  demand.SetNode("n", node);
+  demand.RemoveNode("unknown");
+  demand.RemoveWorkload("unknown");
+  EXPECT_EQ(demand.Needs().data(), needs);
+  demand.CheckInvariants();
+
+  const auto cpu = [&] {
+    demand.CheckInvariants();
+    return demand.Needs().empty() ? 0 : demand.Needs()[0].aggregate.Get("cpu");
+  };
+  Set(demand, On("n", "a", 700));
+  EXPECT_EQ(cpu(), 700);
+  Set(demand, Waiting("b", 500));
+  EXPECT_EQ(cpu(), 1200);
+  demand.RemoveWorkload("b");
+  EXPECT_EQ(cpu(), 700);
+  demand.RemoveWorkloadsBut({});
+  EXPECT_EQ(cpu(), 0);
+}
+
 TEST(OperatorsDemand, EndsWithStoppedCompletedDeletedAndFailed) {
   for (const auto phase : {model::WorkloadPhase::kStopped, model::WorkloadPhase::kCompleted,
                            model::WorkloadPhase::kDeleted, model::WorkloadPhase::kFailed}) {
@@ -346,6 +377,7 @@ TEST(OperatorsDemand, WhatNoBoundNodeCouldCarryIsAskedForApart) {
   ASSERT_EQ(demand.Needs().size(), 2U);
   EXPECT_EQ(demand.Needs()[0].min_unit, (Resources{{"cpu", 6000}}));
   const faults::ScopedMutant on("operators.one_size_for_all");
+  demand.SetNode("n3", {.total = {{"cpu", 1}}});  // something that counts: all is added up anew
   ASSERT_EQ(demand.Needs().size(), 1U);
 }
 

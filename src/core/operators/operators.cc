@@ -17,6 +17,8 @@ namespace {
 
 constexpr Duration kReviewPause = 1s;
 constexpr Duration kUnaskedGrace = 10min;  // as the shard gives to what it reclaims
+constexpr size_t kMostReported = 1000;     // kinds of machines; a scheduler takes no more
+constexpr int kReportsMissed = 3;          // a report holds for so many intervals
 
 template <class... Handlers>
 struct Overloaded : Handlers... {
@@ -61,6 +63,7 @@ void Core::Step(const Event& event, Now now, std::vector<Effect>& out) {
           [&](const SessionOpened&) {
             state_.session = true;
             state_.rollup_at = now.mono;
+            state_.report_at = now.mono;
             state_.announced.clear();
             state_.all_announced.reset();
           },
@@ -81,6 +84,7 @@ void Core::Step(const Event& event, Now now, std::vector<Effect>& out) {
   Acknowledge(out);
   ReviewDemand(now, out);
   SendRollup(now, out);
+  ReportMachines(now, out);
 }
 
 // --- the cluster
@@ -102,6 +106,7 @@ void Core::OnListed(const ClusterListed& listed, Now now, std::vector<Effect>& o
 }
 
 void Core::OnNode(const contract::NodeView& node, Now now) {
+  SetComing(node.node, nullptr, now);
   Node& known = state_.nodes[node.node];
   known.drained = !node.drain_instruction.empty();
   known.cordoned = node.cordoned;
@@ -175,6 +180,9 @@ void Core::OnReceived(const contract::ShardMessage& message, Now now, std::vecto
                    state_.all_announced = now.mono;
                    std::erase_if(state_.machines,
                                  [&](const auto& machine) { return !state_.announced.contains(machine.first); });
+                   std::erase_if(state_.coming,
+                                 [&](const auto& machine) { return !state_.announced.contains(machine.first); });
+                   state_.report_at = now.mono;
                  },
                  [&](const contract::BootstrapRequest& request) {
                    out.emplace_back(GiveBlob{.request_id = request.request_id});
@@ -212,6 +220,9 @@ void Core::OnMachine(const contract::NodeStateUpdate& update, Now now, std::vect
   } else {
     state_.machines.erase(id);
   }
+  // Configured, and its agent has not joined yet: it is on its way too.
+  const bool comes = Comes(update.state) || update.state == model::MachineState::kConfigured;
+  SetComing(id, comes && !state_.nodes.contains(id) ? &update : nullptr, now);
   if (update.state == model::MachineState::kFailed) {
     out.emplace_back(Notice{.what = "a machine of the cluster failed", .subject = id, .detail = update.last_error});
   }
@@ -288,6 +299,13 @@ void Core::StartJobs(Now now, std::vector<Effect>& out) {
 }
 
 void Core::OnCallDone(const CallDone& done, Now now, std::vector<Effect>& out) {
+  if (state_.report_call == done.id) {
+    state_.report_call.reset();
+    if (done.status.ok()) return;
+    state_.reported = true;  // whether it arrived is not known
+    if (!state_.report_at) state_.report_at = now.mono + state_.config.rollup_interval;
+    return;
+  }
   const auto at = std::ranges::find_if(state_.jobs, [&](const auto& entry) { return entry.second.call == done.id; });
   if (at == state_.jobs.end()) {
     // Another job took its place, and can begin.
@@ -362,9 +380,46 @@ void Core::Gather(Now now) {
   if (!state_.review_at || *state_.review_at > at) state_.review_at = at;
 }
 
+void Core::SetComing(const std::string& id, const contract::NodeStateUpdate* update, Now now) {
+  bool changed = false;
+  if (update == nullptr) {
+    changed = state_.coming.erase(id) > 0;
+  } else {
+    contract::ComingMachine machine{.resources = update->resources};
+    for (const auto& [key, value] : update->labels) machine.labels.emplace(key, value);
+    for (const contract::Taint& taint : update->taints) {
+      machine.taints.push_back({.key = taint.key, .value = taint.value, .effect = taint.effect});
+    }
+    const auto [at, is_new] = state_.coming.try_emplace(id, machine);
+    changed = is_new || at->second != machine;
+    at->second = std::move(machine);
+  }
+  const MonoTime soon = now.mono + state_.config.settle;
+  if (changed && (!state_.report_at || *state_.report_at > soon)) state_.report_at = soon;
+}
+
+// Without a session nothing is said, and what was said expires: whether machines still come is not known.
+void Core::ReportMachines(Now now, std::vector<Effect>& out) {
+  if (!state_.session || !state_.listed || state_.report_call || !state_.report_at || *state_.report_at > now.mono)
+    return;
+  state_.report_at.reset();
+  if (state_.coming.empty() && !state_.reported) return;
+  contract::ReportMachines report{.valid_for = kReportsMissed * state_.config.rollup_interval};
+  std::set<std::string> said;  // equal ones once
+  for (const contract::ComingMachine& machine : state_.coming | std::views::values) {
+    if (said.size() < kMostReported && said.insert(codec::ToBytes(machine)).second) report.machines.push_back(machine);
+  }
+  state_.reported = !report.machines.empty();
+  if (state_.reported) state_.report_at = now.mono + state_.config.rollup_interval;
+  state_.report_call = ++state_.last_call;
+  out.emplace_back(Call{.id = *state_.report_call,
+                        .to = "scheduler",
+                        .request = std::move(report),
+                        .timeout = state_.config.call_timeout});
+}
+
 bool Core::MachinesOnTheirWay() const {
   return std::ranges::any_of(state_.machines, [this](const auto& machine) {
-    // Configured, and its agent has not joined yet: it is on its way too.
     return Comes(machine.second) ||
            (machine.second == model::MachineState::kConfigured && !state_.nodes.contains(machine.first));
   });
@@ -401,6 +456,7 @@ std::optional<MonoTime> Core::NextWake() const {
   };
   if (state_.session) at(state_.rollup_at);
   for (const auto& [id, node] : state_.nodes) at(LeftOverAt(id, node));
+  if (state_.session && state_.listed && !state_.report_call) at(state_.report_at);
   if (state_.listed) {
     at(state_.review_at);
     for (const NodeJob& job : std::views::values(state_.jobs)) {
@@ -431,6 +487,7 @@ std::shared_ptr<const Snapshot> Core::View() const {
 }
 
 void Core::CheckInvariants() const {
+  state_.demand.CheckInvariants();
   std::set<contract::CallId> calls;
   for (const auto& [node, job] : state_.jobs) {
     if (job.call) MUSTER_CHECK(calls.insert(*job.call).second, "two jobs wait for call {}", *job.call);

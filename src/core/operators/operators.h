@@ -7,6 +7,8 @@
 //   ReclaimAck once all are cordoned; eviction goes on machines   NodeStateUpdate: a machine that leaves Configured and
 //   Draining takes its node along; one that is named as Configured
 //              is uncordoned if the fleet had drained it, one that drains unasked is drained here too
+//   coming     machines on their way are said to the scheduler (ReportMachines), so that what waits for them evicts
+//   nobody
 //
 // node id = machine id.
 //
@@ -87,20 +89,24 @@ class Core {
     bool session = false;
     bool listed = false;  // the cluster is known
     Demand demand;
-    std::map<std::string, Node> nodes;                    // of the scheduler
-    std::map<std::string, model::MachineState> machines;  // as the shard said last
-    std::set<std::string> announced;                      // machines that the shard spoke of in this session
-    std::optional<MonoTime> all_announced;                // since when it has spoken of all that it knows
-    std::map<std::string, NodeJob> jobs;                  // by node
-    std::map<std::string, Reclaim> reclaims;              // by instruction
+    std::map<std::string, Node> nodes;                      // of the scheduler
+    std::map<std::string, model::MachineState> machines;    // as the shard said last
+    std::map<std::string, contract::ComingMachine> coming;  // of them those on their way, until they have joined
+    std::set<std::string> announced;                        // machines that the shard spoke of in this session
+    std::optional<MonoTime> all_announced;                  // since when it has spoken of all that it knows
+    std::map<std::string, NodeJob> jobs;                    // by node
+    std::map<std::string, Reclaim> reclaims;                // by instruction
     std::optional<MonoTime> rollup_at;
     std::optional<MonoTime> review_at;
+    std::optional<MonoTime> report_at;            // when the scheduler is told what comes
+    std::optional<contract::CallId> report_call;  // under way
+    bool reported = false;                        // the scheduler may hold that something comes
     contract::CallId last_call = 0;
     int64_t rollups = 0;
     std::string last_echo;
 
     MUSTER_FIELDS(State, config, session, listed, demand, nodes, machines, announced, all_announced, jobs, reclaims,
-                  rollup_at, review_at, last_call, rollups, last_echo)
+                  rollup_at, review_at, last_call, rollups, last_echo, coming, report_at, report_call, reported)
   };
 
   explicit Core(State state) : state_(std::move(state)) {}
@@ -123,6 +129,9 @@ class Core {
   void Acknowledge(std::vector<Effect>& out);
   void ReviewDemand(Now now, std::vector<Effect>& out);
   void SendRollup(Now now, std::vector<Effect>& out);
+  // The machine is on its way, as this update says; or it is not any more, without one.
+  void SetComing(const std::string& id, const contract::NodeStateUpdate* update, Now now);
+  void ReportMachines(Now now, std::vector<Effect>& out);
   bool MachinesOnTheirWay() const;
   // When a node whose machine the shard does not name is to be deleted; nothing for any other node.
   std::optional<MonoTime> LeftOverAt(const std::string& id, const Node& node) const;

@@ -110,6 +110,90 @@ TEST(Operators, SaysNothingBeforeItKnowsTheCluster) {
   EXPECT_EQ(lab.Sent<contract::Rollup>()[0].rows.size(), 1U);
 }
 
+// What the scheduler was told of machines, each report as the number of kinds that come.
+std::vector<size_t> Reported(const Lab& lab) {
+  std::vector<size_t> kinds;
+  for (const Call& call : lab.Said<Call>()) {
+    if (const auto* report = std::get_if<contract::ReportMachines>(&call.request))
+      kinds.push_back(report->machines.size());
+  }
+  return kinds;
+}
+void FinishReports(Lab& lab, Status status = {}) {
+  for (const Call& call : lab.Said<Call>()) {
+    if (std::holds_alternative<contract::ReportMachines>(call.request)) lab.Finish(call, status);
+  }
+}
+
+TEST(Operators, SaysWhichMachinesComeUntilTheyHaveJoined) {
+  Lab lab;
+  lab.Give(SessionOpened{});
+  lab.Give(ClusterListed{});
+  lab.Pass(1min);
+  EXPECT_TRUE(Reported(lab).empty()) << "nothing comes, and nothing was said to come";
+  Received big = Machine("m1", MachineState::kCreating);
+  auto& update = std::get<contract::NodeStateUpdate>(big.message);
+  update.resources = {{"cpu", 8000}};
+  update.labels = {{"zone", "b"}};
+  update.taints = {{.key = "gpu", .value = "yes", .effect = "NoSchedule"}};
+  lab.Give(big);
+  update.machine_id = "m2";  // one like it
+  lab.Give(big);
+  lab.Give(Machine("m3", MachineState::kConfiguring));
+  lab.Pass(200ms);
+  const std::vector<Call> calls = lab.Said<Call>();
+  ASSERT_EQ(calls.size(), 1U);
+  const auto& report = std::get<contract::ReportMachines>(calls[0].request);
+  ASSERT_EQ(report.machines.size(), 2U) << "equal ones are said once";
+  EXPECT_EQ(report.machines[0].resources.Get("cpu"), 8000);
+  EXPECT_EQ(report.machines[0].labels.at("zone"), "b");
+  EXPECT_EQ(report.machines[0].taints.at(0).key, "gpu");
+  EXPECT_EQ(report.valid_for, 30s);
+  FinishReports(lab);
+  lab.Pass(10s);
+  EXPECT_EQ(Reported(lab), std::vector<size_t>{2}) << "said again before it expires";
+  FinishReports(lab);
+  lab.Give(Machine("m3", MachineState::kConfigured));
+  lab.Give(ClusterChanged{{.kind = contract::ObjectKind::kNode, .name = "m1", .now = Node("m1")}});
+  lab.Give(Machine("m2", MachineState::kFailed));
+  lab.Pass(200ms);
+  EXPECT_EQ(Reported(lab), std::vector<size_t>{1}) << "m3 has not joined yet";
+  FinishReports(lab);
+  lab.Give(ClusterChanged{{.kind = contract::ObjectKind::kNode, .name = "m3", .now = Node("m3")}});
+  lab.Pass(200ms);
+  EXPECT_EQ(Reported(lab), std::vector<size_t>{0}) << "nothing comes any more";
+  FinishReports(lab);
+  lab.Pass(1min);
+  EXPECT_TRUE(Reported(lab).empty());
+}
+
+TEST(Operators, WhatCouldNotBeSaidOfMachinesIsSaidAgainAndNothingWithoutASession) {
+  Lab lab;
+  lab.Give(SessionOpened{});
+  lab.Give(ClusterListed{});
+  lab.Give(Machine("m1", MachineState::kCreating));
+  lab.Pass(200ms);
+  EXPECT_EQ(Reported(lab), std::vector<size_t>{1});
+  const std::vector<Call> open = lab.Said<Call>();
+  lab.Give(Machine("m1", MachineState::kFailed));
+  lab.Pass(1min);
+  EXPECT_TRUE(Reported(lab).empty()) << "one report at a time";
+  lab.Finish(open.at(0), Status(Code::kUnavailable, "no answer"));
+  EXPECT_EQ(Reported(lab), std::vector<size_t>{0}) << "the one that failed may have arrived";
+  FinishReports(lab, Status(Code::kUnavailable, "no answer"));
+  lab.Pass(9s);
+  EXPECT_TRUE(Reported(lab).empty());
+  lab.Pass(1s);
+  EXPECT_EQ(Reported(lab), std::vector<size_t>{0}) << "until it is answered";
+  FinishReports(lab);
+  lab.Give(Machine("m2", MachineState::kCreating));
+  lab.Give(SessionClosed{Status(Code::kUnavailable, "gone")});
+  lab.Pass(1min);
+  EXPECT_TRUE(Reported(lab).empty()) << "whether it still comes is not known";
+  lab.Give(SessionOpened{});
+  EXPECT_EQ(Reported(lab), std::vector<size_t>{1});
+}
+
 TEST(Operators, AnEmptyClusterIsSaidToBeEmpty) {
   Lab lab;
   lab.Give(SessionOpened{});

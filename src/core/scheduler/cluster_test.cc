@@ -211,6 +211,194 @@ TEST(SchedulerPreemption, RespectsMinAvailable) {
   EXPECT_EQ(Up(lab, "low"), 2);
 }
 
+// Nodes of eight cpus in one rack, each full of work of low priority; and a gang that needs three of them.
+class SchedulerGang : public testing::Test {
+ protected:
+  void AddNode(const std::string& node) {
+    contract::NodeFacts facts = lab_.Facts(node);
+    facts.labels = {{"rack", "a"}};
+    ASSERT_TRUE(lab_.Register(std::move(facts)).accepted);
+    lab_.StartBeating(node);
+  }
+  void AddFullNode(const std::string& node) {
+    AddNode(node);
+    lab_.Apply("low-" + node, Lab::Template(8000));
+    lab_.Run(3s);
+    ASSERT_EQ(lab_.Phase("low-" + node), "Running");
+  }
+  void ApplyGang() {
+    model::WorkloadTemplate spec = Lab::Template(8000);
+    spec.priority = 100;
+    spec.colocate = {{.topology_key = "rack"}};
+    lab_.Get<contract::Applied>(contract::ApplySpec{.spec = SetOf("gang", 3, spec)});
+  }
+  Lab lab_;
+};
+
+TEST_F(SchedulerGang, ThatCannotBeWholeEvictsNothing) {
+  AddFullNode("n1");
+  AddFullNode("n2");
+  ApplyGang();
+  lab_.Run(10min);
+  EXPECT_EQ(lab_.Decided(DecisionKind::kEvicted), 0);
+  EXPECT_EQ(lab_.Phase("low-n1"), "Running");
+  EXPECT_EQ(lab_.Phase("low-n2"), "Running");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(lab_.Phase(fmt::format("gang-{}", i)), "Pending");
+  // Nothing of the trial is left: a workload by itself has its victim, and what may be evicted is what it was.
+  model::WorkloadTemplate high = Lab::Template(8000);
+  high.priority = 50;
+  lab_.Apply("high", high);
+  lab_.Run(1min);
+  EXPECT_EQ(lab_.Phase("high"), "Running");
+  EXPECT_EQ(lab_.Decided(DecisionKind::kEvicted), 1);
+}
+
+TEST_F(SchedulerGang, ThatBecomesWholeEvictsForAllItsMembers) {
+  AddFullNode("n1");
+  AddFullNode("n2");
+  ApplyGang();
+  lab_.Run(5min);
+  ASSERT_EQ(lab_.Decided(DecisionKind::kEvicted), 0);
+  AddNode("n3");  // one member has room there
+  lab_.Run(5min);
+  EXPECT_EQ(lab_.Decided(DecisionKind::kEvicted), 2);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(lab_.Phase(fmt::format("gang-{}", i)), "Running");
+}
+
+// Both are tried in one step: the gang first, whose first member would take the only one of the set that may go.
+TEST_F(SchedulerGang, ThatMinAvailableKeepsFromBeingWholeLeavesTheBudgetToOthers) {
+  AddNode("n1");
+  AddNode("n2");
+  model::WorkloadSpec low = SetOf("low", 2, Lab::Template(8000));
+  low.min_available = {.amount = 1};
+  lab_.Get<contract::Applied>(contract::ApplySpec{.spec = low});
+  lab_.Run(5s);
+  ASSERT_EQ(Up(lab_, "low"), 2);
+  ApplyGang();
+  model::WorkloadTemplate high = Lab::Template(8000);
+  high.priority = 50;
+  lab_.Apply("high", high);
+  lab_.Run(1min);
+  EXPECT_EQ(lab_.Phase("high"), "Running");
+  EXPECT_EQ(Up(lab_, "low"), 1);
+  EXPECT_EQ(lab_.Decided(DecisionKind::kEvicted), 1);
+}
+
+// A full node, and a workload that would evict what is on it.
+void FillAndWant(Lab& lab) {
+  lab.AddNode("n1");
+  lab.Apply("low", Lab::Template(8000));
+  lab.Run(5s);
+  model::WorkloadTemplate high = Lab::Template(8000);
+  high.priority = 100;
+  lab.Apply("high", high);
+}
+contract::ReportMachines Coming(Duration valid_for = 30s) {
+  return {.machines = {{.resources = {{"cpu", 8000}, {"memory", int64_t{16} << 40}}, .labels = {}, .taints = {}}},
+          .valid_for = valid_for};
+}
+
+TEST(SchedulerPreemption, WaitsForAMachineThatComes) {
+  Lab lab;
+  FillAndWant(lab);
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_TRUE(lab.Try(Coming()).ok());
+    lab.Run(10s);
+  }
+  EXPECT_EQ(lab.Phase("high"), "Pending");
+  EXPECT_EQ(lab.Decided(DecisionKind::kEvicted), 0);
+  lab.AddNode("n2");
+  lab.Run(5s);
+  EXPECT_EQ(lab.Workload("high").node, "n2");
+  EXPECT_EQ(lab.Phase("high"), "Running");
+  EXPECT_EQ(lab.Decided(DecisionKind::kEvicted), 0);
+}
+
+TEST(SchedulerPreemption, WaitsForNoMachineThatCouldNotTakeIt) {
+  const auto evicts = [](const contract::ComingMachine& machine) {
+    Lab lab;
+    FillAndWant(lab);
+    EXPECT_TRUE(lab.Try(contract::ReportMachines{.machines = {machine}, .valid_for = 10min}).ok());
+    lab.Run(12s);
+    return lab.Decided(DecisionKind::kEvicted) == 1;
+  };
+  const model::Resources large = {{"cpu", 8000}, {"memory", int64_t{16} << 40}};
+  EXPECT_FALSE(evicts({.resources = large, .labels = {}, .taints = {}}));
+  EXPECT_FALSE(evicts({.resources = {}, .labels = {}, .taints = {}})) << "not known: it may";
+  EXPECT_TRUE(evicts({.resources = {{"cpu", 7000}, {"memory", int64_t{16} << 40}}, .labels = {}, .taints = {}}));
+  EXPECT_TRUE(evicts({.resources = large, .labels = {}, .taints = {{"gpu", "yes", "NoSchedule"}}}));
+  EXPECT_FALSE(evicts({.resources = large, .labels = {}, .taints = {{"gpu", "yes", "PreferNoSchedule"}}}));
+}
+
+TEST(SchedulerPreemption, AMachineOfAnotherZoneIsNotWaitedFor) {
+  Lab lab;
+  contract::NodeFacts facts = lab.Facts("n1");
+  facts.labels = {{"zone", "a"}};
+  EXPECT_TRUE(lab.Register(facts).accepted);
+  lab.StartBeating("n1");
+  lab.Apply("low", Lab::Template(8000));
+  lab.Run(5s);
+  model::WorkloadTemplate high = Lab::Template(8000);
+  high.priority = 100;
+  high.requirements = {{{"zone", model::Operator::kIn, {"a"}}}};
+  lab.Apply("high", high);
+  contract::ReportMachines report = Coming(10min);
+  report.machines[0].labels = {{"zone", "b"}};
+  EXPECT_TRUE(lab.Try(report).ok());
+  lab.Run(12s);
+  EXPECT_EQ(lab.Decided(DecisionKind::kEvicted), 1);
+}
+
+TEST(SchedulerPreemption, AReportEndsByItselfAndWithTheNextOne) {
+  Lab lab;
+  FillAndWant(lab);
+  EXPECT_TRUE(lab.Try(Coming()).ok());
+  lab.Run(29s);
+  EXPECT_EQ(lab.Decided(DecisionKind::kEvicted), 0);
+  lab.Run(2s);
+  EXPECT_EQ(lab.Decided(DecisionKind::kEvicted), 1) << "an operator that died holds nobody back";
+  Lab other;
+  FillAndWant(other);
+  EXPECT_TRUE(other.Try(Coming()).ok());
+  other.Run(15s);
+  EXPECT_TRUE(other.Try(contract::ReportMachines{.machines = {}, .valid_for = 30s}).ok());
+  other.Run(1s);
+  EXPECT_EQ(other.Decided(DecisionKind::kEvicted), 1) << "the machine does not come";
+}
+
+TEST(SchedulerPreemption, AnOperatorThatAlwaysSaysMachinesComeIsBelievedForTenMinutes) {
+  Lab lab;
+  FillAndWant(lab);
+  for (int i = 0; i < 59; ++i) {
+    EXPECT_TRUE(lab.Try(Coming(1000h)).ok());
+    lab.Run(10s);
+  }
+  EXPECT_EQ(lab.Decided(DecisionKind::kEvicted), 0);
+  EXPECT_TRUE(lab.Try(Coming(1000h)).ok());
+  lab.Run(15s);
+  EXPECT_EQ(lab.Decided(DecisionKind::kEvicted), 1);
+  Lab once;
+  EXPECT_TRUE(once.Try(Coming(1000h)).ok());
+  once.Run(10min);
+  FillAndWant(once);
+  once.Run(12s);
+  EXPECT_EQ(once.Decided(DecisionKind::kEvicted), 1) << "a report is believed for ten minutes";
+}
+
+TEST(SchedulerPreemption, TooManyMachinesAreRefusedByName) {
+  Lab lab;
+  lab.Run();
+  contract::ReportMachines report;
+  report.machines.resize(1001);
+  const Status status = lab.Try(report);
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_TRUE(status.message().starts_with("machines: 1001 are too many")) << status.message();
+  report.machines.resize(1000);
+  EXPECT_TRUE(lab.Try(report).ok());
+  lab.LoseStore();
+  EXPECT_EQ(lab.Try(report).code(), Code::kUnavailable);
+}
+
 TEST(SchedulerPreemption, EqualPriorityWaits) {
   Lab lab;
   lab.AddNode("n1");
@@ -515,6 +703,23 @@ TEST(SchedulerOrphans, UnknownWorkloadIsDeletedAfterAFreshComparison) {
   lab.Run(100ms);
   EXPECT_EQ(lab.On("n1", "ghost"), ActualState::kMissing);
   EXPECT_EQ(lab.On("n1", "web"), ActualState::kRunning);
+}
+
+TEST(SchedulerOrphans, RefusedDeleteOfAnOrphanIsADecision) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.agents["n1"].workloads["ghost"].status = {.workload = "ghost", .actual = ActualState::kRunning};
+  lab.agents["n1"].delete_error = Status(Code::kFailedPrecondition, "the stamp 1/1 of ghost is old: it has 1/7");
+  EXPECT_TRUE(lab.Beat("n1").ok());
+  lab.Run(100ms);
+  const auto refused = std::ranges::find(lab.decisions, DecisionKind::kRefused, &contract::Decision::kind);
+  ASSERT_NE(refused, lab.decisions.end());
+  EXPECT_EQ(refused->workload + " " + refused->node + " " + refused->reason, "ghost n1 agent.delete_failed");
+  EXPECT_TRUE(refused->message.ends_with("it has 1/7")) << refused->message;
+  lab.agents["n1"].delete_error = {};
+  EXPECT_TRUE(lab.Beat("n1").ok());
+  lab.Run(100ms);
+  EXPECT_EQ(lab.On("n1", "ghost"), ActualState::kMissing);
 }
 
 TEST(SchedulerOrphans, ACopyThatIsBehindDeletesNothing) {

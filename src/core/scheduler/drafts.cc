@@ -348,6 +348,9 @@ Drafts::Ended Drafts::OnCommitDone(const contract::CommitDone& done, StepContext
         state_.doubts[object] = {
             .record = std::move(draft.record), .base = draft.base, .until = ctx.now.mono + 2 * config_.commit_timeout};
       }
+      if (unknown != nullptr && !refused && !draft.removes && takes && draft.base == 0) {
+        state_.late[object] = ctx.now.mono + 2 * config_.commit_timeout;
+      }
       if (refused) PROBE("scheduler.commit_refused");
       resolved.kind = refused ? Resolved::Kind::kRefused : Resolved::Kind::kAgain;
       if (refused) resolved.status = unknown->status;
@@ -373,6 +376,11 @@ std::vector<ObjectId> Drafts::Release(const std::set<ObjectId>& shown, bool all,
     if (over) released.push_back(entry.first);
     return over;
   });
+  std::erase_if(state_.late, [&](const auto& entry) {
+    if (entry.second > now) return false;
+    released.push_back(entry.first);
+    return true;
+  });
   return released;
 }
 
@@ -393,6 +401,9 @@ std::optional<MonoTime> Drafts::NextWake() const {
   }
   for (const auto& [object, doubt] : state_.doubts) {
     if (!next || doubt.until < *next) next = doubt.until;
+  }
+  for (const auto& [object, until] : state_.late) {
+    if (!next || until < *next) next = until;
   }
   return next;
 }

@@ -29,6 +29,7 @@
 
 #include "base/check.h"
 #include "base/fields.h"
+#include "base/probe.h"
 #include "contract/cluster.h"
 #include "core/scheduler/reasons.h"
 #include "core/scheduler/store_copy.h"
@@ -116,17 +117,24 @@ class Drafts {
     std::map<ObjectId, Block> blocked;
     std::map<ObjectId, int32_t> failures;  // since the last commit that succeeded
     std::map<ObjectId, Doubt> doubts;
+    std::map<ObjectId, MonoTime> late;  // a commit that makes it may happen until then
     std::map<contract::CallId, Row> commits;
     contract::CallId last = 0;
     std::string leader_key;  // empty: no election
     contract::Revision leader_revision = 0;
     contract::LeaseId event_lease = 0;  // of events that are written
 
-    MUSTER_FIELDS(State, drafts, open, blocked, failures, doubts, commits, last, leader_key, leader_revision,
+    MUSTER_FIELDS(State, drafts, open, blocked, failures, doubts, late, commits, last, leader_key, leader_revision,
                   event_lease)
   };
 
   Drafts(const Config& config, StoreCopy& copy, State state);
+
+  // Whether an earlier commit of unknown outcome may make the object yet. It compares with nothing being there: an
+  // object that was made again and removed meanwhile would come back.
+  bool MayComeYet(const ObjectId& object) const {
+    return state_.late.contains(object) && !MUTANT("scheduler.removed_too_soon");
+  }
 
   // --- drafts
   bool Busy(const ObjectId& object) const;

@@ -380,19 +380,89 @@ TEST(SchedulerFailover, SilentNodeIsListedEveryPass) {
   const int lists = lab.agents["n1"].lists_asked;
   lab.StopBeating("n1");
   lab.agents["n1"].workloads.clear();
-  lab.Run(26s);
+  lab.Run(36s);  // its heartbeat is overdue by a pass after 15 s
   EXPECT_GE(lab.agents["n1"].lists_asked, lists + 4);
   EXPECT_EQ(lab.Phase("web"), "Running");
   EXPECT_EQ(lab.agents["n1"].applied.size(), 2U) << "the list showed that it was gone";
 }
 
-TEST(SchedulerFailover, NodeThatBeatsMoreOftenThanPassesComeIsNotListed) {
+TEST(SchedulerFailover, NodeThatBeatsInTimeIsListedInOnePassOfTwelve) {
+  // Faster than passes come, at its own pace, and no faster than it was told to.
+  for (const Duration every : {Duration(4s), Duration(10s), Duration(60s)}) {
+    Lab lab;
+    lab.beat_every = every;
+    lab.AddNode("n1");
+    lab.Apply("web");
+    lab.Run(5min);
+    const int lists = lab.agents["n1"].lists_asked;
+    lab.Run(10min);
+    EXPECT_EQ(lab.agents["n1"].lists_asked, lists + 10) << every / 1s << " s between heartbeats";
+  }
+}
+
+TEST(SchedulerFailover, HeartbeatsOutOfTurnOrLateDoNotMakeANodeSilentForLong) {
   Lab lab;
-  lab.beat_every = 4s;
   lab.AddNode("n1");
   lab.Apply("web");
+  lab.Run(5min + 3s);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(lab.Beat("n1").ok());  // something happened there
+  int lists = lab.agents["n1"].lists_asked;
   lab.Run(1min);
-  EXPECT_EQ(lab.agents["n1"].lists_asked, 0);
+  EXPECT_LE(lab.agents["n1"].lists_asked, lists + 2) << "its turn, and one before it beat again";
+  lab.StopBeating("n1");
+  lab.Run(2min + 30s);
+  EXPECT_TRUE(lab.Beat("n1").ok());  // after a pause that no node may make
+  lists = lab.agents["n1"].lists_asked;
+  lab.Run(2min + 30s);
+  EXPECT_GE(lab.agents["n1"].lists_asked, lists + 16)
+      << "from 65 s on with every pass: a node is told to beat each 60 s";
+}
+
+TEST(SchedulerFailover, NodesThatBeatAreListedInTurns) {
+  Lab lab;
+  for (int i = 0; i < 60; ++i) lab.AddNode(fmt::format("n{}", i));
+  for (int i = 0; i < 60; ++i) lab.Apply(fmt::format("w{}", i));
+  lab.Run(2min);
+  std::map<MonoTime, int> at;
+  std::map<std::string, int> of;
+  lab.observe = [&](const Effect& effect) {
+    const auto* call = std::get_if<Call>(&effect);
+    if (call == nullptr || !std::holds_alternative<contract::ListOnAgent>(call->request)) return;
+    ++at[lab.now.mono];
+    ++of[call->to];
+  };
+  lab.Run(1min);
+  EXPECT_EQ(of.size(), 60U);
+  for (const auto& [node, lists] : of) EXPECT_EQ(lists, 1) << node;
+  EXPECT_GE(at.size(), 10U);
+  for (const auto& [when, lists] : at) EXPECT_LE(lists, 15) << "of 60 nodes, in one pass of twelve";
+}
+
+TEST(SchedulerFailover, AgentThatCannotBeCalledIsFoundThoughItsNodeBeatsAndNothingIsToBeDone) {
+  for (const Duration every : {Duration(4s), Duration(10s)}) {
+    Lab lab;
+    lab.beat_every = every;
+    lab.AddNode("n1");
+    lab.Apply("web");
+    lab.Run(2min);
+    lab.agents["n1"].unreachable = true;  // and its heartbeats say that the workload runs
+    lab.Run(1min + 5s);
+    EXPECT_EQ(lab.Node("n1").status, model::NodeStatus::kNotReady);
+    EXPECT_EQ(lab.Node("n1").status_updated_by, "reconciler");
+    EXPECT_EQ(lab.Phase("web"), "RetryPending");
+  }
+}
+
+TEST(SchedulerFailover, HeartbeatsOfANodeAtRestLeadToNothing) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(2min);
+  const auto wake = lab.core.NextWake();
+  ASSERT_TRUE(wake.has_value());
+  ASSERT_GT(*wake, lab.now.mono);
+  lab.Step(Asked{.request = 1'000'000, .body = contract::Heartbeat{.node = "n1", .statuses = lab.StatusesOf("n1")}});
+  EXPECT_EQ(lab.core.NextWake(), wake) << "there is nothing to be decided";
 }
 
 TEST(SchedulerFailover, NodeThatIsNotHeardAfterARestartIsListedInTheFirstPass) {
@@ -421,6 +491,34 @@ TEST(SchedulerFailover, StatusErrorIsInvestigatedAndNotCounted) {
   EXPECT_EQ(lab.Phase("web"), "Running");
 }
 
+TEST(SchedulerFailover, RefusedStampIsADecisionAndNoAttempt) {
+  Lab lab;
+  lab.agents["n1"].native = true;
+  lab.AddNode("n1");
+  lab.Run(1s);
+  const uint64_t epoch = lab.agents["n1"].epoch;
+  lab.agents["n1"].refuses = [&](const contract::ApplyOnAgent& apply) -> std::optional<Status> {
+    return Status(Code::kFailedPrecondition,
+                  fmt::format("the stamp is of epoch {}, this agent is in epoch {}", apply.stamp.epoch, epoch + 1));
+  };
+  lab.Apply("web");
+  lab.Run(1min);
+  const auto refused = std::ranges::find(lab.decisions, "agent.stamp_refused", &contract::Decision::reason);
+  ASSERT_NE(refused, lab.decisions.end());
+  EXPECT_EQ(refused->kind, DecisionKind::kRefused);
+  EXPECT_EQ(refused->workload + " " + refused->node, "web n1");
+  EXPECT_TRUE(refused->message.ends_with(fmt::format("this agent is in epoch {}", epoch + 1))) << refused->message;
+  EXPECT_EQ(lab.Decided(DecisionKind::kRefused), 1) << "told once";
+  EXPECT_GE(lab.agents["n1"].applied.size(), 10U) << "tried with every pass";
+  EXPECT_LE(lab.agents["n1"].applied.size(), 20U) << "and with heartbeats";
+  EXPECT_EQ(lab.Workload("web").reason, "agent.stamp_refused");
+  EXPECT_EQ(lab.Workload("web").attempts, 0);
+  lab.agents["n1"].refuses = {};
+  lab.Run(10s);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+  EXPECT_EQ(lab.Workload("web").reason, "agent.running");
+}
+
 TEST(SchedulerFailover, RefusedDeleteIsTriedAgain) {
   Lab lab;
   lab.AddNode("n1");
@@ -432,6 +530,11 @@ TEST(SchedulerFailover, RefusedDeleteIsTriedAgain) {
   EXPECT_EQ(lab.Phase("web"), "Deleting");
   EXPECT_GE(lab.agents["n1"].deleted.size(), 2U);
   EXPECT_EQ(lab.Workload("web").attempts, 0);
+  const auto refused = std::ranges::find(lab.decisions, "agent.delete_failed", &contract::Decision::reason);
+  ASSERT_NE(refused, lab.decisions.end());
+  EXPECT_EQ(refused->kind, DecisionKind::kRefused);
+  EXPECT_TRUE(refused->message.ends_with(": busy")) << refused->message;
+  EXPECT_EQ(lab.Decided(DecisionKind::kRefused), 1) << "told once";
   lab.agents["n1"].delete_error = {};
   lab.Run(30s);
   EXPECT_FALSE(lab.Exists("web"));

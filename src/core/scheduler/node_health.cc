@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/probe.h"
 #include "model/text_scalars.h"
 
 namespace muster::scheduler {
+
+Duration HeartbeatInterval(const Config& config) { return std::max<Duration>(1s, config.node_timeout / 3); }
 
 NodeHealth::NodeHealth(const Config& config, const StoreCopy& copy, Drafts& drafts, State state)
     : config_(config), copy_(copy), drafts_(drafts), state_(std::move(state)) {}
@@ -56,12 +60,18 @@ void NodeHealth::OnRecord(const std::string& node, MonoTime now) {
 void NodeHealth::OnHeartbeat(const std::string& node, std::optional<model::Resources> used, muster::Now now) {
   Entry& entry = At(node, now.mono);
   Restart(node, entry, now.mono);
+  // A heartbeat out of turn makes the pause shorter, and one that was late does not make it longer than it may be.
+  if (entry.spoke) {
+    entry.pause = std::min(std::max(now.mono - *entry.spoke, entry.pause / 2), HeartbeatInterval(config_));
+  }
   entry.heard = true;
   entry.spoke = now.mono;
   entry.heard_at = now.wall;
   if (MUTANT("scheduler.heartbeat_revives")) OnCallSucceeded(node);
   if (used) entry.used = *std::move(used);
-  state_.dirty.insert(node);
+  // One that is Ready stays so: heartbeats of nodes at rest lead to nothing.
+  const NodeRecord* record = drafts_.Find<NodeRecord>(node);
+  if (record == nullptr || record->status != model::NodeStatus::kReady) state_.dirty.insert(node);
 }
 
 bool NodeHealth::OnCallFailed(const std::string& node, const Status& status, MonoTime now) {
@@ -172,7 +182,7 @@ void NodeHealth::Write(const std::string& node, model::NodeStatus status, std::s
 // --- what is known
 
 bool NodeHealth::Silent(const Entry& entry, MonoTime now) const {
-  return !entry.spoke || now - *entry.spoke > config_.reconcile_interval;
+  return !entry.spoke || now - *entry.spoke > entry.pause + config_.reconcile_interval;
 }
 
 const NodeHealth::Entry* NodeHealth::Find(std::string_view node) const {

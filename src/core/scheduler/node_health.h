@@ -24,12 +24,16 @@
 
 namespace muster::scheduler {
 
+// How often a node is told to send heartbeats.
+Duration HeartbeatInterval(const Config& config);
+
 class NodeHealth {
  public:
   struct Entry {
     MonoTime judged_from;  // the last heartbeat, or the moment since which ages count
     std::optional<WallTime> heard_at;
     std::optional<MonoTime> spoke;  // the last heartbeat or registration since ages count
+    Duration pause{};               // how long it is silent between heartbeats, as seen; at most what it was told
     bool heard = false;             // a heartbeat or registration since ages count
     bool stale = false;             // judged_from is too long ago
     bool expired = false;           // and the monitor has seen it
@@ -39,8 +43,8 @@ class NodeHealth {
     std::string why;  // of the failure
     model::Resources used;
 
-    MUSTER_FIELDS(Entry, judged_from, heard_at, spoke, heard, stale, expired, unreachable, reached, failing_since, why,
-                  used)
+    MUSTER_FIELDS(Entry, judged_from, heard_at, spoke, pause, heard, stale, expired, unreachable, reached,
+                  failing_since, why, used)
   };
   struct State {
     std::map<std::string, Entry, std::less<>> entries;
@@ -68,7 +72,7 @@ class NodeHealth {
 
   // Ready in the record and in its draft, heartbeats recent, the agent not unreachable.
   bool Available(std::string_view node) const;
-  // No heartbeat since the last pass, or none yet since ages count.
+  // Its heartbeat is overdue by a pass, by the pauses that it makes itself; or it was not heard yet since ages count.
   bool Silent(const Entry& entry, MonoTime now) const;
   NodeNow Now(std::string_view node) const;
   const Entry* Find(std::string_view node) const;

@@ -82,7 +82,7 @@ contract::NodeRegistered Requests::Registered(const std::string& node, bool remo
   contract::NodeRegistered reply{
       .accepted = true,
       .reason = {},
-      .heartbeat_interval = std::max<Duration>(1s, p_.config.node_timeout / 3),
+      .heartbeat_interval = HeartbeatInterval(p_.config),
       .lease_expires_at = now.wall + p_.config.node_timeout,
       .state = {.epoch = 0, .workloads = {}, .remove_others = remove_others},
   };

@@ -31,9 +31,7 @@ Orphans::Orphans(const StoreCopy& copy, Drafts& drafts, AgentCalls& calls, State
     : copy_(copy), drafts_(drafts), calls_(calls), state_(std::move(state)) {}
 
 bool Orphans::IsOrphan(const std::string& node, const std::string& workload) const {
-  // Nearly always, and with every heartbeat.
-  const WorkloadRecord* stored = copy_.Find<WorkloadRecord>(workload);
-  if (stored != nullptr && stored->workload.assigned_node == node) return false;
+  if (copy_.OnNode(node).contains(workload)) return false;
   if (drafts_.Busy(WorkloadObject(workload)) || calls_.Has(node, workload)) return false;
   const WorkloadRecord* next = drafts_.Find<WorkloadRecord>(workload);
   return next == nullptr || next->workload.assigned_node != node;
@@ -43,8 +41,10 @@ bool Orphans::OnReported(const std::string& node, const std::vector<contract::Wo
                          StepContext& ctx) {
   std::map<std::string, uint64_t> moved;
   std::map<std::string, uint64_t> unknown;
+  const std::set<std::string>& own = copy_.OnNode(node);
   for (const contract::WorkloadStatus& status : statuses) {
     const std::string& id = status.workload;
+    if (own.contains(id)) continue;  // nearly always, and with every heartbeat: a few ids, not all that there are
     if (status.actual == contract::ActualState::kMissing || !IsOrphan(node, id)) continue;
     if (MUTANT("scheduler.orphans_stay")) continue;
     const WorkloadRecord* stored = copy_.Find<WorkloadRecord>(id);
@@ -109,8 +109,19 @@ void Orphans::OnChecked(const std::string& node, bool holds, StepContext& ctx) {
   }
 }
 
-void Orphans::OnDeleted(const AgentCall& call, const Status& status) {
-  if (!status.ok() && status.code() != Code::kNotFound) return;  // reported again, and tried again
+void Orphans::OnDeleted(const AgentCall& call, const CallDone& done, StepContext& ctx) {
+  const auto* reply = done.reply ? std::get_if<contract::DeletedOnAgent>(&*done.reply) : nullptr;
+  const bool refused = done.status.ok() ? reply != nullptr && !reply->success : done.status.code() != Code::kNotFound;
+  if (refused) {  // reported again, and tried again
+    if (IsUnreachable(done.status)) return;
+    const std::string text = done.status.ok() ? reply->message : done.status.ToString();
+    return ctx.Emit(Publish{contract::Decision{.kind = contract::DecisionKind::kRefused,
+                                               .at = ctx.now.wall,
+                                               .workload = call.workload,
+                                               .node = call.node,
+                                               .reason = std::string(ReasonName(Reason::kDeleteFailed)),
+                                               .message = ReasonText(Reason::kDeleteFailed, text)}});
+  }
   state_.released.erase({call.node, call.workload});
   const auto found = state_.nodes.find(call.node);
   if (found != state_.nodes.end()) found->second.accepted.erase(call.workload);

@@ -49,7 +49,7 @@ class Orphans {
   bool OnReported(const std::string& node, const std::vector<contract::WorkloadStatus>& statuses, StepContext& ctx);
   // The comparison for the node ended.
   void OnChecked(const std::string& node, bool holds, StepContext& ctx);
-  void OnDeleted(const AgentCall& call, const Status& status);
+  void OnDeleted(const AgentCall& call, const CallDone& done, StepContext& ctx);
   // The workload's record is gone though the node may have it.
   void Release(const std::string& node, const std::string& workload);
   // What is held may be deleted; how many that are.

@@ -17,7 +17,8 @@ Parts::Parts(SavedState state)
       calls(config, std::move(state.calls)),
       orphans(copy, drafts, calls, std::move(state.orphans)),
       transitions(config, copy, drafts),
-      placements(config, copy, drafts, health, rooms, transitions, std::move(state.placements)),
+      coming(config, std::move(state.coming)),
+      placements(config, copy, drafts, health, rooms, transitions, coming, std::move(state.placements)),
       reconciler({.config = config,
                   .copy = copy,
                   .drafts = drafts,
@@ -44,15 +45,16 @@ Parts::Parts(SavedState state)
                std::move(state.requests)),
       views(copy, health, rooms, orphans, reconciler),
       queries(standing, copy, rooms, quota, views),
-      next_pass(state.next_pass) {}
+      next_pass(state.next_pass),
+      passes(state.passes) {}
 
 std::string Parts::Save() const {
   std::string bytes;
   codec::Writer writer(bytes);
   const auto save = [&](const auto&... states) { (codec::Encode(writer, states), ...); };
   save(kLayout, config, standing.state(), copy.state(), drafts.state(), health.state(), rooms.state(), quota.state(),
-       calls.state(), orphans.state(), placements.state(), reconciler.state(), sets.state(), evictions.state(),
-       requests.state(), next_pass);
+       calls.state(), orphans.state(), coming.state(), placements.state(), reconciler.state(), sets.state(),
+       evictions.state(), requests.state(), next_pass, passes);
   return bytes;
 }
 

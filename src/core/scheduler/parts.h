@@ -8,6 +8,7 @@
 
 #include "base/fields.h"
 #include "core/scheduler/agent_calls.h"
+#include "core/scheduler/coming_machines.h"
 #include "core/scheduler/drafts.h"
 #include "core/scheduler/evictions.h"
 #include "core/scheduler/node_health.h"
@@ -27,7 +28,7 @@
 
 namespace muster::scheduler {
 
-inline constexpr uint64_t kLayout = 6;
+inline constexpr uint64_t kLayout = 7;
 
 struct SavedState {
   uint64_t layout = kLayout;
@@ -40,15 +41,17 @@ struct SavedState {
   QuotaUse::State quota;
   AgentCalls::State calls;
   Orphans::State orphans;
+  ComingMachines::State coming;
   Placements::State placements;
   Reconciler::State reconciler;
   SetController::State sets;
   Evictions::State evictions;
   Requests::State requests;
   std::optional<MonoTime> next_pass;
+  uint64_t passes = 0;  // so far
 
-  MUSTER_FIELDS(SavedState, layout, config, standing, copy, drafts, health, rooms, quota, calls, orphans, placements,
-                reconciler, sets, evictions, requests, next_pass)
+  MUSTER_FIELDS(SavedState, layout, config, standing, copy, drafts, health, rooms, quota, calls, orphans, coming,
+                placements, reconciler, sets, evictions, requests, next_pass, passes)
 };
 
 struct Parts {
@@ -72,6 +75,7 @@ struct Parts {
   AgentCalls calls;
   Orphans orphans;
   Transitions transitions;
+  ComingMachines coming;
   Placements placements;
   Reconciler reconciler;
   SpecEdits edits;
@@ -81,6 +85,7 @@ struct Parts {
   Views views;
   Queries queries;
   std::optional<MonoTime> next_pass;
+  uint64_t passes = 0;
 };
 
 }  // namespace muster::scheduler

@@ -4,6 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <tuple>
 
 #include "base/check.h"
 #include "base/codec.h"
@@ -11,17 +14,32 @@
 #include "core/scheduler/set_members.h"
 #include "core/scheduler/sets.h"
 #include "placement/detail.h"
+#include "placement/match.h"
 
 namespace muster::scheduler {
+namespace {
+
+// The set whose members are required to be near each other, and so of use only together. Empty: none.
+std::string GangOf(const WorkloadRecord& record, WallTime wall) {
+  if (record.workload.spec.colocate.empty()) return {};
+  const placement::Kind kind = KindOfWorkload(record, wall, true);
+  const bool itself = std::ranges::all_of(kind.colocate, [&](const placement::UnitTerm& term) {
+    return placement::MatchesAll(term.selector.all, kind.labels);
+  });
+  return itself && !kind.colocate.empty() ? record.workload.set : std::string();
+}
+
+}  // namespace
 
 Placements::Placements(const Config& config, const StoreCopy& copy, Drafts& drafts, const NodeHealth& health,
-                       Rooms& rooms, Transitions& transitions, State state)
+                       Rooms& rooms, Transitions& transitions, const ComingMachines& coming, State state)
     : config_(config),
       copy_(copy),
       drafts_(drafts),
       health_(health),
       rooms_(rooms),
       transitions_(transitions),
+      coming_(coming),
       state_(std::move(state)) {}
 
 bool Placements::NeedsNode(const WorkloadRecord& record) const {
@@ -38,11 +56,13 @@ void Placements::Forget(const std::string& workload) {
   if (state_.nominations.erase(workload) > 0) rooms_.Withdraw(workload);
 }
 
-std::optional<MonoTime> Placements::PreemptAt(const std::string& workload, MonoTime now) const {
+std::optional<MonoTime> Placements::PreemptAt(const std::string& workload, Now now) const {
   const auto found = state_.waiting.find(workload);
   if (found == state_.waiting.end()) return std::nullopt;
   const MonoTime at = found->second + config_.preempt_after;
-  return at > now ? std::optional(at) : std::nullopt;
+  if (at > now.mono) return at;
+  const WorkloadRecord* record = drafts_.Find<WorkloadRecord>(workload);
+  return record == nullptr ? std::nullopt : coming_.AwaitedUntil(*record, found->second, now);
 }
 
 // First everything that fits; then those that waited long enough may evict others.
@@ -57,24 +77,79 @@ void Placements::Run(StepContext& ctx) {
   if (wanted.empty()) return;
   ctx.counters.scheduling_attempts += wanted.size();
   std::map<std::string, Refusal> refusals;
-  std::vector<Rooms::Wanted> preempting;
+  std::vector<std::string> preempting;
   for (const placement::Outcome& outcome : rooms_.Place(wanted, ctx.now.wall)) {
-    const auto since = state_.waiting.find(outcome.unit);
-    const bool waited = since != state_.waiting.end() && ctx.now.mono - since->second >= config_.preempt_after;
-    if (outcome.node.empty() && waited) {
-      preempting.push_back({.workload = outcome.unit, .may_preempt = true});
+    if (outcome.node.empty() && MayEvict(outcome.unit, ctx)) {
+      preempting.push_back(outcome.unit);
     } else {
       Settle(outcome, {}, refusals, ctx);
     }
   }
   if (preempting.empty()) return;
   SetBudgets();
-  const std::vector<placement::Outcome> outcomes = rooms_.Place(preempting, ctx.now.wall);
+  const std::vector<placement::Outcome> outcomes = PlaceEvicting(std::move(preempting), ctx);
   std::map<std::string, std::set<std::string>> victims;  // by node: whoever goes there waits for all of them
   for (const placement::Outcome& outcome : outcomes) {
     victims[outcome.node].insert(outcome.victims.begin(), outcome.victims.end());
   }
   for (const placement::Outcome& outcome : outcomes) Settle(outcome, victims[outcome.node], refusals, ctx);
+}
+
+bool Placements::MayEvict(const std::string& workload, const StepContext& ctx) const {
+  return state_.waiting.contains(workload) && !PreemptAt(workload, ctx.now);
+}
+
+// In the order in which the placer would take them, but for members of a gang, which are placed with the first of them.
+std::vector<placement::Outcome> Placements::PlaceEvicting(std::vector<std::string> workloads, StepContext& ctx) {
+  std::ranges::sort(workloads, {}, [&](const std::string& id) {
+    const model::Workload& workload = drafts_.Find<WorkloadRecord>(id)->workload;
+    return std::tuple(-int64_t{workload.spec.priority}, workload.created_at, std::string_view(id));
+  });
+  std::vector<placement::Outcome> outcomes;
+  std::vector<Rooms::Wanted> singles;
+  const auto place_singles = [&] {
+    std::ranges::move(rooms_.Place(singles, ctx.now.wall), std::back_inserter(outcomes));
+    singles.clear();
+  };
+  std::set<std::string> gangs;
+  for (const std::string& id : workloads) {
+    const std::string gang = GangOf(*drafts_.Find<WorkloadRecord>(id), ctx.now.wall);
+    if (gang.empty()) {
+      singles.push_back({.workload = id, .may_preempt = true});
+    } else if (gangs.insert(gang).second) {
+      place_singles();
+      std::ranges::move(PlaceGang(gang, workloads, ctx), std::back_inserter(outcomes));
+    }
+  }
+  place_singles();
+  return outcomes;
+}
+
+// Others are evicted for a gang only if every member that waits gets a node: half a gang runs for nothing. Members that
+// wait for their next attempt are placed with it.
+std::vector<placement::Outcome> Placements::PlaceGang(const std::string& gang,
+                                                      const std::vector<std::string>& attempted, StepContext& ctx) {
+  std::vector<Rooms::Wanted> members;
+  bool ready = true;
+  for (const std::string& id : copy_.MembersOf(gang)) {
+    const WorkloadRecord* record = drafts_.Find<WorkloadRecord>(id);
+    if (record == nullptr || !NeedsNode(*record) || IsNominated(id)) continue;
+    ready = ready && !drafts_.Busy(WorkloadObject(id)) && MayEvict(id, ctx);
+    members.push_back({.workload = id, .may_preempt = true});
+  }
+  if (ready) {
+    std::vector<placement::Outcome> outcomes = rooms_.Place(members, ctx.now.wall);
+    const auto is_placed = [](const placement::Outcome& outcome) { return !outcome.node.empty(); };
+    if (std::ranges::all_of(outcomes, is_placed) || MUTANT("scheduler.half_gang_evicts")) return outcomes;
+    rooms_.TakeBack(outcomes);
+    for (const Rooms::Wanted& member : members) rooms_.SyncWorkload(member.workload);
+  }
+  std::vector<placement::Outcome> refused;
+  for (const std::string& id : attempted) {
+    if (drafts_.Find<WorkloadRecord>(id)->workload.set != gang) continue;
+    refused.push_back({.unit = id, .reason = placement::Reason::kNoNodeFits});
+  }
+  return refused;
 }
 
 // What min-available leaves to evict.

@@ -2,8 +2,9 @@
 // for others to leave.
 //
 // A wait ends when its back-off does, and at once when a node or room came. A workload that has waited long enough may
-// evict others: it is nominated for the room, its victims are evicted, and it gets the node when the last of them has
-// left. A nomination that can no longer be carried out is withdrawn.
+// evict others, unless a machine comes that could take it: it is nominated for the room, its victims are evicted, and
+// it gets the node when the last of them has left. A nomination that can no longer be carried out is withdrawn. Members
+// of a gang evict others together, or not at all.
 //
 // Invariants: (1) a nominated workload has no node, or one that is not available; (2) nominations are those that hold
 // room.
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "base/fields.h"
+#include "core/scheduler/coming_machines.h"
 #include "core/scheduler/drafts.h"
 #include "core/scheduler/node_health.h"
 #include "core/scheduler/rooms.h"
@@ -43,15 +45,16 @@ class Placements {
   };
 
   Placements(const Config& config, const StoreCopy& copy, Drafts& drafts, const NodeHealth& health, Rooms& rooms,
-             Transitions& transitions, State state);
+             Transitions& transitions, const ComingMachines& coming, State state);
 
   void Want(const std::string& workload) { state_.wanted.insert(workload); }
   // The workload is gone, or wants no node any more.
   void Forget(const std::string& workload);
   void Run(StepContext& ctx);
   bool IsNominated(const std::string& workload) const { return state_.nominations.contains(workload); }
-  // When a waiting workload may evict others. Nothing if that time has passed, or it does not wait.
-  std::optional<MonoTime> PreemptAt(const std::string& workload, MonoTime now) const;
+  // When a waiting workload may evict others, as far as is known now. Nothing if that time has passed, or it does not
+  // wait.
+  std::optional<MonoTime> PreemptAt(const std::string& workload, Now now) const;
 
   const State& state() const { return state_; }
   void CheckInvariants() const;
@@ -62,6 +65,12 @@ class Placements {
     std::string message;
   };
   bool NeedsNode(const WorkloadRecord& record) const;
+  // Whether it has waited long enough to evict others.
+  bool MayEvict(const std::string& workload, const StepContext& ctx) const;
+  std::vector<placement::Outcome> PlaceEvicting(std::vector<std::string> workloads, StepContext& ctx);
+  // The members of the set that wait; if not all of them get a node, refusals of those that were `attempted`.
+  std::vector<placement::Outcome> PlaceGang(const std::string& gang, const std::vector<std::string>& attempted,
+                                            StepContext& ctx);
   void RunNominations(StepContext& ctx);
   bool CarryOut(const std::string& workload, Nomination& nomination, StepContext& ctx);
   void EvictVictims(const std::string& workload, const Nomination& nomination, StepContext& ctx);
@@ -77,6 +86,7 @@ class Placements {
   const NodeHealth& health_;
   Rooms& rooms_;
   Transitions& transitions_;
+  const ComingMachines& coming_;
   State state_;
 };
 

@@ -54,6 +54,49 @@ std::string PreemptionOfASet() {
   return Unless(Running(lab) == 2, "preemption takes a set below min-available");
 }
 
+std::string GangThatCannotBeWhole() {
+  Lab lab;
+  for (const std::string node : {"n1", "n2"}) {
+    contract::NodeFacts facts = lab.Facts(node);
+    facts.labels = {{"rack", "a"}};
+    EXPECT_TRUE(lab.Register(std::move(facts)).accepted);
+    lab.StartBeating(node);
+    lab.Apply("low-" + node, Lab::Template(8000));
+  }
+  lab.Run(5s);
+  model::WorkloadSpec gang{
+      .kind = model::WorkloadKind::kSet, .name = "gang", .replicas = 3, .spec = Lab::Template(8000)};
+  gang.spec.priority = 100;
+  gang.spec.colocate = {{.topology_key = "rack"}};
+  lab.Get<contract::Applied>(contract::ApplySpec{.spec = gang});
+  lab.Run(5min);
+  return Unless(lab.Decided(DecisionKind::kEvicted) == 0, "half a gang takes the place of work that runs");
+}
+
+// What an operator says of machines until `told`, every ten seconds, and who is evicted for a workload that waits for
+// them.
+std::string MachinesThatCome(Duration told, Duration lasts, bool evicts) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("low", Lab::Template(8000));
+  lab.Run(5s);
+  model::WorkloadTemplate high = Lab::Template(8000);
+  high.priority = 100;
+  lab.Apply("high", high);
+  for (Duration at{}; at < lasts; at += 10s) {
+    if (at < told) {
+      EXPECT_TRUE(lab.Try(contract::ReportMachines{.machines = {contract::ComingMachine{}}, .valid_for = 30s}).ok());
+    }
+    lab.Run(10s);
+  }
+  const bool evicted = lab.Decided(DecisionKind::kEvicted) > 0;
+  return Unless(evicted == evicts, evicted ? "a workload is evicted though a machine comes"
+                                           : "what waits for machines never evicts others");
+}
+std::string MachineOnItsWay() { return MachinesThatCome(1min, 1min, false); }
+std::string OperatorThatDied() { return MachinesThatCome(20s, 2min, true); }
+std::string OperatorThatLies() { return MachinesThatCome(12min, 12min, true); }
+
 std::string DrainOfASet() {
   Lab lab;
   RunSet(lab, 3, 2, 1000);
@@ -102,6 +145,16 @@ std::string NodeThatCannotBeDialled() {
   lab.Run(5min);  // it beats all the time
   const int lost = lab.Decided(DecisionKind::kNodeLost);
   return Unless(lost == 1, fmt::format("the node is lost {} times, for heartbeats alone make it Ready", lost));
+}
+
+std::string AgentThatCannotBeCalledAtRest() {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(2min);
+  lab.agents["n1"].unreachable = true;
+  lab.Run(5min);  // it beats all the time, and says that the workload runs
+  return Unless(lab.Node("n1").status == model::NodeStatus::kNotReady, "nobody finds that the agent cannot be called");
 }
 
 std::string MissingRuntime() {
@@ -299,12 +352,15 @@ std::string DeletionAheadOfTheWatch() {
 std::vector<PlantedBug> PlantedBugs() {
   return {
       {"scheduler.ages_go_on", StoreAwayForLong, "the node is lost though its age counts anew"},
+      {"scheduler.beating_never_listed", AgentThatCannotBeCalledAtRest, "nobody finds that the agent cannot be called"},
       {"scheduler.budget_ignored", PreemptionOfASet, "preemption takes a set below min-available"},
       {"scheduler.calls_before_commit", DeleteBeforeALaunch, "a launch from a record that is about to change"},
+      {"scheduler.coming_ignored", MachineOnItsWay, "evicted though a machine comes"},
       {"scheduler.deletion_told_as_old", DeletionAheadOfTheWatch, "is told as older than a list"},
       {"scheduler.drain_at_once", DrainOfASet, "a drain takes a set below min-available"},
       {"scheduler.epoch_stays", TwoRegistrations, "has the epoch of the one before"},
       {"scheduler.events_stay", EventWithALease, "has the lease 0"},
+      {"scheduler.half_gang_evicts", GangThatCannotBeWhole, "takes the place of work that runs"},
       {"scheduler.heartbeat_revives", NodeThatCannotBeDialled, "heartbeats alone make it Ready"},
       {"scheduler.known_epoch_ignored", AgentOfALostStore, "refuses every stamp after its store was lost"},
       {"scheduler.leader_unguarded", PausedLeader, "an old leader writes"},
@@ -318,8 +374,10 @@ std::vector<PlantedBug> PlantedBugs() {
       {"scheduler.old_epoch_heard", HeartbeatOfAnEarlierLife, "a heartbeat of an older epoch is heard"},
       {"scheduler.quota_ignored", FullQuota, "a tenant gets more than its quota"},
       {"scheduler.refusal_forgotten", FullNode, "a node that refused is asked"},
+      {"scheduler.report_stays", OperatorThatDied, "never evicts others"},
       {"scheduler.restored_store_trusted", RestoredStore, "a restored store deletes what a node runs"},
       {"scheduler.tenant_unbounded", AnotherTenantsWorkload, "a tenant deletes what is another's"},
+      {"scheduler.waits_for_ever", OperatorThatLies, "never evicts others"},
   };
 }
 

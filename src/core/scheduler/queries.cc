@@ -50,6 +50,15 @@ std::string Fill(const Range& ids, const contract::Page& page, Take&& take) {
   return {};
 }
 
+// Every answer to a question has the field.
+void SetStale(contract::ClusterReply& reply, const std::optional<WallTime>& since) {
+  std::visit(
+      [&](auto& one) {
+        if constexpr (requires { one.stale_since; }) one.stale_since = since;
+      },
+      reply);
+}
+
 }  // namespace
 
 Queries::Queries(const Standing& standing, const StoreCopy& copy, Rooms& rooms, const QuotaUse& quota,
@@ -77,7 +86,9 @@ std::optional<Result<contract::ClusterReply>> Queries::Answer(const contract::Cl
           if (!copy_.state().listed) {
             return Error(Code::kUnavailable, "the store has not been read yet: try again");
           }
-          return Ask(ask, now);
+          Reply reply = Ask(ask, now);
+          if (reply) SetStale(*reply, standing_.state().stale_since);
+          return reply;
         } else {
           return std::nullopt;
         }
@@ -113,8 +124,7 @@ Result<contract::ClusterRequest> Queries::Narrowed(contract::ClusterRequest requ
 }
 
 Queries::Reply Queries::Ask(const contract::ListNodes& ask, Now) const {
-  contract::NodesListed listed{
-      .nodes = {}, .next = {}, .revision = copy_.state().revision, .stale_since = standing_.state().stale_since};
+  contract::NodesListed listed{.nodes = {}, .next = {}, .revision = copy_.state().revision};
   listed.next = Fill(copy_.All<NodeRecord>(), ask.page, [&](const std::string& id) {
     const NodeRecord& record = *copy_.Find<NodeRecord>(id);
     if (!NameMatches(ask.status, model::NodeStatusName(record.status))) return false;
@@ -126,8 +136,7 @@ Queries::Reply Queries::Ask(const contract::ListNodes& ask, Now) const {
 }
 
 Queries::Reply Queries::Ask(const contract::ListWorkloads& ask, Now) const {
-  contract::WorkloadsListed listed{
-      .workloads = {}, .next = {}, .revision = copy_.state().revision, .stale_since = standing_.state().stale_since};
+  contract::WorkloadsListed listed{.workloads = {}, .next = {}, .revision = copy_.state().revision};
   const auto take = [&](const std::string& id) {
     const model::Workload& workload = copy_.Find<WorkloadRecord>(id)->workload;
     if (!ask.node.empty() && workload.assigned_node != ask.node) return false;
@@ -163,8 +172,7 @@ Queries::Reply Queries::Ask(const contract::GetWorkload& ask, Now) const {
 }
 
 Queries::Reply Queries::Ask(const contract::ListSets& ask, Now) const {
-  contract::SetsListed listed{
-      .sets = {}, .next = {}, .revision = copy_.state().revision, .stale_since = standing_.state().stale_since};
+  contract::SetsListed listed{.sets = {}, .next = {}, .revision = copy_.state().revision};
   listed.next = Fill(copy_.All<SetRecord>(), ask.page, [&](const std::string& name) {
     if (!ask.name.empty() && ask.name != name) return false;
     listed.sets.push_back(views_.Set(name));
@@ -212,8 +220,7 @@ Queries::Reply Queries::Ask(const contract::GetSummary&, Now now) const {
                             .deleted_workloads = phase(WorkloadPhase::kDeleting) + phase(WorkloadPhase::kDeleted),
                             .generated_at = now.wall,
                             .leading = standing_.state().leading && standing_.caught_up(),
-                            .leader = standing_.state().leader,
-                            .stale_since = standing_.state().stale_since};
+                            .leader = standing_.state().leader};
   summary.not_ready_nodes = summary.total_nodes - summary.ready_nodes;
   for (const WorkloadPhase which : {WorkloadPhase::kPending, WorkloadPhase::kScheduled, WorkloadPhase::kUpdating,
                                     WorkloadPhase::kRetryPending, WorkloadPhase::kUnknown}) {

@@ -21,6 +21,8 @@ constexpr ReasonRow Row(Reason reason) {
     case Reason::kRuntimeMissing:
       return {reason, "agent.runtime_missing", "the node has no runtime for this type of workload"};
     case Reason::kAdmission: return {reason, "agent.admission", "the node is too busy to take the workload"};
+    case Reason::kStampRefused:
+      return {reason, "agent.stamp_refused", "the agent does not take this assignment of the workload"};
     case Reason::kStatusError: return {reason, "agent.status_error", "the agent could not tell the workload's state"};
     case Reason::kMissing: return {reason, "agent.missing", "the node does not have the workload"};
     case Reason::kDeleteFailed: return {reason, "agent.delete_failed", "the agent could not delete the workload"};

@@ -22,6 +22,7 @@ enum class Reason : uint8_t {
   kWorkloadFailed,
   kRuntimeMissing,
   kAdmission,
+  kStampRefused,
   kStatusError,
   kMissing,
   kDeleteFailed,

@@ -114,6 +114,8 @@ void Reconciler::ForgetRefusals(const std::string& node, StepContext& ctx) {
     const WorkloadRecord* record = p_.drafts.Find<WorkloadRecord>(id);
     if (record == nullptr || !record->avoid.contains(node) || p_.drafts.Busy(WorkloadObject(id))) continue;
     p_.drafts.Edit<WorkloadRecord>(id).avoid.erase(node);
+    At(id).try_now = true;
+    MarkDirty(id);
     ctx.Emit(Reconciled{.action = std::string(ActionName(Action::kNoAction)), .success = true});
   }
 }
@@ -140,7 +142,7 @@ void Reconciler::Decide(const std::string& id, StepContext& ctx) {
   const model::Workload& workload = record->workload;
   const std::string& node = workload.assigned_node;
   if (workload.desired == DesiredState::kDeleted && node.empty()) {
-    return p_.transitions.Finalize(id, Reason::kDeleted, ctx);
+    return Finalize(id, Reason::kDeleted, ctx);
   }
   if (InBackoff(id, *record, ctx.now)) return;
   if (node.empty()) return DecideWithoutNode(id, *record, ctx);
@@ -170,10 +172,11 @@ void Reconciler::DecideWithoutNode(const std::string& id, const WorkloadRecord& 
 
 // A refusal that changes nothing leaves the back-off as it is.
 void Reconciler::WantNode(const std::string& id, const WorkloadRecord& record, Now now) {
-  Entry& entry = At(id);
-  entry.try_now = false;
-  const bool waits = record.retry.next_retry_at && entry.retry_at && entry.retry_at->mono > now.mono;
-  SetTimer(id, waits ? entry.retry_at->mono : now.mono + p_.config.retry_cap);
+  At(id).try_now = false;
+  const std::optional<MonoTime> retry = RetryAt(id, record, now);
+  MonoTime next = retry && *retry > now.mono ? *retry : now.mono + p_.config.retry_cap;
+  if (const auto preempt = p_.placements.PreemptAt(id, now)) next = std::min(next, *preempt);
+  SetTimer(id, next);
   p_.placements.Want(id);
 }
 
@@ -182,7 +185,7 @@ void Reconciler::LeaveNode(const std::string& id, const WorkloadRecord& record, 
   switch (record.workload.desired) {
     case DesiredState::kDeleted:
       PROBE("scheduler.deleted_on_dead_node");
-      return p_.transitions.Finalize(id, Reason::kDeletedWithNode, ctx);
+      return Finalize(id, Reason::kDeletedWithNode, ctx);
     case DesiredState::kStopped:
       PROBE("scheduler.stopped_on_dead_node");
       return p_.transitions.Unassign(id, Action::kReschedule, Reason::kNodeUnavailable, record.workload.assigned_node,
@@ -191,23 +194,34 @@ void Reconciler::LeaveNode(const std::string& id, const WorkloadRecord& record, 
   }
 }
 
+// It is looked at again when its record can be removed for good.
+void Reconciler::Finalize(const std::string& id, Reason reason, StepContext& ctx) {
+  if (!p_.drafts.MayComeYet(WorkloadObject(id))) return p_.transitions.Finalize(id, reason, ctx);
+  At(id).check = true;
+}
+
+// When its back-off ends, by the clock that does not jump.
+std::optional<MonoTime> Reconciler::RetryAt(const std::string& id, const WorkloadRecord& record, Now now) {
+  const auto& next = record.retry.next_retry_at;
+  if (!next) return std::nullopt;
+  Entry& entry = At(id);
+  if (!entry.retry_at || entry.retry_at->wall != *next) {
+    const Duration left = std::clamp<Duration>(*next - now.wall, Duration::zero(), p_.config.retry_cap);
+    entry.retry_at = Anchor{.wall = *next, .mono = now.mono + left};
+  }
+  return entry.retry_at->mono;
+}
+
 // Sets the timer for its end. A wait for a node ends early if a node or room came, or when others may be evicted; at
 // its longest it has no moment of its own.
 bool Reconciler::InBackoff(const std::string& id, const WorkloadRecord& record, Now now) {
   Entry& entry = At(id);
-  const auto& next = record.retry.next_retry_at;
   const bool waits = record.waits > 0;
-  if ((waits && entry.try_now) || (!next && !(waits && p_.placements.state().waiting.contains(id)))) return false;
-  MonoTime until = now.mono + p_.config.retry_cap;
-  if (next) {
-    if (!entry.retry_at || entry.retry_at->wall != *next) {
-      const Duration left = std::clamp<Duration>(*next - now.wall, Duration::zero(), p_.config.retry_cap);
-      entry.retry_at = Anchor{.wall = *next, .mono = now.mono + left};
-    }
-    if (entry.retry_at->mono <= now.mono) return false;
-    until = entry.retry_at->mono;
-  }
-  if (const auto preempt = p_.placements.PreemptAt(id, now.mono)) until = std::min(until, *preempt);
+  const std::optional<MonoTime> retry = RetryAt(id, record, now);
+  if ((waits && entry.try_now) || (!retry && !(waits && p_.placements.state().waiting.contains(id)))) return false;
+  if (retry && *retry <= now.mono) return false;
+  MonoTime until = retry.value_or(now.mono + p_.config.retry_cap);
+  if (const auto preempt = p_.placements.PreemptAt(id, now)) until = std::min(until, *preempt);
   SetTimer(id, until);
   return true;
 }

@@ -114,6 +114,8 @@ class Reconciler {
   void DecideWithoutNode(const std::string& id, const WorkloadRecord& record, StepContext& ctx);
   void WantNode(const std::string& id, const WorkloadRecord& record, Now now);
   void LeaveNode(const std::string& id, const WorkloadRecord& record, StepContext& ctx);
+  void Finalize(const std::string& id, Reason reason, StepContext& ctx);
+  std::optional<MonoTime> RetryAt(const std::string& id, const WorkloadRecord& record, Now now);
   bool InBackoff(const std::string& id, const WorkloadRecord& record, Now now);
   void WatchSettled(const std::string& id, const WorkloadRecord& record, StepContext& ctx);
   void CallAgent(const std::string& id, const WorkloadRecord& record, CallKind kind);
@@ -127,6 +129,8 @@ class Reconciler {
   void CompareRunning(const std::string& id, const contract::WorkloadStatus& status, StepContext& ctx);
   void OnFailed(const std::string& id, const contract::WorkloadStatus& status, StepContext& ctx);
   void Launch(const std::string& id, const contract::WorkloadStatus& status, StepContext& ctx);
+  void RefuseChange(const std::string& id, const std::string& node, Action action, Reason reason, std::string_view text,
+                    std::optional<Duration> pause, StepContext& ctx);
   void RefuseRuntime(const std::string& id, std::string_view text, StepContext& ctx);
   void RefuseAdmission(const std::string& id, std::string_view text, StepContext& ctx);
   // Time.

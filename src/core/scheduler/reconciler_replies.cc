@@ -86,7 +86,7 @@ void Reconciler::CompareGone(const std::string& id, const contract::WorkloadStat
   Entry& entry = At(id);
   if (status.actual == ActualState::kMissing) {
     entry.delete_sent.reset();
-    if (record.workload.desired == DesiredState::kDeleted) return p_.transitions.Finalize(id, Reason::kDeleted, ctx);
+    if (record.workload.desired == DesiredState::kDeleted) return Finalize(id, Reason::kDeleted, ctx);
     const std::string reason = record.message;
     p_.transitions.Unassign(id, Action::kReschedulePending, Reason::kLeft, reason, ctx);
     return MarkDirty(id);
@@ -204,6 +204,7 @@ void Reconciler::OnApplied(const AgentCall& call, const CallDone& done, StepCont
   const bool outdated = done.status.code() == Code::kFailedPrecondition || done.status.code() == Code::kAborted;
   if (outdated && node != nullptr && node->facts.native) {  // it knows a later stamp
     PROBE("scheduler.stamp_refused");
+    RefuseChange(id, call.node, Action::kReapplyRunning, Reason::kStampRefused, text, std::nullopt, ctx);
     At(id).check = true;
     return SetTimer(id, ctx.now.mono + p_.config.reconcile_interval);
   }
@@ -223,11 +224,19 @@ void Reconciler::OnDeleted(const AgentCall& call, const CallDone& done, StepCont
       done.status.ok() ? std::get<contract::DeletedOnAgent>(*done.reply).message : done.status.ToString();
   PROBE("scheduler.delete_refused");
   const int32_t waits = p_.drafts.Find<WorkloadRecord>(id)->waits;
-  p_.transitions.SetTrouble(id, Action::kDelete, Reason::kDeleteFailed, text, BackoffOf(p_.config, waits + 1), ctx);
+  RefuseChange(id, call.node, Action::kDelete, Reason::kDeleteFailed, text, BackoffOf(p_.config, waits + 1), ctx);
   MarkDirty(id);
 }
 
 // --- refusals
+
+// It stays where it is, and is tried again. Told once, as long as the agent says the same.
+void Reconciler::RefuseChange(const std::string& id, const std::string& node, Action action, Reason reason,
+                              std::string_view text, std::optional<Duration> pause, StepContext& ctx) {
+  if (p_.transitions.SetTrouble(id, action, reason, text, pause, ctx)) {
+    p_.transitions.DecideRefused(id, node, reason, text, ctx);
+  }
+}
 
 void Reconciler::RefuseRuntime(const std::string& id, std::string_view text, StepContext& ctx) {
   PROBE("scheduler.runtime_missing");

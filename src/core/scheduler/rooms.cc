@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/probe.h"
 #include "placement/arithmetic.h"
+#include "placement/match.h"
 #include "placement/workload_units.h"
 
 namespace muster::scheduler {
@@ -66,6 +67,26 @@ placement::Kind KindOfWorkload(const WorkloadRecord& record, WallTime wall, bool
   return kind;
 }
 
+bool CouldTake(const contract::ComingMachine& machine, const WorkloadRecord& record, WallTime wall, Duration memory) {
+  NodeRecord becomes;
+  becomes.facts.labels = machine.labels;
+  becomes.facts.taints = machine.taints;
+  becomes.facts.total = machine.resources;
+  const placement::Node node = NodeFor(becomes, true, false, {.available = true, .fresh = true, .used = {}});
+  const placement::Kind kind = KindOfWorkload(record, wall, false, memory);
+  if (!placement::MatchesLabels(kind, node) || !placement::SupportsType(node, kind.type) ||
+      placement::UntoleratedTaint(kind, node) != nullptr) {
+    return false;
+  }
+  if (machine.resources.empty()) return true;
+  const auto devices = static_cast<int32_t>(node.devices.size());
+  if (kind.devices.whole > devices || (kind.devices.milli > 0 && devices == 0)) return false;
+  return std::ranges::all_of(kind.request.entries(), [&](const auto& entry) {
+    const bool limited = std::ranges::find(node.unlimited, entry.first) == node.unlimited.end();
+    return !limited || entry.second <= node.total.Get(entry.first);
+  });
+}
+
 Rooms::Rooms(const Config& config, const StoreCopy& copy, const Drafts& drafts, State state)
     : config_(config),
       copy_(copy),
@@ -109,6 +130,14 @@ void Rooms::SyncNode(const std::string& id, const NodeNow& now) {
   if (!is_new) return;
   const std::set<std::string> there = copy_.OnNode(id);
   for (const std::string& workload : there) SyncWorkload(workload);
+}
+
+void Rooms::SyncHeard(const std::string& id, const NodeNow& now) {
+  const auto known = nodes_.find(id);
+  if (known == nodes_.end() || known->second.fresh != now.fresh) return SyncNode(id, now);
+  if (known->second.used == now.used) return;
+  known->second.used = now.used;
+  placer_.UpsertNode(known->second);
 }
 
 // --- holds
@@ -221,6 +250,7 @@ std::vector<placement::Outcome> Rooms::Place(const std::vector<Wanted>& wanted, 
                      .kind = placer_.AddKind(KindOfWorkload(record, wall, one.may_preempt, config_.refusal_memory)),
                      .order = record.workload.created_at.time_since_epoch().count()});
   }
+  lifted_.clear();
   std::vector<placement::Outcome> outcomes = placer_.Place(units);
   for (const placement::Outcome& outcome : outcomes) {
     for (const std::string& victim : outcome.victims) {
@@ -228,6 +258,8 @@ std::vector<placement::Outcome> Rooms::Place(const std::vector<Wanted>& wanted, 
       const auto found = state_.holds.find(victim);
       auto& sums = reserved_[found->second.node];
       for (const auto& [name, amount] : found->second.request.entries()) sums[name] -= amount;
+      if (const std::string& set = RecordOf(victim)->workload.set; !set.empty()) --budgets_[set];
+      lifted_[victim] = std::move(found->second);
       state_.holds.erase(found);
     }
     if (outcome.node.empty()) continue;
@@ -249,13 +281,27 @@ std::vector<placement::Outcome> Rooms::Place(const std::vector<Wanted>& wanted, 
   return outcomes;
 }
 
+void Rooms::TakeBack(const std::vector<placement::Outcome>& outcomes) {
+  const bool room_came = state_.room_came;
+  for (const placement::Outcome& outcome : outcomes) Drop(outcome.unit);
+  for (auto& [victim, hold] : std::exchange(lifted_, {})) {
+    const WorkloadRecord& record = *RecordOf(victim);
+    if (!record.workload.set.empty()) SetBudget(record.workload.set, budgets_[record.workload.set] + 1);
+    Add(victim, record, std::move(hold));
+  }
+  state_.room_came = room_came;
+}
+
 void Rooms::Nominate(const std::string& workload, const std::string& node) { state_.nominated[workload] = node; }
 
 void Rooms::Withdraw(const std::string& workload) {
   if (state_.nominated.erase(workload) > 0) SyncWorkload(workload);
 }
 
-void Rooms::SetBudget(const std::string& set, int64_t allowed) { placer_.SetBudget({.id = set, .allowed = allowed}); }
+void Rooms::SetBudget(const std::string& set, int64_t allowed) {
+  budgets_[set] = allowed;
+  placer_.SetBudget({.id = set, .allowed = allowed});
+}
 
 std::vector<placement::NodeVerdict> Rooms::Explain(const WorkloadRecord& record, WallTime wall) {
   ForgetKinds();

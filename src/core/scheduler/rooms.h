@@ -39,6 +39,9 @@ struct NodeNow {
   model::Resources used;
 };
 
+// Whether the machine could take the workload once it is a node with nothing else on it.
+bool CouldTake(const contract::ComingMachine& machine, const WorkloadRecord& record, WallTime wall, Duration memory);
+
 class Rooms {
  public:
   struct Hold {
@@ -63,6 +66,8 @@ class Rooms {
 
   // The node is as its record and `now` say, or gone.
   void SyncNode(const std::string& id, const NodeNow& now);
+  // The same after a heartbeat, which changes no record.
+  void SyncHeard(const std::string& id, const NodeNow& now);
   // The workload holds what it should.
   void SyncWorkload(const std::string& id);
 
@@ -73,6 +78,9 @@ class Rooms {
   // Places workloads by priority, then age; outcomes in the same order. Who is placed holds its room; the caller edits
   // its draft, and syncs those that were not placed, and the victims.
   std::vector<placement::Outcome> Place(const std::vector<Wanted>& wanted, WallTime wall);
+  // Undoes the last Place: who was placed holds nothing, and the victims hold what they held. The caller syncs the
+  // workloads that were to be placed.
+  void TakeBack(const std::vector<placement::Outcome>& outcomes);
   void Nominate(const std::string& workload, const std::string& node);
   void Withdraw(const std::string& workload);
   void SetBudget(const std::string& set, int64_t allowed);
@@ -108,6 +116,8 @@ class Rooms {
   placement::fast::Placer placer_;
   std::map<std::string, placement::Node, std::less<>> nodes_;  // as the placer has them
   std::map<std::string, std::map<std::string, int64_t>, std::less<>> reserved_;
+  std::map<std::string, Hold> lifted_;      // of the victims of the last Place
+  std::map<std::string, int64_t> budgets_;  // by set: what may be evicted, less the victims since
 };
 
 }  // namespace muster::scheduler

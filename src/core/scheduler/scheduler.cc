@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/codec.h"
+#include "base/hash.h"
 #include "base/probe.h"
 #include "contract/core.h"
 #include "core/scheduler/parts.h"
@@ -16,6 +17,10 @@ template <class... Handlers>
 struct Overloaded : Handlers... {
   using Handlers::operator()...;
 };
+
+// A node that beats in time is asked for its list in one pass of so many. Which one follows from its id, so that every
+// pass asks as many nodes as the others.
+constexpr uint64_t kPassesPerList = 12;
 
 }  // namespace
 
@@ -74,16 +79,18 @@ void Core::Advance(StepContext& ctx) {
 }
 
 // The net below the events: silent nodes are asked what they have, nodes out of reach whether they can be reached, and
-// whatever waits for nothing is looked at. A node that beats every 10 s is silent in every other pass; that call is
-// also what finds an agent that cannot be reached though its node beats.
+// whatever waits for nothing is looked at. Nodes that beat in time are asked too, seldom: nothing else finds an agent
+// that cannot be called though its node beats, as long as nothing is to be done there.
 void Core::RunPass(StepContext& ctx) {
   Parts& p = *parts_;
   p.next_pass = ctx.now.mono + p.config.reconcile_interval;
+  const uint64_t turn = ++p.passes % kPassesPerList;
   for (const auto& [node, record] : p.copy.All<NodeRecord>()) {
     const NodeHealth::Entry* entry = p.health.Find(node);
     const bool probe = record.unreachable && entry != nullptr && !entry->stale;
-    const bool list = entry != nullptr && p.health.Silent(*entry, ctx.now.mono) && p.health.Available(node) &&
-                      !p.copy.OnNode(node).empty();
+    const bool has_turn = Hash(node) % kPassesPerList == turn && !MUTANT("scheduler.beating_never_listed");
+    const bool list = entry != nullptr && (has_turn || p.health.Silent(*entry, ctx.now.mono)) &&
+                      p.health.Available(node) && !p.copy.OnNode(node).empty();
     if ((probe || list) && !p.calls.Has(node, "")) p.calls.Enqueue({.kind = CallKind::kList, .node = node});
   }
   for (const auto& [id, record] : p.copy.All<WorkloadRecord>()) {
@@ -117,10 +124,27 @@ void Core::OnAsked(const Asked& asked, StepContext& ctx) {
     }
     return ctx.Emit(std::move(answer));
   }
+  if (const auto* report = std::get_if<contract::ReportMachines>(&asked.body)) return OnReport(*report, asked, ctx);
   p.requests.Handle(asked, ctx);
   if (const auto* beat = std::get_if<contract::Heartbeat>(&asked.body)) {
-    p.rooms.SyncNode(beat->node, p.health.Now(beat->node));
+    p.rooms.SyncHeard(beat->node, p.health.Now(beat->node));
   }
+}
+
+// What waited for a machine that does not come any more may evict others now.
+void Core::OnReport(const contract::ReportMachines& report, const Asked& asked, StepContext& ctx) {
+  Parts& p = *parts_;
+  Answer answer{.request = asked.request, .status = p.standing.MayChange(), .reply = std::nullopt};
+  if (answer.status.ok()) {
+    const Result<bool> gone = p.coming.Report(report, ctx.now.mono);
+    if (gone) {
+      answer.reply = contract::Done{};
+      if (*gone) p.reconciler.EndWaits();
+    } else {
+      answer.status = gone.error();
+    }
+  }
+  ctx.Emit(std::move(answer));
 }
 
 void Core::OnCallDone(const CallDone& done, StepContext& ctx) {
@@ -140,7 +164,7 @@ void Core::OnCallDone(const CallDone& done, StepContext& ctx) {
         p.orphans.OnReported(call->node, listed.workloads, ctx);
       }
       break;
-    case CallKind::kOrphan: p.orphans.OnDeleted(*call, done.status); break;
+    case CallKind::kOrphan: p.orphans.OnDeleted(*call, done, ctx); break;
     case CallKind::kStatus:
     case CallKind::kApply:
     case CallKind::kDelete: p.reconciler.OnCallDone(*call, done, ctx); break;

@@ -74,6 +74,7 @@ class Core {
   void SyncDrafts();
   // Events that more than one part must hear of.
   void OnAsked(const Asked& asked, StepContext& ctx);
+  void OnReport(const contract::ReportMachines& report, const Asked& asked, StepContext& ctx);
   void OnCallDone(const CallDone& done, StepContext& ctx);
   void OnCommitDone(const contract::CommitDone& done, StepContext& ctx);
   void OnListed(const StoreListed& listed, StepContext& ctx);

@@ -26,7 +26,10 @@ void SetController::Plan(const std::string& name, std::set<std::string>& edited,
   if (drafts_.Find<SetRecord>(name) == nullptr) return;
   const SetRecord set = *drafts_.Find<SetRecord>(name);
   const std::vector<SetMember> members = MembersOf(name, copy_, drafts_);
-  if (set.deleting && members.empty() && copy_.MembersOf(name).empty()) return drafts_.Remove(SetObject(name));
+  if (set.deleting && members.empty() && copy_.MembersOf(name).empty()) {
+    if (!drafts_.MayComeYet(SetObject(name))) drafts_.Remove(SetObject(name));
+    return;
+  }
   if (std::vector<int32_t> completed = Completions(set, members); completed != set.completed) {
     drafts_.Edit<SetRecord>(name).completed = std::move(completed);
   }

@@ -42,6 +42,35 @@ TEST(SchedulerStore, CommitThatHappenedThoughTheAnswerWasLostIsTakenUp) {
   EXPECT_EQ(lab.agents["n1"].applied.size(), 1U);
 }
 
+// What is applied, or a set, whose first commit is on its way for long; the workload or set was made and is deleted.
+void ExpectNoReturn(contract::ClusterRequest apply, const contract::DeleteObject& order, const std::string& key) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Run(1s);
+  std::optional<contract::Transaction> late;
+  lab.observe = [&](const Effect& effect) {
+    const auto* commit = std::get_if<contract::Commit>(&effect);
+    if (commit != nullptr && !late) late = commit->transaction;
+  };
+  lab.lose_requests = true;
+  lab.Ask(std::move(apply));
+  lab.Run(2ms);
+  ASSERT_TRUE(late.has_value());
+  lab.lose_requests = false;
+  lab.Run(3s);
+  ASSERT_TRUE(lab.store->rows.contains(key)) << "decided again";
+  EXPECT_TRUE(lab.Try(order).ok());
+  lab.Run(2s);
+  EXPECT_FALSE(lab.store->Commit(*late).has_value()) << "it finds the record, and does not make it anew";
+  lab.Run(10s);
+  EXPECT_FALSE(lab.store->rows.contains(key)) << "gone once no commit can be that late";
+}
+TEST(SchedulerStore, ACommitThatIsLateDoesNotBringBackWhatWasDeleted) {
+  ExpectNoReturn(Lab::ApplyOf("web"), {.kind = contract::ObjectKind::kWorkload, .name = "web"}, "/workloads/web");
+  model::WorkloadSpec set{.kind = model::WorkloadKind::kSet, .name = "web", .replicas = 2, .spec = Lab::Template()};
+  ExpectNoReturn(contract::ApplySpec{.spec = set}, {.kind = contract::ObjectKind::kSet, .name = "web"}, "/sets/web");
+}
+
 TEST(SchedulerStore, LostAnswersWithoutAWatchEndWithTheNextList) {
   Lab lab;
   lab.AddNode("n1");
@@ -134,6 +163,13 @@ TEST(SchedulerStore, LostStoreServesStaleReadsRefusesWritesAndFailsNothingOver) 
   lab.Run(5min);
   EXPECT_EQ(lab.Get<contract::WorkloadsListed>(contract::ListWorkloads{}).stale_since, lost);
   EXPECT_EQ(lab.Get<contract::Summary>(contract::GetSummary{}).stale_since, lost);
+  EXPECT_EQ(lab.Get<contract::NodesListed>(contract::ListNodes{}).stale_since, lost);
+  EXPECT_EQ(lab.Get<contract::SetsListed>(contract::ListSets{}).stale_since, lost);
+  EXPECT_EQ(lab.Get<contract::QuotasListed>(contract::ListQuotas{}).stale_since, lost);
+  EXPECT_EQ(lab.Get<contract::EventsListed>(contract::ListEvents{.workload = "web"}).stale_since, lost);
+  EXPECT_EQ(lab.Get<contract::Explanation>(contract::ExplainWorkload{"web"}).stale_since, lost);
+  EXPECT_EQ(lab.Workload("web").stale_since, lost);
+  EXPECT_EQ(lab.Node(node).stale_since, lost);
   EXPECT_EQ(lab.Try(Lab::ApplyOf("other")).code(), Code::kUnavailable);
   EXPECT_EQ(lab.agents[node].statuses_asked + lab.agents[node].lists_asked, asked) << "nothing is called";
   lab.ReturnStore();
@@ -141,6 +177,7 @@ TEST(SchedulerStore, LostStoreServesStaleReadsRefusesWritesAndFailsNothingOver) 
   EXPECT_EQ(lab.decisions.size(), decisions) << "ages are judged from the moment of return";
   EXPECT_EQ(lab.Workload("web").node, node);
   EXPECT_FALSE(lab.Get<contract::WorkloadsListed>(contract::ListWorkloads{}).stale_since.has_value());
+  EXPECT_FALSE(lab.Workload("web").stale_since.has_value());
   lab.Run(2min);
   EXPECT_EQ(lab.Decided(DecisionKind::kNodeLost), 2) << "and then judged";
 }

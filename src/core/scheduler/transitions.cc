@@ -249,17 +249,19 @@ void Transitions::ResetAttempts(const std::string& id, StepContext& ctx) {
   ctx.Emit(Reconciled{.action = std::string(ActionName(Action::kNoAction)), .success = true});
 }
 
-void Transitions::SetTrouble(const std::string& id, Action action, Reason reason, std::string_view detail,
+bool Transitions::SetTrouble(const std::string& id, Action action, Reason reason, std::string_view detail,
                              std::optional<Duration> pause, StepContext& ctx) {
   const auto* before = drafts_.Find<WorkloadRecord>(id);
   std::string message = ReasonText(reason, detail);
-  if (!pause && before->reason == ReasonName(reason) && before->message == message) return;
+  const bool said = before->reason == ReasonName(reason) && before->message == message;
+  if (!pause && said) return false;
   WorkloadRecord& record = Edit(id, before->workload.phase, ReasonName(reason), std::move(message), ctx);
   if (pause) {
     ++record.waits;
     record.retry.next_retry_at = ctx.now.wall + *pause;
   }
   drafts_.Explain(id, action, false, record.message, ctx);
+  return !said;
 }
 
 void Transitions::Finalize(const std::string& id, Reason reason, StepContext& ctx) {

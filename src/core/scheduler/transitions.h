@@ -51,8 +51,9 @@ class Transitions {
   void SetCompleted(const std::string& id, const contract::WorkloadStatus& status, StepContext& ctx);
   // Runs long enough: attempts begin anew.
   void ResetAttempts(const std::string& id, StepContext& ctx);
-  // The reconciliation cannot tell, or could not delete; `pause` until it is tried again, if it is to be stored.
-  void SetTrouble(const std::string& id, Action action, Reason reason, std::string_view detail,
+  // The reconciliation cannot tell, or could not delete; `pause` until it is tried again, if it is to be stored. False:
+  // that was said before, in the same words.
+  bool SetTrouble(const std::string& id, Action action, Reason reason, std::string_view detail,
                   std::optional<Duration> pause, StepContext& ctx);
   void Finalize(const std::string& id, Reason reason, StepContext& ctx);
 

@@ -99,6 +99,7 @@ struct Config {
   // Journals read these last (saved_state.cc).
   LossLimits losses;
   RollupLimits rollups;
+  int32_t first_bootstraps = 3;  // at once, of a cluster no machine of which is Configured; 0: no limit
 
   MUSTER_FIELDS(Config, id, policy, own, epoch_at_least, cycle_interval, cycle_gap, restart_grace,
                 incremental_reconcile, sweep_interval, list_page, list_timeout, call_timeout, max_actions_per_cycle,
@@ -106,7 +107,7 @@ struct Config {
                 execute_queue, blob_timeout, ack_timeout, give_up, retry_first, retry_longest, hold_first, hold_longest,
                 hold_window, outage_longest, trial_interval, failed_policy, repair_first, repair_longest,
                 hints_interval, coordinator, report_interval, address, provider_address, verify_decisions, losses,
-                rollups)
+                rollups, first_bootstraps)
 };
 
 }  // namespace muster::shard

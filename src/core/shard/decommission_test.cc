@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/probe.h"
 #include "core/shard/lab_for_test.h"
 
 namespace muster::shard {
@@ -34,6 +35,12 @@ TEST(ShardDecommission, TakesTheMachinesBackWithinTheRails) {
   EXPECT_EQ(lab.Count<contract::DrainRequest>(), 20) << "without a session, and without its acknowledgement";
   const auto views = lab.AskFor<contract::ClustersListed>(contract::ListClusters{}).clusters;
   EXPECT_TRUE(views.at(0).decommissioned);
+  const faults::ScopedMutant on("shard.decommissioned_kept");
+  Lab other(Slow());
+  Abandon(other);
+  other.Ask(contract::DecommissionCluster{.cluster_id = "a", .reason = "sold"});
+  other.Run(1h);
+  EXPECT_EQ(other.Count<contract::DrainRequest>(), 0);
 }
 
 TEST(ShardDecommission, SticksOverARestart) {

@@ -123,7 +123,8 @@ void Demand::OnRollup(const std::string& cluster, const contract::Rollup& rollup
     demand.last_refusal.clear();
     return deps_.sessions.Acknowledge(cluster, "rollup", ctx);  // the demand in force, once more
   }
-  if (std::string limit = BeyondLimit(rollup.rows); !limit.empty()) return Refuse(cluster, std::move(limit), ctx);
+  std::string limit = BeyondLimit(rollup.rows);
+  if (!limit.empty() && !MUTANT("shard.no_rollup_limits")) return Refuse(cluster, std::move(limit), ctx);
   const Totals totals = TotalsOf(rollup.rows);
   Baseline size{.rows = rollup.rows.size()};
   for (const Totals::Total& total : totals.totals) {
@@ -139,7 +140,9 @@ void Demand::OnRollup(const std::string& cluster, const contract::Rollup& rollup
       ctx.cycle.Request();
     }
     ctx.Note(Reason::kRollupHeld, cluster, demand.last_refusal);
-    return deps_.sessions.Acknowledge(cluster, "rollup: " + demand.last_refusal, ctx);
+    if (!MUTANT("shard.held_untold")) {
+      return deps_.sessions.Acknowledge(cluster, "rollup: " + demand.last_refusal, ctx);
+    }
   }
   deps_.sessions.Acknowledge(cluster, "rollup", ctx);
 }

@@ -33,14 +33,15 @@ bool SaysOutOfStock(const std::string& last_error) {
 
 // The action of a transition that an earlier life began, or whose acknowledgement was lost.
 contract::ActionView UnknownAction(const model::Machine& before, StepContext& ctx) {
-  const std::string_view kind = before.state == MachineState::kCreating      ? "Provision"
-                                : before.state == MachineState::kSpeculative ? "Provision"
-                                : before.state == MachineState::kConfiguring ? "Bootstrap"
-                                : before.state == MachineState::kDraining    ? "Reclaim"
-                                                                             : "Delete";
+  using enum OperationKind;
+  const OperationKind kind = before.state == MachineState::kCreating      ? kProvision
+                             : before.state == MachineState::kSpeculative ? kProvision
+                             : before.state == MachineState::kConfiguring ? kBootstrap
+                             : before.state == MachineState::kDraining    ? kReclaim
+                                                                          : kDelete;
   return {.cycle = ctx.cycle.number(),
           .decided = ctx.now.wall,
-          .kind = std::string(kind),
+          .kind = std::string(OperationKindName(kind)),
           .machine_id = before.id,
           .cluster_id = before.cluster};
 }
@@ -103,6 +104,8 @@ const model::Machine* Executor::FreeMachine(const std::string& id) const {
 bool Executor::CanStart(const engine::Action& action, MonoTime now) const {
   const OperationKind kind = OperationKindOf(action.kind);
   const model::Machine* machine = FreeMachine(action.machine);
+  const Machines::Bound& bound = deps_.machines.BoundTo(action.cluster);
+  if (kind == OperationKind::kBootstrap && !deps_.rails.MayBootstrap(bound.configured, bound.configuring)) return false;
   return machine != nullptr && machine->state == StartOf(kind) &&
          !deps_.rails.holds().Blocks(kind, *machine, action.cluster, now);
 }
@@ -172,7 +175,10 @@ void Executor::Enqueue(const std::string& id, Operation& operation) {
 }
 
 std::optional<std::string> Executor::TakeNext() {
-  if (!state_.preempts.empty()) {
+  // A Preempt that hangs must not be all that is tried while the provider seems to be away.
+  const bool lane_first =
+      state_.outage.attempts % 2 == 1 && !state_.lanes.empty() && !MUTANT("shard.only_preempts_are_tried");
+  if (!state_.preempts.empty() && !lane_first) {
     std::string id = std::move(state_.preempts.front());
     state_.preempts.pop_front();
     return id;
@@ -329,6 +335,7 @@ void Executor::CallProvider(StepContext& ctx) {
     }
     operation.stage = Stage::kCalling;
     ++state_.calling;
+    state_.called.insert_or_assign(id, ctx.now.mono);
     deps_.machines.SetCalling(id);
     tracked.not_before = deps_.machines.NextMoment();
     tracked.missed = false;
@@ -365,6 +372,7 @@ PartnerRequest Executor::RequestOf(const std::string& id, const Operation& opera
 std::optional<contract::MachineRecord> Executor::OnTransitionDone(const CallDone& done, const OpenCall& call,
                                                                   StepContext& ctx) {
   --state_.calling;
+  if (!IsOutage(done.status)) state_.answered = ctx.now.mono;
   const std::string& id = call.machine;
   const auto found = state_.operations.find(id);
   const bool late = found == state_.operations.end() || found->second.call != done.id;
@@ -376,15 +384,16 @@ std::optional<contract::MachineRecord> Executor::OnTransitionDone(const CallDone
   if (late) return std::nullopt;
   Tracked& tracked = *deps_.machines.Find(id);
   tracked.not_before = deps_.machines.NextMoment();
+  const bool hangs = HangsAlone(id, done.status);
   if (IsOutage(done.status)) {
-    OnOutage(done.status, ctx);
+    if (!hangs || state_.outage.attempts > 0) OnOutage(done.status, ctx);
   } else if (ctx.now.mono >= state_.outage.until) {
     state_.outage = {};
   }
   if (!done.status.ok()) {
     PROBE("shard.transition_failed");
     deps_.gets.ScheduleGet(id);  // whether it happened is not known
-    OnTransitionFailed(id, found->second, done.status, ctx);
+    OnTransitionFailed(id, found->second, done.status, hangs, ctx);
     return std::nullopt;
   }
   if (tracked.missed) {
@@ -418,15 +427,29 @@ void Executor::OnFenced(const std::string& id, const Status& status, StepContext
   ctx.Note(model::Reason::kHalted, deps_.config.id, advice);
 }
 
-void Executor::OnTransitionFailed(const std::string& id, const Operation& operation, const Status& status,
+// It hangs alone if another transition was answered when it had waited for half of its time. Where there was no other,
+// because this was the one call to a provider that seemed to be away, an answer to a list says as much.
+bool Executor::HangsAlone(const std::string& id, const Status& status) const {
+  const auto called = state_.called.find(id);
+  if (status.code() != Code::kDeadlineExceeded || called == state_.called.end()) return false;
+  if (MUTANT("shard.hanging_is_outage")) return false;
+  const MonoTime half = called->second + deps_.config.call_timeout / 2;
+  const bool probes = state_.outage.attempts > 0 && called->second >= state_.outage.until;
+  return state_.answered >= half || (probes && state_.read >= half);
+}
+
+void Executor::OnTransitionFailed(const std::string& id, const Operation& operation, const Status& status, bool hangs,
                                   StepContext& ctx) {
   Holds& holds = deps_.rails.holds();
   const bool never = status.code() == Code::kUnimplemented;
   if (operation.kind == OperationKind::kRepair && IsRefusal(status.code())) deps_.repairs.OnRefused(id);
-  if (IsOutage(status) && !MUTANT("shard.outage_holds")) {
+  if (hangs) {
+    PROBE("shard.machine_hangs");
+    holds.OnMachineFailed(id, operation.kind, operation.cluster, false, ctx);
+  } else if (IsOutage(status) && !MUTANT("shard.outage_holds")) {
     holds.OnUndecided(id);
   } else if (never) {
-    holds.OnUnimplemented(id, operation.kind, operation.cluster, ctx);
+    holds.OnMachineFailed(id, operation.kind, operation.cluster, true, ctx);
   } else if (StartOf(operation.kind) == MachineState::kSpeculative) {
     holds.OnCreateFailed(*deps_.machines.Find(id)->record, status.code() == Code::kResourceExhausted, ctx);
   } else if (operation.kind == OperationKind::kBootstrap) {
@@ -477,7 +500,7 @@ void Executor::OnTransitionEnded(const model::Machine& before, const model::Mach
   const bool moved = (!model::IsStable(before.state) && before.state != kFailed) || acknowledged || unheard;
   // A record need not name the cluster of a machine that is being configured, or has failed.
   const std::string cluster = acknowledged ? known->second.action.cluster_id : before.cluster;
-  const bool bootstraps = acknowledged && known->second.action.kind == "Bootstrap";
+  const bool bootstraps = acknowledged && known->second.action.kind == OperationKindName(OperationKind::kBootstrap);
   const bool creating = before.state == kCreating || before.state == kSpeculative;
   const bool configuring = before.state == kConfiguring || (before.state == kIdle && bootstraps);
   const bool create_failed = creating && (failed || (before.state == kCreating && machine.state == kSpeculative));
@@ -543,6 +566,7 @@ void Executor::EndOperation(const std::string& id, Outcome outcome, std::string 
   state_.machine_of_token.erase(operation.token);
   // An instruction that is void is not repeated; one that led to a drain is, until it is acknowledged.
   if (outcome != Outcome::kSuccess) EndInstruction(operation.token);
+  state_.called.erase(id);
   state_.operations.erase(found);
   Count(operation, -1);
   // A cluster that was told to give the machine up hears that it keeps it.
@@ -565,6 +589,7 @@ void Executor::EndOperation(const std::string& id, Outcome outcome, std::string 
 void Executor::CheckInvariants() const {
   size_t deadlines = 0;
   size_t counted = 0;
+  size_t calling = 0;
   const bool stopped = !deps_.lifecycle.stopped().ok();
   for (const auto& [id, operation] : state_.operations) {
     MUSTER_CHECK(deps_.machines.Find(id) != nullptr, "an operation on {}, which is not tracked", id);
@@ -572,11 +597,13 @@ void Executor::CheckInvariants() const {
     counted += operation.kind == OperationKind::kPreempt ? 0 : 1;
     if (operation.deadline) MUSTER_CHECK(deadlines_.contains({*operation.deadline, id}));
     MUSTER_CHECK(deps_.machines.IsCalling(id) == (operation.stage == Stage::kCalling));
+    calling += operation.stage == Stage::kCalling ? 1 : 0;
     if (operation.stage != Stage::kCalling) continue;
     MUSTER_CHECK(deps_.calls.IsOpen(operation.call) || stopped);
     MUSTER_CHECK(deps_.lifecycle.epoch() > 0);
   }
   MUSTER_CHECK(deadlines == deadlines_.size());
+  MUSTER_CHECK(state_.called.size() <= calling, "{} calls are timed, {} are open", state_.called.size(), calling);
   MUSTER_CHECK(counted == counted_, "{} operations are counted, there are {}", counted_, counted);
   MUSTER_CHECK(instructed_.size() == state_.unanswered.size());
   if (stopped) return;

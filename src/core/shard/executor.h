@@ -9,7 +9,8 @@
 // Operations that are ready wait in lanes, one for each cluster they are for, which are served in turns; those of
 // Preempt come before all others. What fails is told to the holds (holds.h), which bar the next attempt. A provider
 // that is away (UNAVAILABLE, a deadline) is called no more for a while, then by one call at a time until one is
-// answered; nothing is held for it.
+// answered, of the lanes and of Preempt in turns; nothing is held for it. A machine that hangs alone is no outage: its
+// call runs into its deadline though others were answered meanwhile.
 //
 // Invariants:
 //   1. A machine has at most one operation.
@@ -89,9 +90,13 @@ class Executor {
     int64_t sequence = 0;  // of the last fence token
     uint64_t tokens = 0;
     std::map<std::string, std::string> machine_of_token;  // blob requests
+    // Journals read these last (saved_state.cc).
+    std::map<std::string, MonoTime, std::less<>> called;  // by machine of an open call: since when
+    MonoTime answered;                                    // the last transition, by whatever but an outage
+    MonoTime read;                                        // the last list or get that was answered
 
     MUSTER_FIELDS(State, operations, acknowledged, unanswered, preempts, lanes, last_lane, outage, calling, sequence,
-                  tokens, machine_of_token)
+                  tokens, machine_of_token, called, answered, read)
   };
   // The parts it works with; all outlive it.
   struct Deps {
@@ -128,6 +133,8 @@ class Executor {
   void CallProvider(StepContext& ctx);
   // The record that the provider acknowledged the transition with; none if the transition failed.
   std::optional<contract::MachineRecord> OnTransitionDone(const CallDone& done, const OpenCall& call, StepContext& ctx);
+  // The provider answered a list or a get.
+  void OnRead(MonoTime now) { state_.read = now; }
 
   // --- ending
   // The machine's state or cluster is another: an operation that has not reached the provider is void, and a transition
@@ -160,7 +167,10 @@ class Executor {
   bool HasQueued() const { return !state_.preempts.empty() || !state_.lanes.empty(); }
   // Whether the provider may be called now.
   bool MayCall(MonoTime now) const;
-  void OnTransitionFailed(const std::string& id, const Operation& operation, const Status& status, StepContext& ctx);
+  // Whether the call that has run into its deadline says something about its machine and nothing about the provider.
+  bool HangsAlone(const std::string& id, const Status& status) const;
+  void OnTransitionFailed(const std::string& id, const Operation& operation, const Status& status, bool hangs,
+                          StepContext& ctx);
   void OnOutage(const Status& status, StepContext& ctx);
   void SetDeadline(const std::string& id, Operation& operation, std::optional<MonoTime> deadline);
   void OnDeadline(const std::string& id, StepContext& ctx);

@@ -58,10 +58,16 @@ void Holds::RegisterRows(contract::RowReader& reader) {
 
 void Holds::Start(StepContext& ctx) {
   for (const auto& [key, row] : std::exchange(state_.earlier, {})) {
+    const bool counts = IsGroup(key.kind) && !row.recent.empty() && row.recent.size() < kEnough;
+    if (row.times < 0 || (row.times == 0 && !counts)) {  // no build writes such a row; it says nothing
+      ctx.Write(kHoldRows.Erase(key));
+      continue;
+    }
     Hold& hold = state_.holds[key];
     hold.times = row.times;
     // A clock that was set must not make it longer than it can be.
     hold.until = ctx.now.mono + std::min<Duration>(row.until - ctx.now.wall, Longest(key.kind));
+    if (hold.times > 0) continue;
     for (const WallTime when : row.recent) hold.recent.push_back(contract::TimeFromStored(when, ctx.now));
   }
 }
@@ -167,12 +173,12 @@ void Holds::OnConfigured(const std::string& machine, const std::string& cluster,
 
 void Holds::OnOtherFailed(const std::string& machine, StepContext& ctx) { FailOne(RestKey(machine), false, ctx); }
 
-void Holds::OnUnimplemented(const std::string& machine, OperationKind kind, const std::string& cluster,
+void Holds::OnMachineFailed(const std::string& machine, OperationKind kind, const std::string& cluster, bool for_long,
                             StepContext& ctx) {
   switch (StartOf(kind) == model::MachineState::kSpeculative ? OperationKind::kProvision : kind) {
-    case OperationKind::kProvision: return FailOne(MachineKey(machine), true, ctx);
-    case OperationKind::kBootstrap: return FailOne(PairKey(machine, cluster), true, ctx);
-    default: return FailOne(RestKey(machine), true, ctx);
+    case OperationKind::kProvision: return FailOne(MachineKey(machine), for_long, ctx);
+    case OperationKind::kBootstrap: return FailOne(PairKey(machine, cluster), for_long, ctx);
+    default: return FailOne(RestKey(machine), for_long, ctx);
   }
 }
 

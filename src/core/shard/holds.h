@@ -13,7 +13,8 @@
 // the engine may plan with all of the class or cluster again, but one operation goes ahead, the probe, and the others
 // begin when it has succeeded; if it fails, the hold is twice as long.
 //
-// An outage of the provider (UNAVAILABLE, a deadline) is no failure of a machine and does not come here.
+// An outage of the provider (UNAVAILABLE, a deadline) is no failure of a machine and does not come here. A call that
+// hangs though the provider answers others holds its machine alone.
 // Durable: every hold, and the failures counted so far.
 //
 // Invariants:
@@ -102,8 +103,10 @@ class Holds {
   void OnConfigured(const std::string& machine, const std::string& cluster, StepContext& ctx);
   // A Drain or a Delete failed.
   void OnOtherFailed(const std::string& machine, StepContext& ctx);
-  // The provider does not know the operation: the machine is held for as long as a machine is held at all.
-  void OnUnimplemented(const std::string& machine, OperationKind kind, const std::string& cluster, StepContext& ctx);
+  // An operation failed in a way that tells nothing about others: the machine is held, and no class or cluster. With
+  // `for_long` for as long as a machine is held at all, because the provider does not know the operation.
+  void OnMachineFailed(const std::string& machine, OperationKind kind, const std::string& cluster, bool for_long,
+                       StepContext& ctx);
   // A transition has brought the machine to another state: it need not rest.
   void OnMoved(const std::string& machine, StepContext& ctx);
   void OnDropped(const std::string& machine, StepContext& ctx);

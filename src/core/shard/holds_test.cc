@@ -321,6 +321,78 @@ TEST(ShardHolds, ABadTemplateCostsTheOthersNothing) {
   EXPECT_EQ(FailedByABadTemplate(other), 72);
 }
 
+// A cluster without a machine asks for the whole fleet, and its template is bad. How many machines are Failed after
+// 45 s.
+int FailedByABadTemplateForAll() {
+  Lab lab;
+  lab.config().first_bootstraps = 3;
+  lab.config().failed_policy = FailedPolicy::kKeep;
+  lab.Add("m", 72, kIdle);
+  lab.breaks = [](const model::Machine& machine) { return machine.cluster == "bad"; };
+  lab.Start();
+  lab.ConnectWith("bad", 72);
+  for (int i = 0; i < 45; ++i) {
+    lab.Run(1s);
+    lab.Finish();
+  }
+  return lab.InState(kFailed);
+}
+
+TEST(ShardFirstWave, ABadTemplateCostsThreeMachinesWhateverItAsksFor) {
+  EXPECT_EQ(FailedByABadTemplateForAll(), 4) << "three at first, and one probe";
+  const faults::ScopedMutant on("shard.all_at_first");
+  EXPECT_EQ(FailedByABadTemplateForAll(), 72);
+}
+
+TEST(ShardFirstWave, TheRestFollowsTheFirstSuccessAtOnce) {
+  Lab lab;
+  lab.config().first_bootstraps = 3;
+  lab.Add("m", 72, kIdle);
+  lab.Start();
+  lab.ConnectWith("a", 40);
+  lab.Run(5s);
+  EXPECT_EQ(lab.InState(kConfiguring, "a"), 3);
+  lab.SetState("m-000", kConfigured);
+  lab.Run(2s);
+  EXPECT_EQ(lab.InState(kConfiguring, "a"), 39);
+  lab.Finish();
+  lab.Rollup("a", 72);
+  lab.Run(2s);
+  EXPECT_EQ(lab.InState(kConfiguring, "a"), 32) << "one that has machines waits for nothing";
+}
+
+TEST(ShardFirstWave, ARestartDoesNotWidenIt) {
+  Lab lab({.restart_grace = 0s});
+  lab.config().first_bootstraps = 3;
+  lab.Add("m", 20, kIdle);
+  lab.Start();
+  lab.ConnectWith("a", 20);
+  lab.Run(2s);
+  lab.Restart();
+  lab.ConnectWith("a", 20);
+  lab.Run(5s);
+  EXPECT_EQ(ConfiguresFor(lab, "a"), 3);
+  lab.Finish();
+  lab.Run(2s);
+  EXPECT_EQ(ConfiguresFor(lab, "a"), 20);
+}
+
+// One blob that does not come must not keep the others waiting for ever: its time runs out.
+TEST(ShardFirstWave, IsOverThoughItsFirstMachinesFail) {
+  Lab lab;
+  lab.config().first_bootstraps = 3;
+  lab.Add("m", 20, kIdle);
+  lab.answers_blobs = false;
+  lab.Start();
+  lab.ConnectWith("a", 20);
+  lab.Run(35s);
+  lab.answers_blobs = true;
+  lab.Run(2min);
+  lab.Finish();
+  lab.Run(2s);
+  EXPECT_EQ(ConfiguresFor(lab, "a"), 20);
+}
+
 TEST(ShardHolds, AClusterThatIsSilentCannotFillTheQueueAndIsHeld) {
   const auto asked_of_others = [] {
     Lab lab({.execute_queue = 20});
@@ -373,6 +445,113 @@ TEST(ShardHolds, AnOutageOfTheProviderHoldsNothingAndBuysNothingDearer) {
   EXPECT_EQ(DearerBoughtInAnOutage(Code::kDeadlineExceeded), 0);
   const faults::ScopedMutant on("shard.outage_holds");
   EXPECT_GT(DearerBoughtInAnOutage(Code::kUnavailable), 0);
+}
+
+// --- one machine hangs: its calls run into their deadline, and the provider answers all others
+
+// A need for so many machines with the label rack=`rack`.
+void Want(Lab& lab, const std::string& cluster, int64_t machines, int32_t priority, const std::string& rack) {
+  const model::Need need{
+      .profile = model::Profile(
+          {.requirements = {{.key = "rack", .op = model::Operator::kIn, .values = {rack}}}, .priority = priority}),
+      .aggregate = {{"cpu", machines * 1000}},
+      .min_unit = {{"cpu", 1000}}};
+  lab.Connect(cluster);
+  lab.Say(cluster,
+          contract::Rollup{.cluster_id = cluster, .timestamp = lab.now.wall, .rows = contract::NeedRows({need})});
+}
+
+void PutInRack(Lab& lab, const std::string& id, model::MachineState state, const std::string& cluster,
+               const std::string& rack) {
+  model::Machine machine = Lab::MakeMachine(id, state, cluster);
+  machine.labels = {{"rack", rack}};
+  lab.Put(machine);
+}
+
+std::string MachineOf(const contract::ProviderRequest& request) {
+  return std::visit(
+      [](const auto& body) {
+        if constexpr (requires { body.machine_id; }) {
+          return body.machine_id;
+        } else {
+          return std::string();
+        }
+      },
+      request);
+}
+
+// Two machines of one cluster, of which the first is taken for a more important need and hangs when it is drained.
+// While the provider seems to be away another cluster asks for machines that could be bought.
+struct OneHangs {
+  OneHangs() {
+    PutInRack(lab, "m-000", kConfigured, "low", "r1");
+    PutInRack(lab, "m-001", kConfigured, "low", "r1");
+    for (const char* id : {"s-000", "s-001"}) PutInRack(lab, id, kSpeculative, "", "r2");
+    lab.hangs = [this](const contract::ProviderRequest& request) {
+      if (!std::holds_alternative<contract::DrainRequest>(request)) return false;
+      if (first.empty()) first = MachineOf(request);
+      return MachineOf(request) == first;
+    };
+    lab.Start();
+    Want(lab, "low", 2, 10, "r1");
+    Want(lab, "high", 1, 1'000'000, "r1");
+    lab.Run(31s);
+    EXPECT_EQ(lab.Count<contract::DrainRequest>(), 1);
+    EXPECT_TRUE(lab.core().View()->provider_away);
+    Want(lab, "other", 2, 10, "r2");
+  }
+  Lab lab;
+  std::string first;  // the machine that hangs
+};
+
+TEST(ShardHolds, APreemptThatHangsDoesNotStopTheOthers) {
+  OneHangs product;
+  product.lab.Run(2s);
+  EXPECT_EQ(Creates(product.lab, "s"), 2) << "the first call that is tried again is of another cluster";
+  const faults::ScopedMutant on("shard.only_preempts_are_tried");
+  OneHangs other;
+  other.lab.Run(25s);
+  EXPECT_EQ(Creates(other.lab, "s"), 0);
+}
+
+TEST(ShardHolds, AVictimThatHangsIsLeftForAnother) {
+  faults::ResetProbes();
+  OneHangs product;
+  product.lab.Run(75s);
+  EXPECT_EQ(product.lab.InState(kDraining), 1) << "the other machine";
+  EXPECT_GT(faults::ProbeHits()["shard.machine_hangs"], 0u);
+  EXPECT_FALSE(product.lab.core().View()->provider_away);
+  const faults::ScopedMutant on("shard.hanging_is_outage");
+  OneHangs other;
+  other.lab.Run(10min);
+  EXPECT_EQ(other.lab.InState(kDraining), 0);
+}
+
+// The cheapest machine hangs when it is created. With `others`, another cluster asks for one more every 5 s. After how
+// many seconds the next machine is bought; 0: not within ten minutes.
+int SecondsUntilTheNextIsBought(bool others) {
+  Lab lab;
+  PutInRack(lab, "s-000", kSpeculative, "", "r1");
+  PutInRack(lab, "s-001", kSpeculative, "", "r1");
+  for (int i = 0; i < 12; ++i) PutInRack(lab, fmt::format("t-{:03}", i), kSpeculative, "", "r2");
+  lab.hangs = [](const contract::ProviderRequest& request) { return MachineOf(request) == "s-000"; };
+  lab.Start();
+  Want(lab, "a", 1, 10, "r1");
+  for (int second = 1; second <= 600; ++second) {
+    if (others && second % 5 == 0 && second <= 60) Want(lab, "b", second / 5, 10, "r2");
+    lab.Run(1s);
+    EXPECT_FALSE(others && lab.core().View()->provider_away);
+    EXPECT_FALSE(lab.core().View()->holds.contains("class"));
+    if (Creates(lab, "s-001") > 0) return second;
+  }
+  return 0;
+}
+
+TEST(ShardHolds, ACreateThatHangsIsLeftForTheNextMachine) {
+  EXPECT_EQ(SecondsUntilTheNextIsBought(true), 31) << "its deadline: others were answered meanwhile";
+  EXPECT_EQ(SecondsUntilTheNextIsBought(false), 67) << "two deadlines and the pauses after them: lists are answered";
+  const faults::ScopedMutant on("shard.hanging_is_outage");
+  EXPECT_EQ(SecondsUntilTheNextIsBought(false), 0);
 }
 
 TEST(ShardHolds, ADrainThatFailsIsNotTriedEveryCycle) {
@@ -520,6 +699,26 @@ TEST(ShardHolds, TheWindowOfFailuresSurvivesARestart) {
   lab.Run(5s);
   EXPECT_EQ(Creates(lab, "s"), 3);
   EXPECT_EQ(lab.core().View()->holds.count("class"), 1u) << "the third within the minute";
+}
+
+// No build writes such rows; a file that was damaged or mended by hand may have them.
+TEST(ShardHolds, RowsThatSayNothingAreDropped) {
+  const HoldKey rest{.kind = HoldKind::kRest, .machine = "m"};
+  const HoldKey cluster{.kind = HoldKind::kCluster, .cluster = "a"};
+  const HoldKey other{.kind = HoldKind::kCluster, .cluster = "b"};
+  const HoldKey many{.kind = HoldKind::kCluster, .cluster = "c"};
+  Lab lab;
+  lab.Start();
+  const WallTime now = lab.now.wall;
+  for (const contract::Write& write :
+       {kHoldRows.Put(rest, {}), kHoldRows.Put(cluster, {}), kHoldRows.Put(other, {.times = -1, .recent = {now}}),
+        kHoldRows.Put(many, {.recent = {now, now, now}})}) {
+    lab.disk[write.key] = *write.value;
+  }
+  lab.Restart();
+  lab.Run(1min);
+  EXPECT_TRUE(lab.core().rails().holds().state().holds.empty());
+  for (const auto& [key, value] : lab.disk) EXPECT_FALSE(key.starts_with("hold/"));
 }
 
 TEST(ShardHolds, OfAMachineThatIsGoneNothingIsKept) {

@@ -44,6 +44,7 @@ class Lab {
   explicit Lab(Config config = {}, std::shared_ptr<LabProvider> provider = std::make_shared<LabProvider>())
       : machines(provider->machines), config_(std::move(config)), provider_(std::move(provider)) {
     config_.policy.surplus_hold = config_.policy.surplus_hold == 120s ? 0s : config_.policy.surplus_hold;
+    config_.first_bootstraps = 0;  // a test that is about the first machines of a cluster sets it
   }
 
   // --- what the test may set
@@ -52,6 +53,8 @@ class Lab {
   Status refusal;                                                   // of transitions, if not OK
   std::function<Status(const contract::ProviderRequest&)> refuses;  // the same, by request
   std::function<bool(const PartnerRequest&)> holds;                 // calls that wait until Release()
+  std::function<bool(const contract::ProviderRequest&)> hangs;      // transitions that run into their deadline
+  std::function<Status(const contract::ListRequest&)> refuses_lists;
   bool head_revisions = false;  // lists keep to their cap, and their revision is the newest nevertheless
   std::function<bool(const model::Machine&)> breaks;  // transitions of these end in Failed
   std::set<std::string> mute;                         // clusters that answer nothing
@@ -161,6 +164,7 @@ class Lab {
     core_.reset();
     waiting_.clear();
     held_.clear();
+    hanging_.clear();
     sessions_.clear();
     Start();
   }
@@ -175,6 +179,8 @@ class Lab {
         waiting_.pop_front();
         if (holds && holds(call.request)) {
           held_.push_back(call);
+        } else if (Hangs(call)) {
+          hanging_.emplace(now.mono + call.timeout, call);
         } else {
           Reply(call);
         }
@@ -186,10 +192,17 @@ class Lab {
         Step(event);
         continue;
       }
-      const auto next = core_->NextWake();
-      if (!next || *next > end) break;
-      MoveTo(std::max(*next, now.mono));
-      Step(contract::Wake{});
+      const MonoTime next = core_->NextWake().value_or(MonoTime::max());
+      const MonoTime hung = hanging_.empty() ? MonoTime::max() : hanging_.begin()->first;
+      if (std::min(next, hung) > end) break;
+      MoveTo(std::max(std::min(next, hung), now.mono));
+      if (hung <= next) {
+        const contract::CallId id = hanging_.begin()->second.id;
+        hanging_.erase(hanging_.begin());
+        Step(Core::CallDone{.id = id, .status = Status(Code::kDeadlineExceeded, "no answer")});
+      } else {
+        Step(contract::Wake{});
+      }
     }
     MoveTo(end);
   }
@@ -319,6 +332,21 @@ class Lab {
     }
   }
 
+  // Whether the call is a transition that hangs; it is counted as made.
+  bool Hangs(const Core::Call& call) {
+    return std::visit(
+        [&](const auto& request) {
+          if constexpr (requires { request.fence; }) {
+            if (!hangs || !hangs(request)) return false;
+            transitions.emplace_back(request);
+            return true;
+          } else {
+            return false;
+          }
+        },
+        call.request);
+  }
+
   void OnMessage(const std::string& cluster, contract::SessionId session, const contract::ShardMessage& message) {
     sent.emplace_back(cluster, message);
     if (mute.contains(cluster)) return;
@@ -337,6 +365,8 @@ class Lab {
     Core::CallDone done{.id = call.id};
     if (const auto* list = std::get_if<contract::ListRequest>(&call.request)) {
       ++lists;
+      done.status = refuses_lists ? refuses_lists(*list) : Status();
+      if (!done.status.ok()) return Step(done);
       if (lists_as) {
         done.reply = lists_as(*list);
         return Step(done);
@@ -405,6 +435,7 @@ class Lab {
   std::optional<Core> core_;
   std::deque<Core::Call> waiting_;
   std::deque<Core::Call> held_;
+  std::multimap<MonoTime, Core::Call> hanging_;  // by their deadlines
   std::deque<Core::Event> inbox_;
   const std::shared_ptr<LabProvider> provider_;
   std::map<std::string, contract::SessionId> sessions_;

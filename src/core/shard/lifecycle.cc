@@ -35,8 +35,11 @@ void Lifecycle::FindEpoch(const Machines& machines, StepContext& ctx) {
   Binder other;
   std::string own_machine;
   std::string other_machine;
+  std::string untold_machine;  // the first that is bound, and does not say by whom
+  int64_t untold = 0;
   for (const auto& [id, tracked] : machines.tracked()) {
     const std::optional<Binder> binder = BoundBy(*tracked.record);
+    if (!binder && !tracked.record->cluster.empty() && ++untold == 1) untold_machine = id;
     if (!binder) continue;
     const bool is_own = binder->shard == config_.id;
     if (binder->epoch < (is_own ? own : other).epoch) continue;
@@ -54,15 +57,29 @@ void Lifecycle::FindEpoch(const Machines& machines, StepContext& ctx) {
                 ctx);
   }
   TakeEpoch(other.epoch, ctx);
-  if (other_machine.empty() || !state_.stopped.ok()) return;
-  const std::string detail = fmt::format("epoch {}: machine {} was bound by {} in epoch {}", state_.epoch,
-                                         other_machine, other.shard, other.epoch);
+  if (!state_.stopped.ok()) return;
+  if (!other_machine.empty()) {
+    TellTakeover(other_machine,
+                 fmt::format("epoch {}: machine {} was bound by {} in epoch {}", state_.epoch, other_machine,
+                             other.shard, other.epoch),
+                 ctx);
+  } else if (untold > 0 && !MUTANT("shard.takeover_untold")) {
+    TellTakeover(
+        untold_machine,
+        fmt::format("epoch {}: {} machines, {} among them, were bound by a shard that does not tell its epoch; "
+                    "if that one had this shard's id, start with --epoch-at-least above its epoch",
+                    state_.epoch, untold, untold_machine),
+        ctx);
+  }
+}
+
+void Lifecycle::TellTakeover(const std::string& machine, const std::string& detail, StepContext& ctx) const {
   ctx.Note(model::Reason::kEpochFound, config_.id, detail);
   ctx.Emit(Audit{.action = {.decided = ctx.now.wall,
                             .kind = "Takeover",
-                            .machine_id = other_machine,
+                            .machine_id = machine,
                             .reason = model::Reason::kEpochFound,
-                            .outcome = "success",
+                            .outcome = std::string(OutcomeName(Outcome::kSuccess)),
                             .error = detail}});
 }
 

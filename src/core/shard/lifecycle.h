@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "base/fields.h"
@@ -25,8 +26,8 @@ namespace muster::shard {
 
 inline constexpr contract::Single<int64_t> kEpochRow{"epoch"};
 inline constexpr contract::Single<int64_t> kTermRow{"term"};  // the coordinator's
-// Of all rows; 1 knew no holds, losses and orders, 2 no term of the coordinator.
-inline constexpr uint64_t kFormat = 3;
+// Of all rows; 1 knew no holds, losses and orders, 2 no term of the coordinator, 3 not how many machines there are.
+inline constexpr uint64_t kFormat = 4;
 // Half of what an epoch can be. No shard lives so often: one that is above it was damaged or given by mistake, and the
 // rest of the range leaves room to get above it.
 inline constexpr int64_t kHighestEpoch = std::numeric_limits<int64_t>::max() / 2;
@@ -58,7 +59,8 @@ class Lifecycle {
   // show first that no machine was bound in an epoch that is lost.
   void TakeKnownEpoch(StepContext& ctx);
   // The first sweep is done: the shard is ready, or stops because its machines show that its state is lost. A shard
-  // without an epoch that takes over machines of others begins above the highest epoch they show.
+  // without an epoch that takes over machines of others begins above the highest epoch they show, and says so; also if
+  // they show none.
   void OnFirstSweep(const Machines& machines, StepContext& ctx);
   void SetDecided() { state_.decided = true; }
   // Durable: a coordinator of an earlier term is ignored also after a restart.
@@ -87,6 +89,8 @@ class Lifecycle {
   // Above `found` too.
   void TakeEpoch(int64_t found, StepContext& ctx);
   void FindEpoch(const Machines& machines, StepContext& ctx);
+  // The shard begins with machines that another has bound.
+  void TellTakeover(const std::string& machine, const std::string& detail, StepContext& ctx) const;
 
   const Config& config_;
   State state_;

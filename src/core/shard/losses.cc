@@ -13,6 +13,8 @@ namespace {
 
 using model::Reason;
 
+constexpr int64_t kStoredAnew = 100;  // a change of more than one part in so many
+
 int64_t ShareOf(model::Probability share, int64_t machines) { return machines * share.millionths / 1'000'000; }
 
 }  // namespace
@@ -25,7 +27,9 @@ Losses::Losses(const Config& config, Clusters& clusters, const Machines& machine
       vanished_(std::move(state.vanished)),
       replaced_(std::move(state.replaced)),
       failing_(std::move(state.failing)),
-      vanishing_(std::move(state.vanishing)) {
+      vanishing_(std::move(state.vanishing)),
+      sizes_(std::move(state.sizes)),
+      lacking_(std::move(state.lacking)) {
   for (const std::string& machine : state.missing) RestoreMissing(machine);
 }
 
@@ -35,7 +39,9 @@ Losses::State Losses::state() const {
               .replaced = replaced_.state(),
               .missing = {},
               .failing = failing_,
-              .vanishing = vanishing_};
+              .vanishing = vanishing_,
+              .sizes = sizes_,
+              .lacking = lacking_};
   for (const auto& [cluster, machines] : missing_) state.missing.insert(machines.begin(), machines.end());
   return state;
 }
@@ -55,12 +61,79 @@ void Losses::RegisterRows(contract::RowReader& reader) {
     if (row.failing) failing_.insert(cluster);
     if (row.vanishing) vanishing_.insert(cluster);
   });
+  reader.On(kSizeRows, [this](const std::string& cluster, int64_t machines) {
+    if (!cluster.empty()) clusters_.Add(cluster);
+    sizes_.insert_or_assign(cluster, machines);
+  });
 }
 
 void Losses::Start(MonoTime now) {
   failed_.SetTimes(now);
   vanished_.SetTimes(now);
   replaced_.SetTimes(now);
+}
+
+// --- what happened while the shard was down
+
+int64_t Losses::StoredSizeOf(const std::string& cluster) const {
+  const auto stored = sizes_.find(cluster);
+  return stored == sizes_.end() ? 0 : stored->second;
+}
+
+bool Losses::IsFarBelow(const std::string& cluster) const {
+  const int64_t stored = StoredSizeOf(cluster);
+  const int64_t lost = stored - SizeOf(cluster);
+  return lost >= config_.losses.fewest && lost > ShareOf(config_.losses.share, stored);
+}
+
+// A part of the fleet may be gone though no cluster has lost much of its own.
+bool Losses::IsLacking(const std::string& cluster) const {
+  return IsFarBelow(cluster) || (SizeOf(cluster) < StoredSizeOf(cluster) && IsFarBelow(""));
+}
+
+// What another cluster has, what was given back, and what failed is still in the fleet.
+void Losses::OnFirstSweep(StepContext& ctx) {
+  const bool in_fleet = StoredSizeOf("") - SizeOf("") < config_.losses.fewest;
+  if ((in_fleet && !MUTANT("shard.drained_is_lost")) || MUTANT("shard.lost_while_down")) return;
+  for (const auto& [cluster, stored] : sizes_) {
+    if (!cluster.empty() && IsLacking(cluster)) lacking_.insert(cluster);
+    if (!IsFarBelow(cluster) && !lacking_.contains(cluster)) continue;
+    PROBE("shard.lacking_since_start");
+    vanishing_.insert(cluster);
+    Keep(cluster, ctx);
+    ctx.Note(Reason::kLosses, cluster.empty() ? config_.id : cluster,
+             fmt::format("{} of {} machines are not there any more since the shard was last up, and are not bought "
+                         "again until they are back or `muster fleet accept` says that they are lost indeed",
+                         stored - SizeOf(cluster), stored));
+  }
+}
+
+void Losses::Recount(StepContext& ctx) {
+  std::erase_if(lacking_, [&](const std::string& cluster) { return !IsLacking(cluster); });
+  int64_t lacking = 0;
+  for (const std::string& cluster : clusters_.names()) {
+    if (lacking_.contains(cluster)) {
+      lacking += StoredSizeOf(cluster) - SizeOf(cluster);
+      continue;
+    }
+    const auto missing = missing_.find(cluster);
+    const auto aside = missing == missing_.end() ? 0 : std::ssize(missing->second);
+    const int64_t stays = machines_.BoundTo(cluster).configured + aside;
+    StoreSize(cluster, MUTANT("shard.drained_is_lost") ? SizeOf(cluster) : stays, ctx);
+  }
+  StoreSize("", machines_.staying() + lacking, ctx);
+}
+
+void Losses::StoreSize(const std::string& cluster, int64_t size, StepContext& ctx) {
+  const int64_t stored = StoredSizeOf(cluster);
+  const int64_t change = size > stored ? size - stored : stored - size;
+  if (change * kStoredAnew <= stored && (size > 0) == (stored > 0)) return;
+  if (size == 0) {
+    sizes_.erase(cluster);
+    return ctx.Write(kSizeRows.Erase(cluster));
+  }
+  sizes_.insert_or_assign(cluster, size);
+  ctx.Write(kSizeRows.Put(cluster, size));
 }
 
 // --- what happens to machines
@@ -99,11 +172,14 @@ void Losses::OnReturned(const std::string& machine, StepContext& ctx) {
   Keep(cluster, ctx);
 }
 
-std::vector<std::string> Losses::TakeReplaced(ChangeBudget& budget, StepContext& ctx) {
+std::vector<std::string> Losses::TakeReplaced(const ActuationModes& modes, ChangeBudget& budget, StepContext& ctx) {
   Expire(ctx);
   std::vector<std::string> taken;
-  if (MUTANT("shard.missing_for_ever")) return taken;
+  const bool heeds_pauses = !MUTANT("shard.given_up_while_paused");
+  const bool waits = modes.shard() != contract::ActuationMode::kActive && heeds_pauses;
+  if (waits || MUTANT("shard.missing_for_ever")) return taken;
   for (auto it = missing_.upper_bound(""); it != missing_.end(); ++it) {
+    if (modes.IsKeptBack(it->first) && heeds_pauses) continue;
     TakeReplaced(it->first, it->second, taken, budget, ctx);
   }
   if (const auto of_none = missing_.find(""); of_none != missing_.end()) {
@@ -137,6 +213,7 @@ std::vector<std::string> Losses::Accept(const std::string& cluster, StepContext&
     }
     window->Clear(cluster);
   }
+  std::erase_if(lacking_, [&](const std::string& name) { return cluster.empty() || name == cluster; });
   for (Names* alerts : {&failing_, &vanishing_}) {
     if (cluster.empty()) changed.insert(alerts->begin(), alerts->end());
     std::erase_if(*alerts, [&](const std::string& name) { return cluster.empty() || name == cluster; });

@@ -2,14 +2,21 @@
 // they go. When more than a share of a cluster or of the fleet goes within a window, the provider is the likelier
 // culprit: an alert latches until an operator accepts the losses, repairs of those machines stop, and what vanished is
 // missing: it stays tracked and set aside, and is given up a share at a time. So is, without an alert, what vanishes
-// when the cluster's budget of changes (rails.h) is spent.
+// when the cluster's budget of changes (rails.h) is spent. Nothing is given up of a cluster that is paused or in dry
+// run, nor while the shard is: whoever looks at a provider that is broken must find the machines as they were.
+//
+// What vanishes while the shard is down is not known by name. How many machines each cluster had is durable: if the
+// first sweep shows far fewer, the alert latches, and the cluster acquires nothing until they are back or an operator
+// accepts the losses.
 //
 // Invariants:
 //   1. `missing` holds the tracked machines that are set aside as missing, and no others.
 //   2. Within LossLimits::replace_window, no more missing machines are given up than their share of the fleet, and of a
 //      cluster no more than its budget of changes (rails.h) leaves, unless an operator accepts the losses.
-// Durable: the counts within the windows, by cluster, and the alerts. After a restart, losses of an earlier life count
-// as if they had happened then.
+//   3. Of a cluster that lacks machines since the start, the count of the earlier life stays stored, and the fleet's
+//      count has what it lacks.
+// Durable: the counts within the windows, by cluster, the alerts, and how many machines there are. After a restart,
+// losses of an earlier life count as if they had happened then.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +51,9 @@ struct LossRow {
 };
 
 inline constexpr contract::Table<std::string, LossRow> kLossRows{"loss/"};  // cluster; empty: machines of none
+inline constexpr contract::Table<std::string, int64_t> kSizeRows{"size/"};  // cluster; empty: the fleet
 
+class ActuationModes;
 class ChangeBudget;
 
 class Losses {
@@ -57,8 +66,11 @@ class Losses {
     Names missing;               // machines
     Names failing;               // alerts
     Names vanishing;
+    // Journals read these last (saved_state.cc).
+    std::map<std::string, int64_t, std::less<>> sizes;  // as stored: of a cluster, or of the fleet
+    Names lacking;                                      // clusters that lack machines since the start
 
-    MUSTER_FIELDS(State, failed, vanished, replaced, missing, failing, vanishing)
+    MUSTER_FIELDS(State, failed, vanished, replaced, missing, failing, vanishing, sizes, lacking)
   };
 
   // What is referred to outlives this.
@@ -66,6 +78,12 @@ class Losses {
 
   void RegisterRows(contract::RowReader& reader);
   void Start(MonoTime now);
+  // The machines have been seen for the first time.
+  void OnFirstSweep(StepContext& ctx);
+  // When a cycle has decided: stores how many machines there are, if that has changed by more than one in a hundred.
+  // Those that the shard is about to drain or to delete are left out before a call says so, so that what it takes away
+  // itself is never missed.
+  void Recount(StepContext& ctx);
 
   // The machine, of that cluster, has turned Failed.
   void OnFailed(const std::string& machine, const std::string& cluster, StepContext& ctx);
@@ -77,12 +95,14 @@ class Losses {
   void OnReturned(const std::string& machine, StepContext& ctx);
   // Missing machines that are given up now: those that serve a cluster first. Costs what it gives up, and a step for
   // each cluster that misses machines.
-  std::vector<std::string> TakeReplaced(ChangeBudget& budget, StepContext& ctx);
+  std::vector<std::string> TakeReplaced(const ActuationModes& modes, ChangeBudget& budget, StepContext& ctx);
 
   // Ends the alerts, and begins the windows anew: of the cluster, or all of them if the name is empty. The missing
   // machines that are given up by that.
   std::vector<std::string> Accept(const std::string& cluster, StepContext& ctx);
 
+  // Whether the cluster acquires nothing for now, because what it lacks may be there unseen.
+  bool BarsBuying(const std::string& cluster) const { return lacking_.contains(cluster); }
   // Whether machines of the cluster may be repaired without an order.
   bool MayRepair(const std::string& cluster) const;
   // Whether the cluster's budget of changes leaves room for a machine that failed or vanished by itself. A few do so in
@@ -101,6 +121,11 @@ class Losses {
                   StepContext& ctx) const;
   // Machines of the cluster, or of the fleet if the name is empty, missing ones included.
   int64_t SizeOf(const std::string& cluster) const;
+  // Whether far fewer machines of the cluster, or of the fleet, are there than an earlier life stored.
+  bool IsFarBelow(const std::string& cluster) const;
+  bool IsLacking(const std::string& cluster) const;
+  int64_t StoredSizeOf(const std::string& cluster) const;
+  void StoreSize(const std::string& cluster, int64_t size, StepContext& ctx);
   // Ends alerts of the fleet that its losses no longer give reason for.
   void EndFleetAlerts();
   bool MayReplace(const std::string& cluster, ChangeBudget& budget, StepContext& ctx) const;
@@ -123,6 +148,8 @@ class Losses {
   std::map<std::string, Names, std::less<>> missing_;  // by cluster; none is empty
   Names failing_;
   Names vanishing_;
+  std::map<std::string, int64_t, std::less<>> sizes_;
+  Names lacking_;
 };
 
 }  // namespace muster::shard

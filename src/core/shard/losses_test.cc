@@ -169,6 +169,134 @@ TEST(ShardMissing, ARestartCausesNoCallAndKeepsTheLimit) {
   EXPECT_EQ(lab.Count<contract::CreateRequest>(), 18) << "then the next tenth";
 }
 
+// Sixty of a hundred machines vanish, and the cluster, or the shard if the name is empty, is set so. How many machines
+// are bought within ten minutes.
+int BoughtWhileKeptBack(Lab& lab, const std::string& cluster, contract::ActuationMode mode) {
+  Serve(lab, 100);
+  Lose(lab, 0, 60);
+  lab.Run(65s);
+  EXPECT_EQ(lab.core().View()->missing, 51u);
+  lab.Ask(contract::SetActuation{.cluster_id = cluster, .mode = mode});
+  const int before = lab.Count<contract::CreateRequest>();
+  lab.Run(10min);
+  lab.Ask(contract::SetActuation{.cluster_id = cluster, .mode = contract::ActuationMode::kActive});
+  lab.Run(1s);
+  return lab.Count<contract::CreateRequest>() - before;
+}
+
+TEST(ShardMissing, NothingIsGivenUpWhileTheClusterOrTheShardIsPaused) {
+  for (const std::string cluster : {"", "a"}) {
+    for (const contract::ActuationMode mode : {contract::ActuationMode::kPaused, contract::ActuationMode::kDryRun}) {
+      Lab lab;
+      EXPECT_LE(BoughtWhileKeptBack(lab, cluster, mode), 10) << "a tenth, once it goes on";
+      EXPECT_GE(lab.core().View()->missing, 41u);
+    }
+  }
+  const faults::ScopedMutant on("shard.given_up_while_paused");
+  Lab other;
+  EXPECT_GT(BoughtWhileKeptBack(other, "a", contract::ActuationMode::kPaused), 25);
+}
+
+// --- while the shard is down
+
+// A hundred machines of cluster a, all needed, and forty of b. While the shard is down the provider forgets so many of
+// a. How many machines are bought within ten minutes.
+int BoughtAfterLosing(Lab& lab, int machines) {
+  lab.Add("b", 40, kConfigured, "b");
+  Serve(lab, 100);
+  lab.ConnectWith("b", 40);
+  lab.Run(2s);
+  Lose(lab, 0, machines);
+  lab.Restart();
+  lab.ConnectWith("a", 100);
+  lab.ConnectWith("b", 40);
+  lab.Run(10min);
+  return lab.Count<contract::CreateRequest>();
+}
+
+TEST(ShardLostWhileDown, WhatVanishedInMassesIsNotBoughtAgainWithoutAPerson) {
+  faults::ResetProbes();
+  Lab lab;
+  EXPECT_EQ(BoughtAfterLosing(lab, 60), 0);
+  EXPECT_GT(faults::ProbeHits()["shard.lacking_since_start"], 0u);
+  EXPECT_EQ(lab.core().View()->losses_vanished, (std::set<std::string, std::less<>>{"", "a"}));
+  EXPECT_EQ(lab.Noted(Reason::kLosses), 2);
+  lab.Rollup("b", 45);
+  lab.Run(2s);
+  EXPECT_EQ(lab.Count<contract::CreateRequest>(), 5) << "others notice nothing";
+  lab.Restart();
+  lab.ConnectWith("a", 100);
+  lab.ConnectWith("b", 45);
+  lab.Run(10min);
+  EXPECT_EQ(lab.Count<contract::CreateRequest>(), 5) << "another restart changes nothing";
+  lab.AskFor<contract::LossesAccepted>(contract::AcceptLosses{.cluster_id = "a", .reason = "they are gone"});
+  lab.Run(2s);
+  EXPECT_EQ(lab.Count<contract::CreateRequest>(), 65);
+  const faults::ScopedMutant on("shard.lost_while_down");
+  Lab other;
+  EXPECT_EQ(BoughtAfterLosing(other, 60), 60);
+}
+
+TEST(ShardLostWhileDown, AFewAreReplacedAtOnce) {
+  Lab lab;
+  EXPECT_EQ(BoughtAfterLosing(lab, 5), 5) << "a twentieth is no mass";
+  EXPECT_TRUE(lab.core().View()->losses_vanished.empty());
+}
+
+TEST(ShardLostWhileDown, ItEndsWhenTheMachinesAreBack) {
+  Lab lab;
+  EXPECT_EQ(BoughtAfterLosing(lab, 60), 0);
+  lab.Add("m", 60, kConfigured, "a");
+  lab.Run(5s);
+  lab.Rollup("a", 103);
+  lab.Run(2s);
+  EXPECT_EQ(lab.Count<contract::CreateRequest>(), 3) << "it acquires again";
+}
+
+// What an earlier life gave up or gave back is not missed.
+TEST(ShardLostWhileDown, ACountThatFellInTimeIsForgotten) {
+  Lab lab;
+  Serve(lab, 100);
+  lab.config().reclaim_budget = {1'000'000};
+  lab.Restart();
+  lab.ConnectWith("a", 20);
+  for (int i = 0; i < 60; ++i) {
+    lab.Run(10s);
+    lab.Finish();
+  }
+  ASSERT_EQ(lab.InState(kConfigured, "a"), 20);
+  lab.Restart();
+  lab.ConnectWith("a", 25);
+  lab.Run(1min);
+  EXPECT_TRUE(lab.core().View()->losses_vanished.empty());
+  lab.Finish();
+  lab.Run(2s);
+  EXPECT_EQ(lab.InState(kConfigured, "a") + lab.InState(kConfiguring, "a"), 25);
+}
+
+// Ten machines of a are drained for another cluster when the shard is killed, and free when it is back. How many
+// machines a gets then, which asks for ten more than it has.
+int GottenAfterADrain() {
+  Lab lab;
+  Serve(lab, 40);
+  lab.ConnectWith("b", 50, 1'000'000);  // forty to buy, and ten of a
+  lab.Run(300ms);
+  EXPECT_EQ(lab.InState(kDraining), 10);
+  lab.Finish();
+  lab.Add("t", 20, kIdle);
+  lab.Restart();
+  lab.ConnectWith("a", 40);
+  lab.ConnectWith("b", 50, 1'000'000);
+  lab.Run(5s);
+  return lab.InState(kConfiguring, "a");
+}
+
+TEST(ShardLostWhileDown, WhatTheShardDrainedItselfIsNotLost) {
+  EXPECT_EQ(GottenAfterADrain(), 10);
+  const faults::ScopedMutant on("shard.drained_is_lost");
+  EXPECT_EQ(GottenAfterADrain(), 0);
+}
+
 TEST(ShardMissing, ASmallClusterCountsByItself) {
   Lab lab;
   lab.Add("b", 400, kConfigured, "b");
@@ -425,6 +553,34 @@ TEST(ShardRepairs, AFailedMachineIsItsClustersThoughItsRecordDoesNotSaySo) {
   ASSERT_NE(repair, lab.audits.end());
   EXPECT_EQ(repair->action.cluster_id, "a");
   EXPECT_FALSE(lab.disk.contains(kServedRows.RowKey(Name(0)))) << "it is no longer Failed";
+}
+
+// The engine buys for what serves no longer, whoever says so: a cluster that lacks machines must not wait for a person.
+// What that costs if the provider was wrong is bounded: as many machines as it called Failed, none of them deleted, and
+// what is too many goes back within the budget.
+TEST(ShardRepairs, WhatIsCalledFailedInMassesIsBoughtOnceAndTheSurplusGoesBackWithinTheBudget) {
+  Lab lab;
+  Serve(lab, 200);
+  Fail(lab, 0, 120);
+  for (int i = 0; i < 30; ++i) {
+    lab.Run(10s);
+    lab.Finish();
+  }
+  EXPECT_EQ(lab.Count<contract::CreateRequest>(), 120);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 0);
+  EXPECT_EQ(lab.InState(kConfigured, "a"), 200);
+  for (int i = 0; i < 120; ++i) lab.SetState(Name(i), kConfigured);  // they were well all the time
+  std::vector<int> drained{0};
+  for (int i = 0; i < 6 * 60; ++i) {
+    lab.Run(10s);
+    lab.Finish();
+    drained.push_back(lab.Count<contract::DrainRequest>());
+    if (drained.size() <= 12) continue;
+    EXPECT_LE(drained.back() - drained[drained.size() - 13], 32) << "a tenth in two minutes";
+  }
+  EXPECT_EQ(drained.back(), 120);
+  EXPECT_EQ(lab.Count<contract::CreateRequest>(), 120) << "nothing is bought twice";
+  EXPECT_EQ(lab.InState(kConfigured, "a"), 200);
 }
 
 TEST(ShardRepairs, NoneWhileMachinesFailInMasses) {

@@ -29,6 +29,12 @@ MachineState WhileSetAside(MachineState state, SetAside why) {
   }
 }
 
+bool Stays(MachineState state_for_engine) {
+  using enum MachineState;
+  return state_for_engine == kIdle || state_for_engine == kConfiguring || state_for_engine == kConfigured ||
+         state_for_engine == kDraining;
+}
+
 }  // namespace
 
 Machines::Machines(EngineView& engine, Clusters& clusters, State state)
@@ -177,25 +183,42 @@ void Machines::Count(const std::string& id, const Tracked& tracked, int64_t by) 
   counts_[KindOf(machine)] += static_cast<uint64_t>(by);
   by_instance_type_[machine.instance_type] += by;
   by_zone_[machine.zone] += by;
+  if (Stays(StateForEngine(id, tracked))) staying_ += by;
+  if (const std::string cluster = ConfiguringFor(id, tracked); !cluster.empty()) BoundOf(cluster).configuring += by;
   if (machine.cluster.empty()) return;
-  const auto [bound, is_new] = bound_.try_emplace(machine.cluster);
-  if (is_new) clusters_.Add(machine.cluster);
+  Bound& bound = BoundOf(machine.cluster);
   if (by > 0) {
-    bound->second.machines.insert(id);
+    bound.machines.insert(id);
   } else {
-    bound->second.machines.erase(id);
+    bound.machines.erase(id);
   }
-  if (StateForEngine(id, tracked) == MachineState::kConfigured) bound->second.configured += by;
+  if (StateForEngine(id, tracked) == MachineState::kConfigured) bound.configured += by;
+}
+
+Machines::Bound& Machines::BoundOf(const std::string& cluster) {
+  const auto [bound, is_new] = bound_.try_emplace(cluster);
+  if (is_new) clusters_.Add(cluster);
+  return bound->second;
+}
+
+std::string Machines::ConfiguringFor(const std::string& id, const Tracked& tracked) const {
+  if (StateForEngine(id, tracked) != MachineState::kConfiguring || AsideOf(id) != SetAside::kNo) return "";
+  const InProgress* under_way = UnderWay(id, tracked);
+  return under_way == nullptr ? tracked.record->cluster : under_way->cluster;
 }
 
 void Machines::CheckInvariants() const {
   std::map<MachineKind, uint64_t> counts;
   std::map<std::string, int64_t> configured;
+  std::map<std::string, int64_t> configuring;
   std::map<std::string, size_t> bound;
+  int64_t staying = 0;
   for (const auto& [id, tracked] : state_.tracked) {
     const model::Machine& machine = *tracked.record;
     MUSTER_CHECK(machine.id == id);
     ++counts[KindOf(machine)];
+    ++configuring[ConfiguringFor(id, tracked)];
+    staying += Stays(StateForEngine(id, tracked)) ? 1 : 0;
     if (machine.cluster.empty()) continue;
     ++bound[machine.cluster];
     MUSTER_CHECK(BoundTo(machine.cluster).machines.contains(id));
@@ -206,7 +229,10 @@ void Machines::CheckInvariants() const {
     MUSTER_CHECK(known.machines.size() == bound[name]);
     MUSTER_CHECK(known.configured == configured[name], "cluster {} has {} Configured machines, not {}", name,
                  configured[name], known.configured);
+    MUSTER_CHECK(known.configuring == configuring[name], "cluster {} has {} Configuring machines, not {}", name,
+                 configuring[name], known.configuring);
   }
+  MUSTER_CHECK(staying == staying_);
   for (const auto& [id, why] : state_.set_aside) MUSTER_CHECK(state_.tracked.contains(id), "{} is not tracked", id);
   for (const std::string& id : state_.fenced) {
     MUSTER_CHECK(!state_.tracked.contains(id) || AsideOf(id) != SetAside::kNo, "{} was fenced, and is not set aside",

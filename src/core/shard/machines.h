@@ -6,7 +6,8 @@
 //
 // Invariants:
 //   1. A machine is in `bound` of its record's cluster and of no other.
-//   2. Counts by kind, type and zone, and the Configured machines of each cluster, are those of the tracked machines.
+//   2. Counts by kind, type and zone, and the Configured and Configuring machines of each cluster, are those of the
+//      tracked machines.
 //   3. A tracked machine that was fenced is set aside, also if it was missing or dropped meanwhile.
 #pragma once
 
@@ -73,7 +74,8 @@ class Machines {
   // Of one cluster.
   struct Bound {
     std::set<std::string> machines;
-    int64_t configured = 0;  // as the engine is shown
+    int64_t configured = 0;   // as the engine is shown
+    int64_t configuring = 0;  // the same, those that are set aside left out; with what is about to be configured
   };
 
   // What is referred to outlives this.
@@ -116,6 +118,8 @@ class Machines {
   const std::map<MachineKind, uint64_t>& counts() const { return counts_; }
   // Machines that cost money: all but those that could be bought and those being given back.
   int64_t Costly() const;
+  // Machines that cost money and will, unless something happens to them: none that may be on its way to Speculative.
+  int64_t staying() const { return staying_; }
   const std::map<std::string, int64_t>& by_instance_type() const { return by_instance_type_; }
   const std::map<std::string, int64_t>& by_zone() const { return by_zone_; }
 
@@ -124,6 +128,9 @@ class Machines {
 
  private:
   void Count(const std::string& id, const Tracked& tracked, int64_t by);
+  Bound& BoundOf(const std::string& cluster);
+  // For which cluster the machine is being configured, or about to be; empty if for none, or it is set aside.
+  std::string ConfiguringFor(const std::string& id, const Tracked& tracked) const;
   // What is under way on the machine; null if nothing is, or its record no longer fits that.
   const InProgress* UnderWay(const std::string& id, const Tracked& tracked) const;
 
@@ -135,6 +142,7 @@ class Machines {
   // Derived from tracked machines and in_progress_.
   std::map<std::string, Bound, std::less<>> bound_;
   std::map<MachineKind, uint64_t> counts_;
+  int64_t staying_ = 0;
   std::map<std::string, int64_t> by_instance_type_;
   std::map<std::string, int64_t> by_zone_;
 };

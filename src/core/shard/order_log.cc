@@ -11,6 +11,20 @@ const contract::OrderView& FindOrNone(const OrderLog::ByName& orders, const std:
 
 }  // namespace
 
+std::string_view OrderKindName(OrderKind kind) {
+  switch (kind) {
+    case OrderKind::kPause: return "pause";
+    case OrderKind::kDryRun: return "dry-run";
+    case OrderKind::kResume: return "resume";
+    case OrderKind::kRepair: return "repair";
+    case OrderKind::kForget: return "forget";
+    case OrderKind::kRecall: return "recall";
+    case OrderKind::kAccept: return "accept";
+    case OrderKind::kDecommission: return "decommission";
+  }
+  return "?";
+}
+
 void OrderLog::RegisterRows(contract::RowReader& reader) {
   reader.On(kOrderRows, [this](const std::string& cluster, contract::OrderView order) {
     if (!cluster.empty()) clusters_.Add(cluster);
@@ -21,11 +35,12 @@ void OrderLog::RegisterRows(contract::RowReader& reader) {
   });
 }
 
-void OrderLog::Add(contract::OrderView order, const Status& refusal, StepContext& ctx) {
+void OrderLog::Add(OrderKind kind, contract::OrderView order, const Status& refusal, StepContext& ctx) {
+  order.kind = OrderKindName(kind);
   order.at = ctx.now.wall;
   ctx.Emit(AuditOrder{.order = order, .refusal = refusal, .cycle = ctx.cycle.number()});
   if (!refusal.ok()) return;
-  if (order.kind == "forget") {
+  if (kind == OrderKind::kForget) {
     ctx.Write(kForgetOrderRows.Put(order.machine_id, order));
     state_.forgotten.insert_or_assign(order.machine_id, order);
   }

@@ -3,10 +3,12 @@
 // forgotten for `muster fleet machines --forgotten`.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/fields.h"
@@ -17,6 +19,9 @@
 #include "core/shard/step_context.h"
 
 namespace muster::shard {
+
+enum class OrderKind : uint8_t { kPause, kDryRun, kResume, kRepair, kForget, kRecall, kAccept, kDecommission };
+std::string_view OrderKindName(OrderKind kind);  // "pause", "dry-run", ... as in contract::OrderView
 
 inline constexpr contract::Table<std::string, contract::OrderView> kOrderRows{"order/"};  // cluster; empty: the shard
 inline constexpr contract::Table<std::string, contract::OrderView> kForgetOrderRows{"forget-order/"};  // machine
@@ -35,8 +40,8 @@ class OrderLog {
   OrderLog(Clusters& clusters, State state) : clusters_(clusters), state_(std::move(state)) {}
   void RegisterRows(contract::RowReader& reader);
 
-  // An order was taken, or refused for the reason that `refusal` gives.
-  void Add(contract::OrderView order, const Status& refusal, StepContext& ctx);
+  // An order was taken, or refused for the reason that `refusal` gives. Sets its kind and time.
+  void Add(OrderKind kind, contract::OrderView order, const Status& refusal, StepContext& ctx);
   // Drops the orders of machines that are no longer forgotten.
   void KeepForgotten(const std::set<std::string, std::less<>>& forgotten, StepContext& ctx);
 

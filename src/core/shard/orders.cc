@@ -54,23 +54,23 @@ bool NeedsMachines(const contract::ShardRequest& request) {
          !std::holds_alternative<contract::ListForgotten>(request);
 }
 
-std::string KindOf(const contract::SetActuation& order) {
+OrderKind KindOf(const contract::SetActuation& order) {
   switch (order.mode) {
-    case ActuationMode::kPaused: return "pause";
-    case ActuationMode::kDryRun: return "dry-run";
-    default: return "resume";
+    case ActuationMode::kPaused: return OrderKind::kPause;
+    case ActuationMode::kDryRun: return OrderKind::kDryRun;
+    default: return OrderKind::kResume;
   }
 }
-std::string KindOf(const contract::RepairMachine&) { return "repair"; }
-std::string KindOf(const contract::ForgetMachine&) { return "forget"; }
-std::string KindOf(const contract::RecallMachine&) { return "recall"; }
-std::string KindOf(const contract::AcceptLosses&) { return "accept"; }
-std::string KindOf(const contract::DecommissionCluster&) { return "decommission"; }
+OrderKind KindOf(const contract::RepairMachine&) { return OrderKind::kRepair; }
+OrderKind KindOf(const contract::ForgetMachine&) { return OrderKind::kForget; }
+OrderKind KindOf(const contract::RecallMachine&) { return OrderKind::kRecall; }
+OrderKind KindOf(const contract::AcceptLosses&) { return OrderKind::kAccept; }
+OrderKind KindOf(const contract::DecommissionCluster&) { return OrderKind::kDecommission; }
 
 // As it is logged. Before the order is carried out, which may drop the machine.
 template <IsOrder Order>
 contract::OrderView ViewOf(const Order& order, const Parts& parts) {
-  contract::OrderView view{.kind = KindOf(order), .who = order.who, .reason = order.reason};
+  contract::OrderView view{.who = order.who, .reason = order.reason};
   if constexpr (requires { order.cluster_id; }) {
     view.cluster_id = order.cluster_id;
   } else {
@@ -100,7 +100,7 @@ void Core::OnAsked(const Asked& asked, StepContext& ctx) {
                  [&](const IsOrder auto& order) {
                    contract::OrderView view = ViewOf(order, p);
                    Result<contract::ShardReply> reply = Apply(order, ctx);
-                   p.orders.Add(std::move(view), reply ? Status() : reply.error(), ctx);
+                   p.orders.Add(KindOf(order), std::move(view), reply ? Status() : reply.error(), ctx);
                    p.orders.KeepForgotten(p.reconcile.state().forgotten, ctx);
                    answer(std::move(reply));
                  },
@@ -161,6 +161,7 @@ Result<contract::ShardReply> Core::Apply(const contract::AcceptLosses& order, St
     return std::unexpected(std::move(known));
   }
   const size_t missing = p.reconcile.AcceptLosses(order.cluster_id, ctx);
+  p.losses.Recount(ctx);  // also if the shard is killed before its next cycle
   const size_t failed = p.repairs.AllowNow(order.cluster_id, p.machines, ctx);
   p.cycle.Request();
   return contract::LossesAccepted{.missing = Narrow(static_cast<int64_t>(missing)),

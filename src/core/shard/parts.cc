@@ -2,12 +2,23 @@
 
 #include <utility>
 
+#include "base/probe.h"
+
 namespace muster::shard {
+namespace {
+
+engine::Policy PolicyOf(const Config& config) {
+  engine::Policy policy = config.policy;
+  if (MUTANT("shard.surplus_not_held")) policy.surplus_hold = {};
+  return policy;
+}
+
+}  // namespace
 
 Parts::Parts(SavedState state, Parallel* workers)
     : config(std::move(state.config)),
       parallel(workers),
-      engine(config.policy, parallel),
+      engine(PolicyOf(config), parallel),
       cycle(config, state.cycle),
       clusters(std::move(state.clusters)),
       calls(std::move(state.calls)),

@@ -27,7 +27,6 @@ int64_t ShareOf(model::Probability share, int64_t machines) {
   return std::max<int64_t>(1, machines * share.millionths / 1'000'000);
 }
 
-// Whether every measure of `size` is at most that of `other`.
 constexpr size_t kMostPast = 16;  // demands that are remembered of a cluster
 
 // Each part becomes the larger of the two.
@@ -39,6 +38,7 @@ void Enlarge(Baseline& size, const Baseline& other) {
   }
 }
 
+// Whether every measure of `size` is at most that of `other`.
 bool IsWithin(const Baseline& size, const Baseline& other) {
   return size.rows <= other.rows && std::ranges::all_of(size.totals, [&](const auto& total) {
            const auto found = other.totals.find(total.first);
@@ -254,8 +254,9 @@ engine::ClusterState Rails::ClusterInput(const std::string& cluster, bool sessio
   const bool carried_out = modes_.shard() == ActuationMode::kActive;
   const int64_t allowed = budget_.Allowed(cluster, configured, ctx);
   const bool limited = carried_out || MUTANT("shard.budget_binds_trials");
-  return {.session = session || clusters_.IsDecommissioned(cluster) || MUTANT("shard.session_not_needed"),
-          .gate_open = gate_open || clusters_.IsDecommissioned(cluster) || MUTANT("shard.gate_always_open"),
+  const bool gone = clusters_.IsDecommissioned(cluster) && !MUTANT("shard.decommissioned_kept");
+  return {.session = session || gone || MUTANT("shard.session_not_needed"),
+          .gate_open = gate_open || gone || MUTANT("shard.gate_always_open"),
           .reclaims_allowed = limited ? allowed : std::numeric_limits<int64_t>::max(),
           .paused = modes_.IsKeptBack(cluster) && !MUTANT("shard.cluster_pause_ignored"),
           .on_hold = holds_.IsClusterHeld(cluster, ctx.now.mono) || ceilings_.Bars(cluster)};
@@ -273,7 +274,8 @@ bool Rails::Admit(const engine::Action& action, bool can_start, const QueueLoad&
   const ActuationMode mode = modes_.For(action.cluster, action.need);
   if (mode != ActuationMode::kActive) {
     Suppress(action, mode, suppressed_before_, suppressed_, ctx);
-    if (!MUTANT("shard.pause_ignored")) return false;
+    const bool ignored = mode == ActuationMode::kDryRun && MUTANT("shard.dry_run_carried_out");
+    if (!ignored && !MUTANT("shard.pause_ignored")) return false;
   }
   if (!can_start) {
     ++ctx.counters.deduped;
@@ -310,6 +312,11 @@ void Rails::RefuseAboveCeiling(const engine::Action& action, bool is_news, StepC
   contract::ActionView view = ViewOf(action, ctx.cycle.number(), ctx.now.wall, Outcome::kCeiling);
   view.error = fmt::format("cluster {}: {}", action.need->cluster, ceilings_.Sentence(action.need->cluster));
   log_.Add(view, ctx);
+}
+
+bool Rails::MayBootstrap(int64_t configured, int64_t configuring) const {
+  const int32_t most = config_.first_bootstraps;
+  return most == 0 || configured > 0 || configuring < most || MUTANT("shard.all_at_first");
 }
 
 bool Rails::MayRepair(const std::string& cluster) const {

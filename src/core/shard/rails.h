@@ -10,6 +10,7 @@
 //   session, gate        a cluster without a session gains and loses nothing; one whose demand is not known loses
 //                        nothing to surplus
 //   volume               how many actions start in a cycle, how many operations are open, and of one cluster
+//   first wave           a cluster no machine of which is Configured has three configured at once, until one is
 //   quarantine           a roll-up far below the accepted demand is held until it was repeated; baseline durable
 //   repairs              none while the shard is paused or in dry run; they count among the actions of a cycle
 //   ceilings             what an operator's file allows a cluster at most (cluster_ceilings.h); off unless set
@@ -222,6 +223,9 @@ class Rails {
   void BeginCycle();
   // Whether the action starts. `can_start`: the executor can take it. `price` is that of its machine for an hour.
   bool Admit(const engine::Action& action, bool can_start, const QueueLoad& load, model::Money price, StepContext& ctx);
+  // Whether one more machine may be configured for a cluster that has so many Configured and Configuring ones: a bad
+  // template shows itself by the first few.
+  bool MayBootstrap(int64_t configured, int64_t configuring) const;
   // What a trial decided: actions that touch a cluster which takes no part are logged.
   void LogTrial(const std::vector<engine::Action>& actions, StepContext& ctx);
   // Why an operation that is ready must not be carried out after all; none if it may.

@@ -612,6 +612,23 @@ TEST(ShardRollup, BeyondALimitIsRefusedAndTheLimitNamed) {
   EXPECT_EQ(say(5, 1, 3, 0), "needs: 3 groups; the limit of groups of a cluster is 2");
   EXPECT_EQ(say(2, 1, 1, 500).substr(0, 18), "needs: 1110 bytes;");
   EXPECT_EQ(lab.core().demand().Of("a").rows.size(), 5u) << "the last good one stays";
+  const faults::ScopedMutant on("shard.no_rollup_limits");
+  EXPECT_EQ(say(6, 1, 1, 0), "");
+}
+
+// What the cluster is told of a roll-up that is held.
+std::string EchoOfAHeldRollup() {
+  Lab lab;
+  lab.Start();
+  lab.ConnectWith("a", 100);
+  lab.Rollup("a", 0);
+  return lab.SentTo<contract::Acknowledgement>("a").back().echo;
+}
+
+TEST(ShardQuarantine, TheClusterIsToldThatItsRollupIsHeld) {
+  EXPECT_TRUE(EchoOfAHeldRollup().starts_with("rollup: held: ")) << EchoOfAHeldRollup();
+  const faults::ScopedMutant on("shard.held_untold");
+  EXPECT_EQ(EchoOfAHeldRollup(), "rollup");
 }
 
 }  // namespace

@@ -27,6 +27,9 @@ std::pair<std::string, std::string> EndsOf(const contract::ListReply& list) {
   return {list.machines.front()->id, list.machines.back()->id};
 }
 
+// Whether the list may be too large for the provider, or for the way here. An outage is no answer.
+bool IsTooLarge(Code code) { return code == Code::kResourceExhausted || code == Code::kDeadlineExceeded; }
+
 size_t SizeOf(const contract::ListReply& list) { return list.machines.size() + list.rejected.size(); }
 
 // "resources" of "machines[3].resources.cpu: -1 is negative": one of few names, whatever the provider says.
@@ -104,7 +107,8 @@ void Reconcile::OnListDone(const CallDone& done, const OpenCall& call, StepConte
     const Duration pause = deps_.config.cycle_interval * (1 << state_.list_failures);
     state_.next_list = ctx.now.mono + std::min(pause, kLongestListPause);
     if (state_.list_failures == 1) ctx.Note(Reason::kProviderSilent, "provider", done.status.ToString());
-    if (state_.checking != PageCheck::kNone && state_.list_failures >= kChecksOfPages) GiveUpCheck(ctx);
+    const bool too_large = IsTooLarge(done.status.code()) || MUTANT("shard.check_given_up");
+    if (state_.checking != PageCheck::kNone && too_large) OnCheckTooLarge(ctx);
     return;
   }
   state_.list_failures = 0;
@@ -130,7 +134,11 @@ void Reconcile::OnListDone(const CallDone& done, const OpenCall& call, StepConte
   // The revision of a part is that of a page: what changed since the sweep's last page is still to come.
   if (state_.checking != PageCheck::kPart) state_.cursor = list.revision;
   state_.checking = NextCheck(list, state_.swept - std::min(swept, state_.swept), ctx);
-  if (state_.checking == PageCheck::kNone) return EndSweep(ctx);
+  state_.failed_checks = 0;
+  if (state_.checking == PageCheck::kNone) {
+    state_.unchecked = false;
+    return EndSweep(ctx);
+  }
   PROBE("shard.pages_checked");
   state_.sweep_cursor.clear();
   state_.next_list = ctx.now.mono;
@@ -175,12 +183,23 @@ int64_t Reconcile::CheckedPart() const {
   return std::min<int64_t>(deps_.config.list_page + kBeyondPage, std::numeric_limits<int32_t>::max());
 }
 
-// A fleet may be too large for one list.
-void Reconcile::GiveUpCheck(StepContext& ctx) {
-  ctx.Note(Reason::kProviderSilent, "provider",
-           "a list that checks its pages fails; what they show is believed unchecked");
+// A fleet may be too large for one list. Once that is known, later sweeps try once. A shard that has seen a part of its
+// machines, and knows that, must not decide: it would buy the others anew.
+void Reconcile::OnCheckTooLarge(StepContext& ctx) {
+  if (++state_.failed_checks < kChecksOfPages && !state_.unchecked) return;
+  state_.failed_checks = 0;
+  const bool part = state_.pages == Pages::kDoNotGoOn && !deps_.lifecycle.ready();
+  if (part && !MUTANT("shard.check_given_up")) {
+    return ctx.Note(Reason::kProviderSilent, "provider",
+                    "its pages do not go on, and a list without a cap fails; the shard waits for one that does not");
+  }
+  if (!std::exchange(state_.unchecked, true)) {
+    PROBE("shard.pages_unchecked");
+    ctx.Note(Reason::kProviderSilent, "provider",
+             "a list that checks its pages fails; what they show is believed until one does not");
+  }
   state_.checking = PageCheck::kNone;
-  if (state_.pages == Pages::kUnknown) state_.pages = Pages::kGoOn;  // what was seen to be untrue is not believed
+  if (MUTANT("shard.check_given_up") && state_.pages == Pages::kUnknown) state_.pages = Pages::kGoOn;
   EndSweep(ctx);
 }
 
@@ -200,7 +219,9 @@ void Reconcile::EndSweep(StepContext& ctx) {
     PROBE("shard.missing_from_sweep");
     if (!MUTANT("shard.removals_unseen")) deps_.gets.ScheduleGet(id);
   }
-  if (!deps_.lifecycle.ready()) deps_.lifecycle.OnFirstSweep(deps_.machines, ctx);
+  if (deps_.lifecycle.ready()) return;
+  deps_.lifecycle.OnFirstSweep(deps_.machines, ctx);
+  deps_.losses.OnFirstSweep(ctx);
 }
 
 void Reconcile::ApplyPage(StepContext& ctx) {
@@ -383,7 +404,7 @@ void Reconcile::EndMissing(const std::string& id, StepContext& ctx) {
 }
 
 void Reconcile::GiveUpMissing(StepContext& ctx) {
-  for (const std::string& id : deps_.losses.TakeReplaced(deps_.rails.budget(), ctx)) {
+  for (const std::string& id : deps_.losses.TakeReplaced(deps_.rails.modes(), deps_.rails.budget(), ctx)) {
     Drop(id, Reason::kVanished, "it was missing, and is given up", ctx);
   }
 }

@@ -9,13 +9,15 @@
 // A full page says that there is more. Whether a provider's next page goes on where the last ended is not known: many
 // answer a capped page with their newest revision, after which nothing more comes. So a sweep of several pages is
 // checked once, by a list without a cap, or if the pages showed many machines by one that is longer than a page; if
-// that shows more, lists have no cap from then on.
+// that shows more, lists have no cap from then on. A list that is too large for the provider cannot check them: then
+// what the pages show is believed, and the next sweep tries again. An outage is no answer: the check waits for its end.
 //
 // Invariants:
 //   1. Only machines of the owned set are tracked.
 //   2. A record is applied whole or rejected with a reason; the last valid record is kept.
 //   3. swept is the number of tracked machines that the newest sweep has shown.
-//   4. No sweep of several pages counts before the provider's pages were seen to go on.
+//   4. No sweep of several pages counts before the provider's pages were seen to go on, or a list that would show it
+//      was too large for the provider. The first sweep never counts if its pages were seen not to go on.
 #pragma once
 
 #include <cstdint>
@@ -93,9 +95,13 @@ class Reconcile {
     bool several = false;  // the sweep has had a full page
     PageCheck checking = PageCheck::kNone;
     std::map<std::string, model::Machine, std::less<>> earlier_missing;  // of an earlier life, until the start
+    // Journals read these last (saved_state.cc).
+    int32_t failed_checks = 0;  // of the sweep's pages, by lists that are too large
+    bool unchecked = false;     // the newest sweep counts though its pages could not be checked
 
     MUSTER_FIELDS(State, cursor, sweep_cursor, sweep, swept, last_page, stale_page, page, gone, sweeping, list_open,
-                  list_failures, next_list, next_sweep, forgotten, pages, several, checking, earlier_missing)
+                  list_failures, next_list, next_sweep, forgotten, pages, several, checking, earlier_missing,
+                  failed_checks, unchecked)
   };
   // The parts it works with; all outlive it, and `parallel` may be null.
   struct Deps {
@@ -166,8 +172,8 @@ class Reconcile {
   PageCheck NextCheck(const contract::ListReply& list, uint64_t more, StepContext& ctx);
   int64_t CheckedPart() const;  // how many machines
   int32_t ListCap() const;      // of the list to ask for; 0: none
-  // Lists that check the pages fail: what the pages show is believed.
-  void GiveUpCheck(StepContext& ctx);
+  // A list that checks the pages is too large for the provider: after a few of them, what the pages show is believed.
+  void OnCheckTooLarge(StepContext& ctx);
   void SetUncapped(const std::string& why, StepContext& ctx);
   // Times the machine's transition.
   static void MeasureLeg(Tracked& tracked, model::MachineState before, StepContext& ctx);

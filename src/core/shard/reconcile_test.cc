@@ -435,6 +435,92 @@ TEST(ShardSweep, PagesOfWhatChangedAreToldByAPart) {
   }
 }
 
+// A provider that answers a capped page with its newest revision is away for 30 s after its first pages. The shard sees
+// all its machines before it decides.
+void SeeAllAfterAnOutage(Lab& lab) {
+  lab.head_revisions = true;
+  lab.Add("m", 6'000, kConfigured, "a");
+  lab.Add("s", 6'000, kSpeculative);
+  const MonoTime back = lab.now.mono + 30s;
+  lab.refuses_lists = [&lab, back](const contract::ListRequest&) {
+    const bool away = lab.lists > 2 && lab.now.mono < back;
+    return away ? Status(Code::kUnavailable, "it restarts") : Status();
+  };
+  lab.Start();
+  lab.ConnectWith("a", 6'000);
+  lab.Run(25s);
+}
+
+TEST(ShardSweep, AnOutageWhileThePagesAreCheckedIsWaitedFor) {
+  Lab lab;
+  SeeAllAfterAnOutage(lab);
+  EXPECT_FALSE(lab.core().View()->ready);
+  lab.Run(60s);
+  EXPECT_TRUE(lab.core().View()->ready);
+  EXPECT_EQ(lab.core().machines().tracked().size(), 12'000u);
+  EXPECT_FALSE(lab.core().View()->pages_unchecked);
+  EXPECT_EQ(lab.Count<contract::CreateRequest>(), 0);
+  const faults::ScopedMutant on("shard.check_given_up");
+  Lab other;
+  SeeAllAfterAnOutage(other);
+  other.Run(60s);
+  EXPECT_EQ(other.core().machines().tracked().size(), 5'000u) << "for life";
+}
+
+// A list of more than a page is too large for the provider, whose pages go on. What they show is believed; every later
+// sweep tries once to check it.
+TEST(ShardSweep, PagesThatCannotBeCheckedAreBelievedUntilTheyCan) {
+  faults::ResetProbes();
+  Lab lab({.list_page = 3});
+  lab.Add("m", 8, kIdle);
+  bool too_large = true;
+  int checks = 0;
+  lab.lists_as = [&](const contract::ListRequest& request) {
+    const size_t first = request.since_revision.empty() ? 0 : std::stoul(request.since_revision);
+    const size_t most = request.max_results > 0 ? 3 : 8;
+    contract::ListReply reply = PageFrom(lab, first, std::min<size_t>(most, 8 - first));
+    reply.revision = std::to_string(first + reply.machines.size());
+    return reply;
+  };
+  lab.refuses_lists = [&](const contract::ListRequest& request) {
+    checks += request.max_results != 3 ? 1 : 0;
+    return request.max_results != 3 && too_large ? Status(Code::kResourceExhausted, "too large") : Status();
+  };
+  lab.Start();
+  lab.Run(10s);
+  EXPECT_TRUE(lab.core().View()->ready);
+  EXPECT_TRUE(lab.core().View()->pages_unchecked);
+  EXPECT_EQ(checks, 3);
+  EXPECT_EQ(faults::ProbeHits()["shard.pages_unchecked"], 1u);
+  lab.Run(65s);
+  EXPECT_EQ(checks, 4) << "the next sweep";
+  too_large = false;
+  lab.Run(65s);
+  EXPECT_FALSE(lab.core().View()->pages_unchecked);
+  EXPECT_EQ(lab.core().reconcile().state().pages, Pages::kGoOn);
+}
+
+// Its pages do not go on, and a list without a cap is too large: a shard that sees a part of its machines waits.
+TEST(ShardSweep, APartOfTheFleetIsNotTakenForAll) {
+  Lab lab({.list_page = 3});
+  lab.Add("m", 7, kIdle);
+  bool too_large = true;
+  lab.lists_as = [&](const contract::ListRequest& request) {
+    return PageFrom(lab, 0, request.max_results > 0 ? 3 : 7);
+  };
+  lab.refuses_lists = [&](const contract::ListRequest& request) {
+    return request.max_results == 0 && too_large ? Status(Code::kResourceExhausted, "too large") : Status();
+  };
+  lab.Start();
+  lab.Run(10min);
+  EXPECT_EQ(lab.core().reconcile().state().pages, Pages::kDoNotGoOn);
+  EXPECT_FALSE(lab.core().View()->ready);
+  too_large = false;
+  lab.Run(1min);
+  EXPECT_TRUE(lab.core().View()->ready);
+  EXPECT_EQ(lab.core().machines().tracked().size(), 7u);
+}
+
 // Providers without cursors: one gives the same page again and again, another goes round and round. Either way the
 // sweep ends, and says so.
 TEST(ShardSweep, EndsThoughPagesDoNotGoOn) {

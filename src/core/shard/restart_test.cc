@@ -274,6 +274,31 @@ TEST(ShardRestart, ATakeoverBeginsAboveTheEpochsThatMachinesShow) {
   EXPECT_EQ(lab.audits[0].action.error, "epoch 42: machine m-001 was bound by other in epoch 41");
 }
 
+// Other makes do not write their epoch into the metadata: nothing can be found, and that is said.
+TEST(ShardRestart, ATakeoverOfMachinesThatDoNotSayTheirEpochIsTold) {
+  const auto told = [] {
+    Lab lab;
+    lab.Add("m", 3, kConfigured, "a");
+    lab.Add("i", 1, kIdle);
+    lab.Start();
+    EXPECT_EQ(lab.core().lifecycle().epoch(), 1);
+    return lab.audits.empty() ? "" : lab.audits[0].action.error;
+  };
+  EXPECT_TRUE(
+      told().starts_with("epoch 1: 3 machines, m-000 among them, were bound by a shard that does not tell its "
+                         "epoch"))
+      << told();
+  {
+    const faults::ScopedMutant on("shard.takeover_untold");
+    EXPECT_EQ(told(), "");
+  }
+  Lab given({.epoch_at_least = 500});
+  given.Add("m", 3, kConfigured, "a");
+  given.Start();
+  EXPECT_EQ(given.core().lifecycle().epoch(), 500);
+  EXPECT_TRUE(given.audits.empty()) << "who gives an epoch knows";
+}
+
 TEST(ShardRestart, ALoadedCoreGoesOnAsTheSavedOne) {
   Lab lab;
   Settle(lab);

@@ -60,6 +60,7 @@ bool DecodeEarlier(codec::Reader& reader, engine::Memory& memory) {
 
 bool DecodeEarlier(codec::Reader& reader, Config& c) {
   engine::Policy& p = c.policy;
+  c.first_bootstraps = 0;
   return DecodeAll(reader, c.id, p.surplus_hold, p.release_hold_on_demand, p.release_hold_spot, p.victim_weights,
                    p.park_after, p.reprobe_every, c.own, c.epoch_at_least, c.cycle_interval, c.cycle_gap,
                    c.restart_grace, c.incremental_reconcile, c.sweep_interval, c.list_page, c.list_timeout,
@@ -137,19 +138,42 @@ std::optional<SavedState> LoadSecond(codec::Reader& reader) {
   return s;
 }
 
-// --- layouts 2 to 4
+// --- layouts 2 to 5
+
+// Decodes the value but for its last `kNew` fields.
+template <size_t kNew, class T>
+bool DecodeAllBut(codec::Reader& reader, T& value) {
+  return T::TakeFields([&](const auto&... field) {
+    size_t left = sizeof...(field);
+    bool ok = true;
+    ((ok = ok && (left-- <= kNew || codec::Decode(reader, value.*(field.member)))), ...);
+    return ok;
+  });
+}
+
+bool DecodeWithoutFirstWave(codec::Reader& reader, Config& config) {
+  config.first_bootstraps = 0;
+  return DecodeAllBut<1>(reader, config);
+}
+
+// What follows the repairs.
+bool DecodeRest(codec::Reader& reader, SavedState& s) {
+  return DecodeAllBut<3>(reader, s.executor) && DecodeAll(reader, s.ledger, s.demand, s.trial) &&
+         DecodeAllBut<2>(reader, s.reconcile) && DecodeAll(reader, s.hints, s.reports, s.inspection, s.orders) &&
+         DecodeAllBut<2>(reader, s.losses);
+}
 
 bool DecodeWithoutCeilings(codec::Reader& reader, Rails::State& r) {
   return DecodeAll(reader, r.modes, r.budget, r.quarantine, r.suppressed, r.tried, r.holds);
 }
 
-std::optional<SavedState> LoadFifth(codec::Reader& reader) {
+std::optional<SavedState> LoadFifth(codec::Reader& reader, uint64_t layout) {
   SavedState s;
-  const bool ok = DecodeAll(reader, s.memory, s.config, s.cycle, s.clusters, s.calls, s.log, s.owned, s.machines,
-                            s.lifecycle, s.gets, s.sessions) &&
-                  DecodeWithoutCeilings(reader, s.rails) &&
-                  DecodeAll(reader, s.repairs, s.executor, s.ledger, s.demand, s.trial, s.reconcile, s.hints, s.reports,
-                            s.inspection, s.orders, s.losses);
+  const bool ok =
+      DecodeAll(reader, s.memory) && DecodeWithoutFirstWave(reader, s.config) &&
+      DecodeAll(reader, s.cycle, s.clusters, s.calls, s.log, s.owned, s.machines, s.lifecycle, s.gets, s.sessions) &&
+      (layout == 4 ? DecodeWithoutCeilings(reader, s.rails) : DecodeAll(reader, s.rails)) &&
+      DecodeAll(reader, s.repairs) && DecodeRest(reader, s);
   if (!ok || !reader.done()) return std::nullopt;
   return s;
 }
@@ -158,13 +182,12 @@ std::optional<SavedState> LoadThird(codec::Reader& reader, uint64_t layout) {
   SavedState s;
   Machines::State& machines = s.machines;
   Repairs::State& repairs = s.repairs;
-  const bool ok = DecodeAll(reader, s.memory, s.config, s.cycle, s.clusters, s.calls, s.log, s.owned, machines.tracked,
-                            machines.moment, machines.set_aside, s.lifecycle, s.gets, s.sessions) &&
+  const bool ok = DecodeAll(reader, s.memory) && DecodeWithoutFirstWave(reader, s.config) &&
+                  DecodeAll(reader, s.cycle, s.clusters, s.calls, s.log, s.owned, machines.tracked, machines.moment,
+                            machines.set_aside, s.lifecycle, s.gets, s.sessions) &&
                   DecodeWithoutCeilings(reader, s.rails) &&
                   DecodeAll(reader, repairs.repairs, repairs.under_way, repairs.refusals, repairs.given_up) &&
-                  (layout == 2 || DecodeAll(reader, repairs.served)) &&
-                  DecodeAll(reader, s.executor, s.ledger, s.demand, s.trial, s.reconcile, s.hints, s.reports,
-                            s.inspection, s.orders, s.losses);
+                  (layout == 2 || DecodeAll(reader, repairs.served)) && DecodeRest(reader, s);
   if (!ok || !reader.done()) return std::nullopt;
   for (const auto& [id, why] : machines.set_aside) {
     if (why == SetAside::kFenced) machines.fenced.insert(id);
@@ -238,7 +261,7 @@ void FindPledges(SavedState& s) {
 
 std::optional<SavedState> LoadEarlier(codec::Reader& reader, uint64_t layout) {
   if (layout == 1) return LoadSecond(reader);
-  return layout == 4 ? LoadFifth(reader) : LoadThird(reader, layout);
+  return layout >= 4 ? LoadFifth(reader, layout) : LoadThird(reader, layout);
 }
 
 std::optional<SavedState> WithPledges(std::optional<SavedState> state) {
@@ -253,6 +276,7 @@ std::optional<SavedState> LoadState(std::string_view bytes) {
   codec::Reader reader(bytes.substr(1));
   uint64_t layout = 0;
   if (!reader.Varint(layout) || layout == 0 || layout > kLayout) return std::nullopt;
+  if (layout == 5) return LoadEarlier(reader, layout);  // it has them
   if (layout < kLayout) return WithPledges(LoadEarlier(reader, layout));
   SavedState state;
   if (!codec::Decode(reader, state) || !reader.done()) return std::nullopt;

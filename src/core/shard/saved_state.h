@@ -7,7 +7,8 @@
 // shard's id, which is never empty. Layout 1 had a back-off for each machine and one queue instead of holds and lanes,
 // and knew no losses and no machines that are set aside. Layout 2 did not know whose a Failed machine was.
 // Layout 3 forgot that a machine was fenced when it was dropped, and which repairs an operator had allowed. Layout 4
-// knew no ceilings. All are read.
+// knew no ceilings. Layout 5 did not know since when calls are open, which checks of pages failed, how many machines
+// each cluster had, nor a limit for the first machines of a cluster. All are read.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,7 @@
 
 namespace muster::shard {
 
-inline constexpr uint64_t kLayout = 5;
+inline constexpr uint64_t kLayout = 6;
 
 struct SavedState {
   engine::Memory memory;  // the engine's

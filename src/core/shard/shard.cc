@@ -107,6 +107,7 @@ void Core::RunCycle(StepContext& ctx) {
   const std::vector<engine::fast::NamedAction> actions = p.engine.engine().NamedActions();
   p.ledger.Keep(p.machines, p.demand, ctx);
   StartActions(actions, ctx);
+  p.losses.Recount(ctx);
   laps.Ended("execute");
   ctx.Emit(CycleEnded{p.cycle.number()});
 }
@@ -118,8 +119,10 @@ void Core::TellEngine(StepContext& ctx) {
   if (const auto holds = p.rails.holds().TakeChanges(p.machines, ctx)) p.engine.engine().SetHolds(*holds);
   for (const std::string& name : p.clusters.names()) {
     const int64_t configured = p.machines.BoundTo(name).configured;
-    p.engine.engine().SetCluster(
-        name, p.rails.ClusterInput(name, p.sessions.Has(name), p.demand.Of(name).gate_open, configured, ctx));
+    engine::ClusterState input =
+        p.rails.ClusterInput(name, p.sessions.Has(name), p.demand.Of(name).gate_open, configured, ctx);
+    input.on_hold = input.on_hold || p.losses.BarsBuying(name);
+    p.engine.engine().SetCluster(name, input);
   }
 }
 
@@ -168,6 +171,8 @@ void Core::OnCallDone(const CallDone& done, StepContext& ctx) {
   Parts& p = *parts_;
   const OpenCall call = p.calls.Close(done.id);
   if (!p.lifecycle.stopped().ok()) return;
+  const bool reads = call.kind == OpenCall::Kind::kGet || call.kind == OpenCall::Kind::kList;
+  if (reads && done.status.ok()) p.executor.OnRead(ctx.now.mono);
   switch (call.kind) {
     case OpenCall::Kind::kTransition:
       if (const auto record = p.executor.OnTransitionDone(done, call, ctx)) {
@@ -258,6 +263,7 @@ std::shared_ptr<const Snapshot> Core::View() const {
   for (const auto& [name, watched] : p.rails.quarantine().state()) {
     if (watched.held > 0) view->quarantined.emplace(name, watched.held);
   }
+  view->pages_unchecked = p.reconcile.state().unchecked;
   view->missing = p.losses.missing();
   view->under_repair = p.repairs.under_way();
   view->losses_failed = p.losses.failing();

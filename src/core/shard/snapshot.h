@@ -78,6 +78,7 @@ struct Snapshot {
   std::map<int32_t, uint64_t> shortfalls_by_priority;
   std::array<uint64_t, 4> shortfalls_aged{};   // 1-9, 10-59, 60-299 and 300 or more cycles
   std::map<std::string, int32_t> quarantined;  // clusters whose roll-up is held: how many in a row
+  bool pages_unchecked = false;                // the provider's pages could not be checked: there may be more machines
   uint64_t missing = 0;                        // machines that the lists no longer show and that are not given up
   uint64_t under_repair = 0;                   // machines
   // Alerts that wait for an operator: clusters, and the fleet under the empty name, of which too many machines failed

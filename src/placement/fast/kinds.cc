@@ -114,7 +114,7 @@ void Placer::State::ForgetKinds() {
   for (const UnitRow& unit : units) {
     if (unit.in_use) used[unit.unit.kind.value()] = 1;
   }
-  kind_index.clear();
+  if (!MUTANT("placement.stale_kind")) kind_index.clear();
   kinds_by_label = {};
   excluding.clear();
   free_kinds.clear();

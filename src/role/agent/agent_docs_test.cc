@@ -65,5 +65,32 @@ TEST(AgentSettings, AreReadAndRefusedByName) {
   EXPECT_TRUE(land({{"--scheduler", "nowhere"}}, options).starts_with("--scheduler must be HOST:PORT"));
 }
 
+TEST(AgentSettings, AJoinTokenNeedsWhatItIsUsedWithAndNoRefusalShowsIt) {
+  RoleOptions options;
+  host::Settings settings;
+  DeclareSettings(settings, options);
+  ASSERT_EQ(settings.Give("--data-dir", "d"), Status());
+  ASSERT_EQ(settings.Give("--join-token", "a-secret"), Status());
+  for (const auto& [missing, value] : std::vector<std::pair<std::string, std::string>>{
+           {"join-ca", "a CA"}, {"scheduler", "a:1"}, {"cluster", "blue"}}) {
+    EXPECT_EQ(settings.Land(), Status(Code::kInvalidArgument, missing + " is missing: a join token needs it"));
+    ASSERT_EQ(settings.Give("--" + missing, value), Status());
+  }
+  ASSERT_EQ(settings.Land(), Status());
+  EXPECT_TRUE(options.own_certificate);
+  EXPECT_EQ(options.server.tls.cert, "d/tls/cert.pem");
+  EXPECT_EQ(options.server.tls.key, "d/tls/key.pem");
+  EXPECT_EQ(options.server.tls.ca, "d/tls/ca.pem");
+  EXPECT_EQ(options.server.listen.host, "0.0.0.0") << "it will have TLS";
+  ASSERT_EQ(settings.Give("--listen", "10.0.0.1:7"), Status());
+  EXPECT_EQ(settings.Land(), Status());
+  for (const std::string flag : {"--tls-cert", "--tls-key", "--tls-ca"}) {
+    ASSERT_EQ(settings.Give(flag, "own.pem"), Status());
+  }
+  ASSERT_EQ(settings.Land(), Status());
+  EXPECT_FALSE(options.own_certificate) << "a machine that has a certificate is asked for no other";
+  EXPECT_EQ(options.server.tls.cert, "own.pem");
+}
+
 }  // namespace
 }  // namespace muster::agent

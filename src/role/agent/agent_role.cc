@@ -8,7 +8,10 @@
 #include <array>
 #include <csignal>
 #include <future>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -72,8 +75,10 @@ LocalOptions AgentRole::MakeLocalOptions() const {
   local.config.total = options_.total;
   for (const model::WorkloadType type : options_.runtimes) {
     const std::string name(model::WorkloadTypeName(type));
-    const runtime::ContainerOptions engine{
-        .socket = options_.docker_socket.string(), .name = unique, .host_paths = options_.host_paths};
+    const runtime::ContainerOptions engine{.socket = options_.docker_socket.string(),
+                                           .name = unique,
+                                           .host_paths = options_.host_paths,
+                                           .user = options_.container_user};
     if (type == model::WorkloadType::kContainer) {
       local.runtimes[name] = [this, engine](auto ended) -> Result<std::unique_ptr<runtime::Runtime>> {
         return std::make_unique<runtime::ContainerRuntime>(engine, clock_, std::move(ended));
@@ -110,6 +115,7 @@ Status AgentRole::Start(std::stop_token stop) {
   // Workloads pass through it to their working directories; what is in it is closed by itself.
   if (options_.process_user.mode != runtime::ProcessUser::Mode::kAgent) chmod(options_.server.data_dir.c_str(), 0711);
   if (options_.retire) return Retire();
+  if (options_.own_certificate) MUSTER_RETURN_IF_ERROR(GetCertificate(stop));
   agent_ = std::make_unique<LocalAgent>(MakeLocalOptions(), clock_,
                                         LocalHooks{.states_changed =
                                                        [this] {
@@ -121,18 +127,21 @@ Status AgentRole::Start(std::stop_token stop) {
                                                          if (link_ != nullptr) link_->Rejoin();
                                                        }});
   if (!options_.schedulers.empty()) {
-    link_ = std::make_unique<JoinLink>(
-        JoinOptions{.schedulers = options_.schedulers, .tls = options_.server.tls, .heartbeat = options_.heartbeat},
-        JoinPorts{.registration = [this] { return Registration(); },
-                  .heartbeat = [this] { return MakeHeartbeat(); },
-                  .joined =
-                      [this](contract::FullState state) {
-                        agent_->Join(std::move(state));
-                        joined_ = true;
-                        WriteStatus();
-                      }});
+    link_ = std::make_unique<JoinLink>(JoinOptions{.schedulers = options_.schedulers,
+                                                   .cluster = options_.cluster,
+                                                   .tls = options_.server.tls,
+                                                   .heartbeat = options_.heartbeat},
+                                       JoinPorts{.registration = [this] { return Registration(); },
+                                                 .heartbeat = [this] { return MakeHeartbeat(); },
+                                                 .joined =
+                                                     [this](contract::FullState state) {
+                                                       agent_->Join(std::move(state));
+                                                       joined_ = true;
+                                                       WriteStatus();
+                                                     }});
   }
   MUSTER_RETURN_IF_ERROR(agent_->Start(stop));
+  WriteStatus();  // what it has from before counts from here on, joined or not
   server_.SetRefresh([this] { UpdateGauges(); });
   contract::AgentPort& port = *this;
   MUSTER_RETURN_IF_ERROR(server_.Listen(
@@ -145,33 +154,74 @@ Status AgentRole::Start(std::stop_token stop) {
   return {};
 }
 
+std::string AgentRole::AdvertisedHost() const {
+  if (options_.advertise.empty()) {
+    const std::string& host = options_.server.listen.host;
+    return IsEveryInterface(host) ? HostId() : host;
+  }
+  std::string host = options_.advertise.substr(0, options_.advertise.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return host;
+}
+
+// Before anything is served: the server shows it.
+Status AgentRole::GetCertificate(std::stop_token stop) {
+  certificates_ = std::make_unique<Certificates>(CertificatesOptions{.data_dir = options_.server.data_dir,
+                                                                     .schedulers = options_.schedulers,
+                                                                     .node = options_.node,
+                                                                     .cluster = options_.cluster,
+                                                                     .host = AdvertisedHost(),
+                                                                     .token = options_.join_token,
+                                                                     .ca = options_.join_ca},
+                                                 clock_);
+  MUSTER_RETURN_IF_ERROR(certificates_->Enrol([&stop] { return stop.stop_requested(); }));
+  if (!options_.schedulers.empty()) certificates_->Start();
+  return {};
+}
+
 void AgentRole::WriteStatus() {
   if (agent_ != nullptr) status_file_.Write(joined_, agent_->View()->statuses->size());
 }
 
-// Stops every run of the node and keeps what is wanted of it: the agent that starts next runs it again.
+// Stops every run of the node and keeps what is wanted of it: the agent that starts next runs it again. All are asked
+// before the first is waited for: the graces of many that ignore the signal pass together. One that cannot be stopped
+// holds up no other.
 Status AgentRole::Retire() {
+  using Reply = Result<contract::RuntimeReply>;
+  struct StopAsked {
+    std::string workload;
+    std::future<Reply> reply;
+  };
+  Status first;
+  std::vector<std::unique_ptr<runtime::Runtime>> runtimes;
+  std::vector<StopAsked> stops;
   for (const auto& [name, make] : MakeLocalOptions().runtimes) {
-    auto runtime = make([](const contract::Run&) {});
-    if (!runtime) continue;
-    const auto ask = [&](contract::RuntimeRequest request) {
-      std::promise<Result<contract::RuntimeReply>> answer;
-      (*runtime)->Ask(std::move(request), [&](auto reply) { answer.set_value(std::move(reply)); });
-      return answer.get_future().get();
+    auto made = make([](const contract::Run&) {});
+    if (!made) continue;
+    runtime::Runtime& one = *runtimes.emplace_back(*std::move(made));
+    const auto ask = [&one](contract::RuntimeRequest request) {
+      const auto reply = std::make_shared<std::promise<Reply>>();
+      one.Ask(std::move(request), [reply](Reply got) { reply->set_value(std::move(got)); });
+      return reply->get_future();
     };
-    const auto list = ask(contract::ListRuns{});
-    if (!list && list.error().code() == Code::kUnavailable) {
+    const Reply list = ask(contract::ListRuns{}).get();
+    if (!list) {
       log::Warn("a runtime is not available", {{"runtime", name}, {"reason", list.error().message()}});
+      if (list.error().code() != Code::kUnavailable && first.ok()) first = list.error();
       continue;
     }
-    if (!list) return list.error();
     for (const contract::Run& run : list->runs) {
       if (!run.running) continue;
-      if (const auto stopped = ask(contract::StopRun{.workload = run.workload, .grace = kRetireGrace}); !stopped) {
-        return stopped.error();
-      }
+      stops.push_back({run.workload, ask(contract::StopRun{.workload = run.workload, .grace = kRetireGrace})});
     }
   }
+  for (StopAsked& stop : stops) {
+    const Reply stopped = stop.reply.get();
+    if (stopped) continue;
+    log::Err("a workload cannot be stopped", {{"workload", stop.workload}, {"reason", stopped.error().message()}});
+    if (first.ok()) first = stopped.error();
+  }
+  if (!first.ok()) return first;
   log::Info("every workload of the node is stopped", {{"node", options_.node}});
   kill(getpid(), SIGTERM);  // as if told to stop: there is nothing to serve
   return {};
@@ -191,6 +241,7 @@ Status AgentRole::Join(std::stop_token stop) {
 
 void AgentRole::Stop() {
   server_.StopServing();
+  if (certificates_ != nullptr) certificates_->Stop();
   if (link_ != nullptr) link_->Stop();
   if (agent_ != nullptr) agent_->Stop();
   server_.Stop();

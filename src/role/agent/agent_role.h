@@ -18,6 +18,7 @@
 #include "host/role.h"
 #include "host/system_clock.h"
 #include "role/agent/agent_settings.h"
+#include "role/agent/certificates.h"
 #include "role/agent/join_link.h"
 #include "role/agent/local_agent.h"
 #include "role/agent/status_file.h"
@@ -59,6 +60,9 @@ class AgentRole final : public host::Role, private contract::AgentPort {
   contract::RegisterNode Registration() const;
   contract::Heartbeat MakeHeartbeat() const;
   rpc::AgentHealth Health() const;
+  // Where schedulers reach the agent, without the port, which may not be known yet.
+  std::string AdvertisedHost() const;
+  Status GetCertificate(std::stop_token stop);
   Status Join(std::stop_token stop);
   Status Retire();
   void WriteStatus();
@@ -69,8 +73,9 @@ class AgentRole final : public host::Role, private contract::AgentPort {
   rpc::RoleServer server_;
   const AgentMetrics metrics_;
   StatusFile status_file_;
-  std::atomic<bool> joined_ = false;  // a scheduler has accepted the node
-  std::unique_ptr<JoinLink> link_;    // none without a scheduler
+  std::unique_ptr<Certificates> certificates_;  // none where flags name them, or without TLS
+  std::atomic<bool> joined_ = false;            // a scheduler has accepted the node
+  std::unique_ptr<JoinLink> link_;              // none without a scheduler
   std::unique_ptr<LocalAgent> agent_;
 };
 

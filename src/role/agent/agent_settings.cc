@@ -9,7 +9,9 @@
 #include "model/names.h"
 #include "model/quantity.h"
 #include "model/workload.h"
+#include "role/agent/certificates.h"
 #include "role/agent/node_usage.h"
+#include "runtime/container_user.h"
 
 namespace muster::agent {
 namespace {
@@ -76,6 +78,15 @@ host::Parser<runtime::ProcessUser> User() {
           }};
 }
 
+host::Parser<runtime::ContainerUser> UserOfContainers() {
+  return {.rule = "one of tenant, image",
+          .read = [](std::string_view text) -> std::expected<runtime::ContainerUser, std::string> {
+            const auto user = runtime::ParseContainerUser(text);
+            if (!user) return host::AgainstRule();
+            return *user;
+          }};
+}
+
 host::Parser<std::filesystem::path> SocketPath() {
   return {.rule = "a path", .read = [](std::string_view text) -> std::expected<std::filesystem::path, std::string> {
             if (text.empty()) return host::AgainstRule();
@@ -125,11 +136,38 @@ Status Assemble(const Parts& parts, RoleOptions& options) {
   return {};
 }
 
+// A node that was given a token has its certificate in its data directory, also when it starts again without one. The
+// certificate that flags name comes first: a machine that has one is asked for no other. No message has the token.
+Status ReadJoin(const Parts& parts, RoleOptions& options) {
+  rpc::TlsFiles& tls = options.server.tls;
+  options.own_certificate = false;
+  if (!tls.cert.empty() || !tls.key.empty() || !tls.ca.empty()) return {};
+  const rpc::TlsFiles own = OwnCertificate(options.server.data_dir);
+  std::error_code error;
+  if (options.join_token.empty() && !std::filesystem::exists(own.cert, error)) return {};
+  if (!options.join_token.empty()) {
+    const char* missing = options.join_ca.empty()    ? "join-ca"
+                          : parts.schedulers.empty() ? "scheduler"
+                          : options.cluster.empty()  ? "cluster"
+                                                     : nullptr;
+    if (missing != nullptr) {
+      return {Code::kInvalidArgument, fmt::format("{} is missing: a join token needs it", missing)};
+    }
+  }
+  options.own_certificate = true;
+  tls.cert = own.cert;
+  tls.key = own.key;
+  tls.ca = own.ca;
+  return {};
+}
+
 }  // namespace
 
 void DeclareSettings(host::Settings& settings, RoleOptions& options) {
-  rpc::DeclareServerSettings(settings, options.server, ":50051", ":50052");
   const auto parts = std::make_shared<Parts>();
+  // Before the server's own check, which looks at what TLS allows.
+  settings.Check([parts, &options] { return ReadJoin(*parts, options); });
+  rpc::DeclareServerSettings(settings, options.server, ":50051", ":50052");
   const auto optional = [](const host::Parser<std::string>& parser) {
     return host::Parser<std::string>{
         .rule = parser.rule,
@@ -144,6 +182,11 @@ void DeclareSettings(host::Settings& settings, RoleOptions& options) {
       .Add("--cluster", options.cluster, "", host::Text("a name"),
            "Cluster this node is for: a scheduler of another one refuses it, and with TLS it refuses the schedulers of "
            "others")
+      .Add("--join-token", options.join_token, "", host::Text("certificate and key in PEM form"),
+           "What buys this node its certificate, as its operator sends it; for configuration files, not for command "
+           "lines, which others see")
+      .Add("--join-ca", options.join_ca, "", host::Text("certificates in PEM form"),
+           "The CA that the scheduler's certificate must come from when the token is used")
       .Add("--advertise", options.advertise, "", optional(Address()),
            "Where schedulers reach this agent; where it listens if left out")
       .Add("--cpu", parts->cpu, "", Amount(), "Processors for workloads")
@@ -155,6 +198,10 @@ void DeclareSettings(host::Settings& settings, RoleOptions& options) {
       .Add("--process-user", options.process_user, "auto", User(),
            "As whom processes run: own is a user for each workload, agent the agent's; auto is own where the agent is "
            "root")
+      .Add(
+          "--container-user", options.container_user, "tenant", UserOfContainers(),
+          "As whom containers run: tenant is a user for each tenant, unless the image names one by a number other than "
+          "0; image is what the image says")
       .Add("--docker-socket", options.docker_socket, "/var/run/docker.sock", SocketPath(),
            "Socket of the container engine, dockerd or podman's service")
       .List("--host-paths", options.host_paths, HostPath(),

@@ -11,6 +11,7 @@
 #include "model/node.h"
 #include "model/resources.h"
 #include "rpc/role_server.h"
+#include "runtime/docker_engine.h"
 #include "runtime/process_launch.h"
 
 namespace muster::agent {
@@ -19,13 +20,17 @@ struct RoleOptions {
   rpc::RoleServerOptions server = {};
   std::string node = {};
   std::string cluster = {};
-  std::string advertise = {};   // HOST:PORT; empty: where it listens
-  std::string schedulers = {};  // HOST:PORT, with commas; empty: none, it is driven by whoever calls it
+  std::string join_token = {};  // certificate and key in PEM form, which buy the node its own; empty: none
+  std::string join_ca = {};
+  bool own_certificate = false;  // the node's certificate is in its data directory, or will be
+  std::string advertise = {};    // HOST:PORT; empty: where it listens
+  std::string schedulers = {};   // HOST:PORT, with commas; empty: none, it is driven by whoever calls it
   model::Resources total = {};
   std::map<std::string, std::string> labels = {};
   std::vector<model::Taint> taints = {};
   std::vector<model::WorkloadType> runtimes = {};
   runtime::ProcessUser process_user = {};
+  runtime::ContainerUser container_user = {};
   std::filesystem::path docker_socket = {};
   std::vector<std::filesystem::path> host_paths = {};  // that containers may mount
   bool retire = false;                                 // stop every workload of the data directory, and end

@@ -9,7 +9,7 @@
 namespace muster::agent {
 
 Status JoinLink::Start() {
-  auto client = rpc::MakeJoinClient(options_.schedulers, *this, options_.tls);
+  auto client = rpc::MakeJoinClient(options_.schedulers, *this, options_.tls, options_.cluster);
   if (!client) return client.error();
   {
     const std::lock_guard lock(mu_);

@@ -21,6 +21,7 @@ namespace muster::agent {
 
 struct JoinOptions {
   std::string schedulers;  // HOST:PORT, or several with commas
+  std::string cluster;     // with TLS, that of the schedulers; empty: any
   rpc::TlsFiles tls;
   Duration heartbeat = 10s;  // until the scheduler says otherwise
   // Between two heartbeats, however much changes: this much, and more the more workloads there are, up to `most_pause`.

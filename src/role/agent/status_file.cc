@@ -16,10 +16,12 @@ void StatusFile::Write(bool joined, size_t workloads) {
   if (text == last_) return;
   const std::filesystem::path draft = path_.string() + ".new";
   std::ofstream file(draft, std::ios::trunc);
+  // Workloads pass through the directory: what is in it is closed by itself.
+  std::error_code error;
+  std::filesystem::permissions(draft, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write, error);
   file << text;
   file.close();
-  std::error_code error;
-  if (file) std::filesystem::rename(draft, path_, error);
+  if (file && !error) std::filesystem::rename(draft, path_, error);
   if (file && !error) {
     last_ = text;
   } else if (!complained_) {

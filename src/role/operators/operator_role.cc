@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "host/parser.h"
 #include "host/text_file.h"
 #include "model/workload.h"
 
@@ -17,6 +18,8 @@ constexpr Duration kFirstPause = 200ms;
 constexpr Duration kLongestPause = 5s;
 constexpr Duration kLook = 200ms;  // how often the links are looked at when nothing happens
 constexpr int32_t kPage = 1000;
+// Less than a token lives: a machine that gets it has the rest of its hour to start and join.
+constexpr std::chrono::seconds kTokenGood = 30min;
 
 template <class... Handlers>
 struct Overloaded : Handlers... {
@@ -30,6 +33,15 @@ host::Parser<std::string> ClusterName() {
             if (!model::IsWorkloadId(text)) return host::AgainstRule();
             return std::string(text);
           }};
+}
+
+// A text of several lines as the value of a key, in YAML.
+std::string Block(std::string_view key, std::string_view text) {
+  std::string block = fmt::format("{}: |\n", key);
+  for (const std::string_view line : host::SplitAt(text, '\n')) {
+    if (!line.empty()) block += fmt::format("  {}\n", line);
+  }
+  return block;
 }
 
 // Asks and waits. UNAVAILABLE when the stop comes first.
@@ -82,15 +94,24 @@ std::string DefaultBootstrap(const Options& options) {
   return fmt::format("scheduler: {}\ncluster: {}\n", options.scheduler, options.config.cluster);
 }
 
+std::string BootstrapWith(const Options& options, const rpc::TokenText& token) {
+  return DefaultBootstrap(options) + Block("join-token", token.token_pem) + Block("join-ca", token.ca_pem);
+}
+
 OperatorRole::OperatorRole(Options options)
     : options_(std::move(options)), server_(options_.server), metrics_(server_.metrics()) {}
 
 OperatorRole::~OperatorRole() { Stop(); }
 
 Status OperatorRole::Start(std::stop_token) {
-  auto cluster = rpc::MakeClusterClient(options_.scheduler, options_.server.tls);
+  auto cluster = rpc::MakeClusterClient(options_.scheduler, options_.server.tls, options_.config.cluster);
   if (!cluster) return {cluster.error().code(), fmt::format("--scheduler: {}", cluster.error().message())};
   cluster_ = *std::move(cluster);
+  if (options_.server.tls.given() && options_.bootstrap.empty()) {
+    auto enrol = rpc::MakeEnrolClient(options_.scheduler, options_.server.tls);
+    if (!enrol) return {enrol.error().code(), fmt::format("--scheduler: {}", enrol.error().message())};
+    enrol_ = *std::move(enrol);
+  }
   if (!options_.server.journal.empty()) {
     auto journal = host::JournalWriter::Open(options_.server.journal, std::string(Core::kName));
     if (!journal) return journal.error();
@@ -127,6 +148,7 @@ void OperatorRole::Stop() {
   }
   cluster_.reset();  // its answers go to the core
   if (host_ != nullptr) host_->Stop();
+  enrol_.reset();  // after the core, which asks it
   server_.Stop();
   journal_.reset();
 }
@@ -169,6 +191,7 @@ void OperatorRole::SendToShard(contract::OperatorMessage message) {
 }
 
 void OperatorRole::GiveBlobFor(const std::string& request_id) {
+  if (enrol_ != nullptr) return GiveTokenFor(request_id);
   contract::BootstrapResponse response{.request_id = request_id};
   if (options_.bootstrap.empty()) {
     response.user_data = DefaultBootstrap(options_);
@@ -179,6 +202,22 @@ void OperatorRole::GiveBlobFor(const std::string& request_id) {
     log::Err("no bootstrap data", {{"file", options_.bootstrap.string()}, {"why", text.error().message()}});
   }
   SendToShard(std::move(response));
+}
+
+void OperatorRole::GiveTokenFor(const std::string& request_id) {
+  enrol_->CreateToken([this, request_id](const Result<rpc::TokenText>& token) {
+    contract::BootstrapResponse response{.request_id = request_id};
+    if (token) {
+      response.user_data = BootstrapWith(options_, *token);
+      response.ttl = kTokenGood;
+    } else if (token.error().code() == Code::kUnimplemented) {
+      response.user_data = DefaultBootstrap(options_);  // machines have their certificates from elsewhere
+    } else {
+      response.error = token.error().message();
+      log::Err("no join token", {{"scheduler", options_.scheduler}, {"why", token.error().message()}});
+    }
+    SendToShard(std::move(response));
+  });
 }
 
 // --- the session

@@ -2,8 +2,10 @@
 // list and a watch) and to the fleet's shard (a session), and feeds the core of core/operators with what they bring. It
 // stores nothing: what must survive is in the scheduler's store and in the shard.
 //
-// The bootstrap data are a file that is read anew for each machine, so that a token in it can be changed; without a
-// file they name the schedulers and the cluster, which is enough where neither side asks for certificates.
+// The bootstrap data are a file that is read anew for each machine, so that a secret in it can be changed. Without a
+// file they name the schedulers and the cluster, and under TLS they have a join token of the machine's own, from a
+// scheduler: it buys the machine its certificate. A cluster whose schedulers sign no certificates gives them without
+// one.
 //
 // Thread-safety: one thread calls Start and Stop.
 #pragma once
@@ -27,6 +29,7 @@
 #include "host/system_clock.h"
 #include "host/thread_host.h"
 #include "rpc/cluster_client.h"
+#include "rpc/enrol_client.h"
 #include "rpc/role_server.h"
 #include "rpc/session_client.h"
 
@@ -57,6 +60,8 @@ struct OperatorMetrics {
 
 // What a machine of the cluster gets, unless a file says it.
 std::string DefaultBootstrap(const Options& options);
+// The same with a token.
+std::string BootstrapWith(const Options& options, const rpc::TokenText& token);
 
 class OperatorRole final : public host::Role, private host::ThreadHost<Core>::Shell, private rpc::SessionHandler {
  public:
@@ -86,6 +91,7 @@ class OperatorRole final : public host::Role, private host::ThreadHost<Core>::Sh
   Status ListAndWatch(const std::stop_token& stop);
   void SendToShard(contract::OperatorMessage message);
   void GiveBlobFor(const std::string& request_id);
+  void GiveTokenFor(const std::string& request_id);
   void UpdateGauges();
 
   // A link that is up, or when it is tried again.
@@ -101,6 +107,7 @@ class OperatorRole final : public host::Role, private host::ThreadHost<Core>::Sh
   rpc::RoleServer server_;
   OperatorMetrics metrics_;
   std::unique_ptr<rpc::ClusterClient> cluster_;
+  std::unique_ptr<rpc::EnrolClient> enrol_;  // none without TLS, or with bootstrap data from a file
   host::NoState state_;
   std::unique_ptr<host::JournalWriter> journal_;
   std::unique_ptr<host::ThreadHost<Core>> host_;

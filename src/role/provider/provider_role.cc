@@ -18,7 +18,8 @@ namespace {
 constexpr std::array kMethods = {"Create", "Configure", "Drain", "Delete", "Get", "List"};  // as in ProviderRequest
 
 constexpr std::string_view kLedgerFile = "cloud.log";
-constexpr Duration kRetirePatience = 10s;
+constexpr Duration kRetirePatience = 40s;
+constexpr Duration kRetireStopPatience = 50s;
 
 // A cloud with a history and a provider without a memory: every fence would be forgotten.
 Status CheckNotLost(const std::filesystem::path& data_dir) {
@@ -48,6 +49,10 @@ Status LoadCatalogue(const std::filesystem::path& file, Catalogue& into) {
 }
 
 }  // namespace
+
+Duration RoleOptions::stop_patience() const {
+  return retire ? kRetireStopPatience : host::Signals::Options().stop_patience;
+}
 
 void DeclareSettings(host::Settings& settings, RoleOptions& options) {
   rpc::DeclareServerSettings(settings, options.server, ":9100", ":9101");
@@ -134,7 +139,10 @@ Result<std::unique_ptr<Backend>> ProviderRole::OpenBackend() {
 void ProviderRole::Stop() {
   server_.StopServing();
   if (provider_ != nullptr) provider_->Stop();
-  if (local_ != nullptr && options_.retire) local_->Retire(clock_, kRetirePatience);
+  if (local_ != nullptr && options_.retire) {
+    const Status retired = local_->Retire(clock_, kRetirePatience);
+    if (!retired.ok()) Fail("agents or workloads are left", retired);
+  }
   local_ = nullptr;
   server_.Stop();
   provider_.reset();

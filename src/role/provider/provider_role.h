@@ -11,6 +11,7 @@
 
 #include "base/metrics.h"
 #include "base/status.h"
+#include "base/time.h"
 #include "contract/provider.h"
 #include "host/address.h"
 #include "host/role.h"
@@ -34,6 +35,9 @@ struct RoleOptions {
   uint64_t machines = 0;
   uint64_t seed = 0;
   Config config = {};  // its name is `name`
+
+  // How long the process may take to stop: agents and workloads have their own time to end.
+  Duration stop_patience() const;
 };
 
 // Everything that an operator can set of a provider. `options` outlives `settings`.

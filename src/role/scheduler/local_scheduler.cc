@@ -107,7 +107,8 @@ void LocalScheduler::Read(contract::ReadLogs request, std::shared_ptr<contract::
         if (view.node.empty()) return sink->End({Code::kFailedPrecondition, "the workload is on no node"});
         Ask(contract::GetNode{.node = view.node}, [this, request, sink](const Result<contract::ClusterReply>& node) {
           if (!node) return sink->End(node.error());
-          agents_->ReadLogs(std::get<contract::NodeView>(*node).endpoint, request, sink);
+          const auto& found = std::get<contract::NodeView>(*node);
+          agents_->ReadLogs({.address = found.endpoint, .node = found.node}, request, sink);
         });
       });
 }
@@ -125,7 +126,7 @@ void LocalScheduler::StartCall(const Core::Call& call) {
     return Finish(call.id, std::unexpected(std::move(opened)));
   }
   if (callee.address.empty()) return Finish(call.id, streams_.Ask(callee.node, request));
-  agents_->Ask(callee.address, request, has_stream ? call.timeout / 2 : call.timeout,
+  agents_->Ask({.address = callee.address, .node = callee.node}, request, has_stream ? call.timeout / 2 : call.timeout,
                [this, id = call.id, node = callee.node, request,
                 began = clock_.Read().mono](Result<contract::AgentReply> reply) {
                  const Code code = reply ? Code::kOk : reply.error().code();

@@ -73,6 +73,8 @@ class LocalScheduler final : public contract::ClusterPort,
   void Read(contract::ReadLogs request, std::shared_ptr<contract::LogsSink> sink) override;
   rpc::WatchPort& watches() { return hub_; }
   rpc::NodeStreams& streams() { return streams_; }
+  // Until Stop.
+  store::Store& store() { return *store_; }
 
   std::shared_ptr<const Snapshot> View() const { return runner_.View(); }
   size_t watchers() const { return hub_.watchers(); }

@@ -34,6 +34,7 @@ TEST(SchedulerSettings, DefaultsAreThoseOfTheCore) {
   EXPECT_EQ(codec::Describe(options.config), codec::Describe(Config()));
   EXPECT_EQ(options.store_lost_after, RoleOptions().store_lost_after);
   EXPECT_EQ(options.journal_limit, RoleOptions().journal_limit);
+  EXPECT_EQ(options.node_certificate_life, RoleOptions().node_certificate_life);
 }
 
 TEST(SchedulerSettings, EachChangesItsField) {
@@ -106,6 +107,28 @@ TEST(SchedulerSettings, VariablesOfAPersysSchedulerAreBelowWhatIsGiven) {
   EXPECT_EQ(options.config.node_timeout, 2min);
   EXPECT_EQ(options.config.missing_grace, 5s);
   EXPECT_EQ(options.server.log_level, log::Level::kWarn);
+}
+
+TEST(SchedulerSettings, ACaForNodesNeedsItsKeyTlsAndACluster) {
+  RoleOptions options;
+  host::Settings settings;
+  DeclareSettings(settings, options);
+  ASSERT_EQ(settings.Give("--join-ca", "ca.pem"), Status());
+  EXPECT_EQ(settings.Land().message(), "--join-ca and --join-ca-key belong together; give both or neither");
+  ASSERT_EQ(settings.Give("--join-ca-key", "ca.key"), Status());
+  EXPECT_TRUE(settings.Land().message().starts_with("--join-ca needs --tls-cert")) << settings.Land().message();
+  for (const std::string flag : {"--tls-cert", "--tls-key", "--tls-ca"}) {
+    ASSERT_EQ(settings.Give(flag, "a.pem"), Status());
+  }
+  EXPECT_TRUE(settings.Land().message().starts_with("--join-ca needs --cluster")) << settings.Land().message();
+  ASSERT_EQ(settings.Give("--cluster", "a/b"), Status());
+  EXPECT_TRUE(settings.Land().message().starts_with("--join-ca needs --cluster")) << "it is part of an identity";
+  ASSERT_EQ(settings.Give("--cluster", "blue"), Status());
+  ASSERT_EQ(settings.Give("--node-certificate-life", "2h"), Status());
+  EXPECT_EQ(settings.Land(), Status());
+  EXPECT_EQ(options.join_ca.string(), "ca.pem");
+  EXPECT_EQ(options.join_ca_key.string(), "ca.key");
+  EXPECT_EQ(options.node_certificate_life, 2h);
 }
 
 TEST(SchedulerSettings, AUserOfTheStoreNeedsAPassword) {

@@ -5,9 +5,12 @@
 
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "rpc/agent_client.h"
 #include "rpc/cluster_services.h"
+#include "rpc/enrol_service.h"
+#include "rpc/node_ca.h"
 #include "store/url.h"
 
 namespace muster::scheduler {
@@ -42,12 +45,15 @@ SchedulerRole::~SchedulerRole() { Stop(); }
 
 Status SchedulerRole::Start(std::stop_token) {
   MUSTER_RETURN_IF_ERROR(MakeScheduler());
+  MUSTER_RETURN_IF_ERROR(MakeEnrolment());
   MUSTER_RETURN_IF_ERROR(scheduler_->Start());
   server_.SetRefresh(
       [this] { metrics_.Update(*scheduler_->View(), scheduler_->watchers(), scheduler_->store_status().ok()); });
-  MUSTER_RETURN_IF_ERROR(server_.Listen(
-      {{rpc::kControlService, rpc::MakeControlService(*scheduler_, scheduler_->streams(), *scheduler_)},
-       {rpc::kClusterService, rpc::MakeClusterService(*scheduler_, scheduler_->watches(), *scheduler_, *scheduler_)}}));
+  std::vector<rpc::RoleServer::Service> services = {
+      {rpc::kControlService, rpc::MakeControlService(*scheduler_, scheduler_->streams(), *scheduler_)},
+      {rpc::kClusterService, rpc::MakeClusterService(*scheduler_, scheduler_->watches(), *scheduler_, *scheduler_)}};
+  if (enrolment_ != nullptr) services.push_back({rpc::kEnrolService, rpc::MakeEnrolService(*enrolment_)});
+  MUSTER_RETURN_IF_ERROR(server_.Listen(std::move(services)));
   server_.SetReadyCheck("store", [this] { return scheduler_->store_status(); });
   server_.SetReadyCheck("leadership", [this] {
     return scheduler_->View()->leader_known ? Status() : Status(Code::kUnavailable, "no leader is known yet");
@@ -64,7 +70,7 @@ Status SchedulerRole::MakeScheduler() {
   if (!store) return {store.error().code(), fmt::format("--store: {}", store.error().message())};
   auto seal = MakeSeal(*url);
   if (!seal) return seal.error();
-  auto agents = rpc::MakeAgentClient(options_.server.tls);
+  auto agents = rpc::MakeAgentClient(options_.server.tls, options_.config.cluster);
   if (!agents) return agents.error();
   scheduler_ = std::make_unique<LocalScheduler>(
       LocalOptions{.config = options_.config,
@@ -78,6 +84,21 @@ Status SchedulerRole::MakeScheduler() {
                   .cycle_ended = [this](bool success, Duration took) { metrics_.CycleEnded(success, took); },
                   .agent_called = [this](const contract::AgentRequest& request, Code code,
                                          Duration took) { metrics_.AgentCalled(request, code, took); }});
+  return {};
+}
+
+Status SchedulerRole::MakeEnrolment() {
+  if (options_.join_ca.empty()) return {};
+  const rpc::NodeCa::Files files = {
+      .cert = options_.join_ca.string(), .key = options_.join_ca_key.string(), .trusted = options_.server.tls.ca};
+  if (const auto fit = rpc::NodeCa::Read(files); !fit) {
+    return {fit.error().code(), fmt::format("--join-ca: {}", fit.error().message())};
+  }
+  enrolment_ = std::make_unique<Enrolment>(EnrolmentOptions{.ca = files,
+                                                            .cluster = options_.config.cluster,
+                                                            .prefix = options_.config.prefix,
+                                                            .node_life = options_.node_certificate_life},
+                                           scheduler_->store(), *scheduler_, clock_);
   return {};
 }
 
@@ -99,8 +120,10 @@ Result<std::shared_ptr<const rpc::SecretSeal>> SchedulerRole::MakeSeal(const sto
 
 void SchedulerRole::Stop() {
   server_.StopServing();
+  if (enrolment_ != nullptr) enrolment_->Stop();
   if (scheduler_ != nullptr) scheduler_->Stop();
   server_.Stop();
+  enrolment_.reset();
   scheduler_.reset();
 }
 

@@ -1,5 +1,6 @@
 // SchedulerRole: `muster scheduler`, a scheduler as a server: persys.control.v1.AgentControl and muster.v1.Cluster over
-// gRPC in front of a LocalScheduler, with the operator's endpoints beside it.
+// gRPC in front of a LocalScheduler, with the operator's endpoints beside it; and muster.v1.Enrol, if it has a CA for
+// nodes.
 //
 // /readyz is 200 while the store answers (part "store") and it is known which scheduler leads (part "leadership").
 //
@@ -15,6 +16,7 @@
 #include "host/address.h"
 #include "host/role.h"
 #include "host/system_clock.h"
+#include "role/scheduler/enrolment.h"
 #include "role/scheduler/local_scheduler.h"
 #include "role/scheduler/scheduler_metrics.h"
 #include "rpc/open_store.h"
@@ -34,6 +36,9 @@ struct RoleOptions {
   rpc::OpenStoreOptions store_access = {};
   Duration store_lost_after = 5s;
   std::filesystem::path secret_key = {};  // empty: of the store's directory, if it has one
+  std::filesystem::path join_ca = {};     // signs the certificates of nodes; empty: none
+  std::filesystem::path join_ca_key = {};
+  Duration node_certificate_life = 24h;
   Config config = {};
 };
 
@@ -52,6 +57,7 @@ class SchedulerRole final : public host::Role {
 
  private:
   Status MakeScheduler();
+  Status MakeEnrolment();
   // Absent for a store that others may use, without --secret-key.
   Result<std::shared_ptr<const rpc::SecretSeal>> MakeSeal(const store::StoreUrl& url) const;
 
@@ -60,6 +66,7 @@ class SchedulerRole final : public host::Role {
   rpc::RoleServer server_;
   SchedulerMetrics metrics_;
   std::unique_ptr<LocalScheduler> scheduler_;
+  std::unique_ptr<Enrolment> enrolment_;  // none without a CA
 };
 
 }  // namespace muster::scheduler

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "host/text_file.h"
+#include "model/workload.h"
 
 namespace muster::scheduler {
 namespace {
@@ -104,12 +105,40 @@ void DeclareCore(host::Settings& settings, Config& config) {
            "How long a node that cannot be called is waited for before it is NotReady");
 }
 
+// A token and a certificate are worth something only where callers are looked at, and name the cluster they are for.
+Status CheckJoinCa(const RoleOptions& options) {
+  if (options.join_ca.empty() && options.join_ca_key.empty()) return {};
+  if (options.join_ca.empty() || options.join_ca_key.empty()) {
+    return {Code::kInvalidArgument, "--join-ca and --join-ca-key belong together; give both or neither"};
+  }
+  if (!options.server.tls.given()) {
+    return {Code::kInvalidArgument, "--join-ca needs --tls-cert, --tls-key and --tls-ca: without TLS nobody is known"};
+  }
+  if (!model::IsWorkloadId(options.config.cluster)) {
+    return {Code::kInvalidArgument,
+            "--join-ca needs --cluster, of letters, digits, '.', '_' and '-': certificates of nodes name it"};
+  }
+  return {};
+}
+
+void DeclareJoinCa(host::Settings& settings, RoleOptions& options) {
+  settings
+      .Path("--join-ca", options.join_ca,
+            "CA that signs join tokens and the certificates of nodes, in PEM form, with what stands between it and "
+            "--tls-ca")
+      .Path("--join-ca-key", options.join_ca_key, "Its private key, readable for its user alone")
+      .Add("--node-certificate-life", options.node_certificate_life, "24h", host::PositiveDuration(),
+           "How long the certificate of a node is good; agents renew it after two thirds of that")
+      .Check([&options] { return CheckJoinCa(options); });
+}
+
 }  // namespace
 
 void DeclareSettings(host::Settings& settings, RoleOptions& options) {
   rpc::DeclareServerSettings(settings, options.server, ":8085", ":8084", rpc::DataDirSetting::kNone);
   DeclareStore(settings, options);
   DeclareCore(settings, options.config);
+  DeclareJoinCa(settings, options);
   const auto foreign = std::make_shared<bool>(false);
   settings
       .Switch("--foreign-nodes", *foreign,

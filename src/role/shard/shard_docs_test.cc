@@ -1,7 +1,14 @@
 // docs/operating-shard.md has the settings and the metrics that are declared; the defaults are those of the core.
+// docs/coming-from-bigfleet.md leaves out no setting.
 #include <gtest/gtest.h>
 
+#include <cctype>
+#include <fstream>
+#include <iterator>
+#include <string>
+
 #include "base/codec.h"
+#include "base/source_dir_for_test.h"
 #include "host/docs_for_test.h"
 #include "host/metrics_backend.h"
 #include "role/shard/shard_metrics.h"
@@ -15,6 +22,25 @@ TEST(ShardDocs, HaveEverySetting) {
   host::Settings settings;
   DeclareSettings(settings, options);
   EXPECT_TRUE(host::PageShows("docs/operating-shard.md", "settings", settings.DocsTable()));
+}
+
+// Whether the flag, and no longer one that begins so, is in the text.
+bool Names(const std::string& text, const std::string& flag) {
+  for (size_t at = text.find(flag); at != std::string::npos; at = text.find(flag, at + 1)) {
+    const char next = at + flag.size() < text.size() ? text[at + flag.size()] : ' ';
+    if (next != '-' && std::isalnum(static_cast<unsigned char>(next)) == 0) return true;
+  }
+  return false;
+}
+
+TEST(ShardDocs, ThePageForThoseWhoComeFromBigFleetNamesEverySetting) {
+  RoleOptions options;
+  host::Settings settings;
+  DeclareSettings(settings, options);
+  std::ifstream file(SourceDir() + "/docs/coming-from-bigfleet.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  for (const host::Setting& setting : settings.all()) EXPECT_TRUE(Names(page, setting.flag)) << setting.flag;
+  EXPECT_FALSE(Names(page, "--connection"));
 }
 
 TEST(ShardDocs, HaveEveryMetric) {

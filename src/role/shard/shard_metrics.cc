@@ -130,6 +130,9 @@ struct ShardMetrics::Declared {
                            "machines for one cluster "
                            "(pair), clusters, and machines that rest after a failed Drain or Delete.",
                            {"kind"}};
+  metrics::Gauges<0> pages_unchecked{in, "muster_shard_pages_unchecked",
+                                     "1 while the provider's pages could not be checked, so that it may have machines "
+                                     "that the shard does not see."};
   metrics::Gauges<0> missing{in, "muster_shard_missing_machines",
                              "Machines that the provider's lists no longer show and that are not given up."};
   metrics::Gauges<0> under_repair{in, "muster_shard_machines_under_repair", "Failed machines that are being repaired."};
@@ -313,6 +316,7 @@ void ShardMetrics::SetGauges(const Snapshot& snapshot) {
     const auto held = snapshot.holds.find(kind);
     to.holds.With(kind).Set(held == snapshot.holds.end() ? 0 : static_cast<double>(held->second));
   }
+  to.pages_unchecked.With().Set(snapshot.pages_unchecked ? 1 : 0);
   to.missing.With().Set(static_cast<double>(snapshot.missing));
   to.under_repair.With().Set(static_cast<double>(snapshot.under_repair));
   to.losses.With("failed").Set(static_cast<double>(snapshot.losses_failed.size()));

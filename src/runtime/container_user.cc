@@ -1,0 +1,41 @@
+#include "runtime/container_user.h"
+
+#include <fmt/format.h>
+
+#include "base/hash.h"
+#include "model/names.h"
+
+namespace muster::runtime {
+
+Result<ContainerUser> ParseContainerUser(std::string_view text) {
+  if (text == "tenant") return ContainerUser::kTenant;
+  if (text == "image") return ContainerUser::kImage;
+  return InvalidArgument(fmt::format("{} is neither tenant nor image", model::Quoted(text)));
+}
+
+uid_t TenantUser(std::string_view agent, std::string_view tenant) {
+  Hasher hasher;
+  hasher.Add(agent);
+  hasher.Add(tenant);
+  return kFirstTenantUser + static_cast<uid_t>(hasher.value() % kTenantUsers);
+}
+
+std::string UserOfContainer(std::string_view image_user, uid_t tenant_user) {
+  constexpr size_t kMostDigits = 9;  // below the users of tenants, and far below where numbers wrap around to 0
+  const std::string_view user = image_user.substr(0, image_user.find(':'));
+  const bool number =
+      !user.empty() && user.size() <= kMostDigits && user.find_first_not_of("0123456789") == std::string_view::npos;
+  if (number && user.find_first_not_of('0') != std::string_view::npos) return std::string(image_user);
+  return fmt::format("{0}:{0}", tenant_user);
+}
+
+Result<DockerEngine::Refusal> ChooseUser(const DockerEngine& engine, const ContainerOptions& options,
+                                         const std::string& tenant, ContainerSpec& spec) {
+  if (options.user == ContainerUser::kImage) return std::nullopt;
+  MUSTER_ASSIGN_OR_RETURN(DockerEngine::ImageUser image, engine.UserOf(spec.image));
+  if (image.refusal) return std::move(image.refusal);
+  spec.user = UserOfContainer(image.user, TenantUser(options.name, tenant));
+  return std::nullopt;
+}
+
+}  // namespace muster::runtime
