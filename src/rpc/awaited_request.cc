@@ -85,7 +85,7 @@ class AwaitedRequests {
  private:
   void Run() {
     while (true) {
-      std::this_thread::sleep_for(std::chrono::seconds(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(250));
       const MonoTime now = host::SystemClock().Read().mono;
       const std::lock_guard lock(mu_);  // none of them ends meanwhile
       for (Awaited* request : all_) {   // in the order of their time

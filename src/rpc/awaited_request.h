@@ -4,7 +4,7 @@
 // lasts: a caller could leave thousands of calls open without a word. So BoundedService registers its methods as
 // streams, which are shown at once, and reads the message with this.
 //
-// One thread of the process looks at all calls that wait, once a second.
+// One thread of the process looks at the calls that wait longest, four times a second.
 //
 // Thread-safety: may be called from any thread.
 #pragma once

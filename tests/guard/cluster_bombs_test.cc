@@ -248,7 +248,8 @@ TEST_P(ClusterBombs, CallsWhoseMessageDoesNotComeEnd) {
     }
     EXPECT_EQ(ended, kMost);
     EXPECT_LT(SecondsSince(start) - opened, 10);
-    EXPECT_EQ(Refused("silent"), kMost);
+    // A caller hears of the end before the server has counted it.
+    EXPECT_TRUE(shard::Eventually([&] { return Refused("silent") == kMost; })) << Refused("silent");
     EXPECT_EQ(Refused("too_many"), kCalls - kMost);
   });
 }
