@@ -71,17 +71,19 @@ class GrpcEnrolClient final : public EnrolClient {
 
 }  // namespace
 
-Result<std::unique_ptr<EnrolClient>> MakeEnrolClient(const std::string& schedulers, const TlsFiles& tls) {
+Result<std::unique_ptr<EnrolClient>> MakeEnrolClient(const std::string& schedulers, const TlsFiles& tls,
+                                                     const std::string& cluster) {
   EnrolStubs all;
   for (const std::string_view part : host::SplitAt(schedulers, ',')) {
     const std::string target(part);
     // A connection of its own: what it shows is the certificate that these files hold now.
-    MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
-                            MakeChannel({.target = target,
-                                         .tls = tls,
-                                         .serves = {.kinds = {Identity::Kind::kScheduler, Identity::Kind::kCluster}},
-                                         .longest_reconnect = 1s,
-                                         .own_connection = true}));
+    MUSTER_ASSIGN_OR_RETURN(
+        const std::shared_ptr<grpc::Channel> channel,
+        MakeChannel({.target = target,
+                     .tls = tls,
+                     .serves = {.kinds = {Identity::Kind::kScheduler, Identity::Kind::kCluster}, .cluster = cluster},
+                     .longest_reconnect = 1s,
+                     .own_connection = true}));
     all.push_back(v1::Enrol::NewStub(channel));
   }
   return std::make_unique<GrpcEnrolClient>(schedulers, std::move(all));

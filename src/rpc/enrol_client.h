@@ -35,6 +35,7 @@ class EnrolClient {
 };
 
 // `schedulers` is HOST:PORT, or several with commas; the error is that of MakeChannel.
-Result<std::unique_ptr<EnrolClient>> MakeEnrolClient(const std::string& schedulers, const TlsFiles& tls);
+Result<std::unique_ptr<EnrolClient>> MakeEnrolClient(const std::string& schedulers, const TlsFiles& tls,
+                                                     const std::string& cluster = {});
 
 }  // namespace muster::rpc

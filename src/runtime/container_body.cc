@@ -187,6 +187,7 @@ ContainerSpec SpecOf(const contract::StartRun& start, const std::string& agent) 
   spec.env["MUSTER_WORKLOAD"] = start.workload;
   spec.labels["muster.agent"] = agent;
   spec.labels["muster.workload"] = start.workload;
+  spec.labels["muster.tenant"] = start.tenant;
   spec.labels["muster.launch"] = std::to_string(start.launch);
   spec.labels["muster.revision"] = start.revision;
   return spec;

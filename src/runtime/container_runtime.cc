@@ -94,9 +94,10 @@ Result<DockerEngine::Refusal> ContainerRuntime::NameVolumes(contract::StartRun& 
   for (model::VolumeMount& mount : start.spec.volumes) {
     if (mount.source.starts_with('/')) continue;
     const std::string own = TenantVolume(options_.name, start.tenant, mount.source);
+    const DockerEngine::Labels labels = {{"muster.agent", options_.name}, {"muster.tenant", start.tenant}};
     MUSTER_ASSIGN_OR_RETURN(const bool made, engine_.HasVolume(own));
     if (!made) {
-      if (mounted.contains(mount.source)) continue;
+      if (mounted.contains(mount.source) && !mount.source.starts_with("muster-")) continue;
       MUSTER_ASSIGN_OR_RETURN(const bool plain, engine_.HasVolume(mount.source));
       if (plain) {
         return fmt::format(
@@ -104,11 +105,9 @@ Result<DockerEngine::Refusal> ContainerRuntime::NameVolumes(contract::StartRun& 
             "copy what is needed of it into a volume \"{1}\", or make an empty \"{1}\"",
             mount.source, own);
       }
-      MUSTER_ASSIGN_OR_RETURN(
-          DockerEngine::Refusal refusal,
-          engine_.EnsureVolume(own, {{"muster.agent", options_.name}, {"muster.tenant", start.tenant}}));
-      if (refusal) return "volume " + mount.source + ": " + *refusal;
     }
+    MUSTER_ASSIGN_OR_RETURN(DockerEngine::Refusal refusal, engine_.EnsureVolume(own, labels));
+    if (refusal) return "volume " + mount.source + ": " + *refusal;
     mount.source = own;
   }
   return std::nullopt;
@@ -116,8 +115,11 @@ Result<DockerEngine::Refusal> ContainerRuntime::NameVolumes(contract::StartRun& 
 
 Result<DockerEngine::Refusal> ContainerRuntime::Make(contract::StartRun start, const std::string& name,
                                                      const std::optional<ContainerState>& before) {
+  // What the container before mounts is kept if it was the same tenant's; those of earlier agents do not say whose.
+  const bool own =
+      before && (!before->labels.contains("muster.tenant") || before->Label("muster.tenant") == start.tenant);
   MUSTER_ASSIGN_OR_RETURN(DockerEngine::Refusal refusal,
-                          NameVolumes(start, before ? before->volumes : std::set<std::string>()));
+                          NameVolumes(start, own ? before->volumes : std::set<std::string>()));
   if (refusal) return refusal;
   ContainerSpec spec = SpecOf(start, options_.name);
   MUSTER_ASSIGN_OR_RETURN(refusal, ChooseUser(engine_, options_, start.tenant, spec));
@@ -133,6 +135,12 @@ ContainerRuntime::Reply ContainerRuntime::Start(const contract::StartRun& asked)
   }
   const std::string name = NameOf(start.workload);
   MUSTER_ASSIGN_OR_RETURN(const std::optional<ContainerState> known, engine_.Inspect(name));
+  const auto never = [&](const std::string& why) {
+    return contract::RuntimeReply{.runs = {NeverRan(start, clock_.Read().wall, why)}};
+  };
+  if (known && (known->Label("muster.agent") != options_.name || known->Label("muster.workload") != start.workload)) {
+    return never(fmt::format("the engine has a container \"{}\" that is not this workload's", name));
+  }
   const bool same = known && known->Label("muster.launch") == std::to_string(start.launch);
   if (same && known->begun()) {
     MUSTER_ASSIGN_OR_RETURN(std::optional<Run> run, Look(name));
@@ -144,9 +152,6 @@ ContainerRuntime::Reply ContainerRuntime::Start(const contract::StartRun& asked)
     if (Status gone = engine_.Remove(name); !gone.ok()) return std::unexpected(std::move(gone));
     watch_.Forget(start.workload);
   }
-  const auto never = [&](const std::string& why) {
-    return contract::RuntimeReply{.runs = {NeverRan(start, clock_.Read().wall, why)}};
-  };
   if (!same) {
     MUSTER_ASSIGN_OR_RETURN(const DockerEngine::Refusal refusal, Make(start, name, known));
     if (refusal) return never(*refusal);

@@ -240,6 +240,21 @@ TEST_F(Containers, AVolumeFromBeforeIsKeptOrAskedFor) {
   EXPECT_EQ(Output("later", "ls /data; echo empty", spec), "empty\n");
 }
 
+// Names hold a hash of what a tenant chooses itself: labels say whose a thing is.
+TEST_F(Containers, WhatIsAnothersIsNotTakenByItsName) {
+  const DockerEngine engine({.socket = podman_->socket()});
+  ASSERT_FALSE(engine.EnsureVolume("shared", {{"muster.workload", "victim"}})->has_value());
+  EXPECT_FALSE(engine.EnsureVolume("shared", {{"muster.workload", "victim"}})->has_value());
+  EXPECT_EQ(**engine.EnsureVolume("shared", {{"muster.workload", "thief"}}),
+            "the volume \"shared\" is of another workload or tenant");
+  ASSERT_TRUE(engine.EnsureNetwork("net", {{"muster.workload", "victim"}}).has_value());
+  EXPECT_TRUE(engine.EnsureNetwork("net", {{"muster.workload", "victim"}}).has_value());
+  EXPECT_EQ(engine.EnsureNetwork("net", {{"muster.workload", "thief"}}).error().message(),
+            "the network \"net\" is not this workload's");
+  EXPECT_TRUE(engine.RemoveNetworks({{"muster.workload", "victim"}}).ok());
+  EXPECT_TRUE(engine.RemoveVolumes({{"muster.workload", "victim"}}).ok());
+}
+
 // The engine takes such a source for a path: from the directory of its service up to the root of the node.
 TEST_F(Containers, ASourceThatIsNoNameMountsNothing) {
   model::WorkloadTemplate spec;

@@ -13,8 +13,10 @@ TEST(ContainerUser, IsTheTenantsUnlessTheImageHasANumber) {
                                   "-1", "+5", "0x10", "1000x", " 1000", "4294967296", "2100000007", "4294967295"}) {
     EXPECT_EQ(UserOfContainer(image, kTenant), "2100000007:2100000007") << image;
   }
-  for (const char* const image : {"1", "1000", "1000:1000", "1001:0", "999999999", "101:nginx"}) {
-    EXPECT_EQ(UserOfContainer(image, kTenant), image);
+  for (const char* const image : {"1000:1000", "1:999999999"}) EXPECT_EQ(UserOfContainer(image, kTenant), image);
+  // No group of root or of another tenant, and none that the image's own files name.
+  for (const char* const group : {"", ":", ":0", ":00", ":nginx", ":2100000008", ":1000:1000"}) {
+    EXPECT_EQ(UserOfContainer(std::string("1001") + group, kTenant), "1001:2100000007") << group;
   }
 }
 

@@ -320,7 +320,11 @@ Result<std::optional<std::string>> DockerEngine::SubnetOf(const std::string& net
 
 Result<std::string> DockerEngine::EnsureNetwork(const std::string& name, const Labels& labels) const {
   MUSTER_ASSIGN_OR_RETURN(std::optional<std::string> subnet, SubnetOf(name));
-  if (subnet) return *std::move(subnet);
+  if (subnet) {
+    MUSTER_ASSIGN_OR_RETURN(const bool others, IsOthers("/networks/" + UrlEscape(name), labels));
+    if (others) return InvalidArgument(fmt::format("the network \"{}\" is not this workload's", name));
+    return *std::move(subnet);
+  }
   // The engine knows which subnets are free, but dockerd gives out addresses that are asked for only in a subnet that
   // was asked for too: it chooses, and is asked for its choice.
   const auto create = [&](const std::string& in) -> Status {
@@ -337,6 +341,17 @@ Result<std::string> DockerEngine::EnsureNetwork(const std::string& name, const L
   return *std::move(subnet);
 }
 
+Result<bool> DockerEngine::IsOthers(const std::string& path, const Labels& labels) const {
+  MUSTER_ASSIGN_OR_RETURN(const DockerReply reply, api_.Get(path, timeout_));
+  if (reply.status != 200) return std::unexpected(Refused("labels", reply));
+  MUSTER_ASSIGN_OR_RETURN(const rapidjson::Document document, ParseJson(reply));
+  const Json& has = At(document, "Labels");
+  if (!has.IsObject()) return false;
+  return std::ranges::any_of(labels, [&](const auto& label) {
+    return has.HasMember(label.first.c_str()) && TextAt(has, label.first.c_str()) != label.second;
+  });
+}
+
 Result<bool> DockerEngine::HasVolume(const std::string& name) const {
   MUSTER_ASSIGN_OR_RETURN(const DockerReply reply, api_.Get("/volumes/" + UrlEscape(name), timeout_));
   if (reply.status == 200) return true;
@@ -346,7 +361,11 @@ Result<bool> DockerEngine::HasVolume(const std::string& name) const {
 
 Result<DockerEngine::Refusal> DockerEngine::EnsureVolume(const std::string& name, const Labels& labels) const {
   MUSTER_ASSIGN_OR_RETURN(const bool known, HasVolume(name));
-  if (known) return std::nullopt;
+  if (known) {
+    MUSTER_ASSIGN_OR_RETURN(const bool others, IsOthers("/volumes/" + UrlEscape(name), labels));
+    if (others) return fmt::format("the volume \"{}\" is of another workload or tenant", name);
+    return std::nullopt;
+  }
   MUSTER_ASSIGN_OR_RETURN(const DockerReply reply, api_.Post("/volumes/create", NamedBody(name, labels, ""), timeout_));
   if (reply.status == 201) return std::nullopt;
   if (reply.status >= 500) return std::unexpected(Refused("volume", reply));

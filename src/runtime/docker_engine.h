@@ -110,6 +110,8 @@ class DockerEngine {
                   const std::function<bool(contract::LogChunk)>& write, const std::function<bool()>& closing) const;
   Result<ContainerUsage> Measure(const std::string& container) const;
 
+  // A network or volume that is there is taken if no label of it says that it is another's: the hashes in names are no
+  // proof, as a tenant chooses the ids of its workloads.
   // A bridge network. Returns its subnet, "10.89.3.0/24"; addresses in it can be given to containers.
   Result<std::string> EnsureNetwork(const std::string& name, const Labels& labels) const;
   Result<bool> HasVolume(const std::string& name) const;
@@ -123,6 +125,8 @@ class DockerEngine {
   bool closing() const { return closing_; }
 
  private:
+  // Whether what the path names has one of these labels with another value.
+  Result<bool> IsOthers(const std::string& path, const Labels& labels) const;
   Result<Refusal> Pull(const std::string& image) const;
   Result<std::optional<std::string>> SubnetOf(const std::string& network) const;
   Status RemoveAll(const std::vector<std::string>& paths, const char* what) const;

@@ -45,6 +45,16 @@ Status ReadName(std::string& source) {
   return {};
 }
 
+// weakly_canonical leaves a link whose target is missing as it is; the target may be there when the engine looks.
+bool HasLink(const fs::path& path) {
+  fs::path at;
+  return std::ranges::any_of(path, [&](const fs::path& part) {
+    at /= part;
+    std::error_code error;
+    return fs::is_symlink(fs::symlink_status(at, error));
+  });
+}
+
 }  // namespace
 
 Status AllowVolumes(std::vector<model::VolumeMount>& volumes, const std::vector<fs::path>& allowed) {
@@ -55,7 +65,7 @@ Status AllowVolumes(std::vector<model::VolumeMount>& volumes, const std::vector<
     }
     std::error_code error;
     const fs::path real = fs::weakly_canonical(mount.source, error);
-    const bool inside = !error && std::ranges::any_of(allowed, [&](const fs::path& root) {
+    const bool inside = !error && !HasLink(real) && std::ranges::any_of(allowed, [&](const fs::path& root) {
       std::error_code missing;
       const fs::path real_root = fs::canonical(root, missing);
       return !missing && IsBelow(real, real_root);

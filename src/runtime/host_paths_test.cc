@@ -43,6 +43,10 @@ TEST(HostPaths, ALinkLeadsNowhereElse) {
   const std::vector<fs::path> allowed = {root + "/shared"};
   EXPECT_TRUE(Judge(root + "/shared/out", allowed).contains("does not let containers mount"));
   EXPECT_EQ(Judge(root + "/shared/in", allowed), root + "/shared/a") << "what is mounted is what was judged";
+  fs::create_directory_symlink("../later", root + "/shared/dangling");
+  for (const char* const path : {"/shared/dangling", "/shared/dangling/x"}) {
+    EXPECT_TRUE(Judge(root + path, allowed).contains("does not let containers mount")) << path;
+  }
 }
 
 // Engines take a source that begins with a dot for a path, below the directory in which they were started.

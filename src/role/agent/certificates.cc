@@ -153,7 +153,7 @@ Status Certificates::Buy(const std::function<bool()>& cancelled) {
 Result<rpc::SignedNode> Certificates::Ask(const rpc::TlsFiles& as, const std::function<bool()>& cancelled) const {
   MUSTER_ASSIGN_OR_RETURN(const std::string key, host::ReadTextFile(OwnCertificate(options_.data_dir).key));
   MUSTER_ASSIGN_OR_RETURN(const std::string csr, rpc::MakeCertificateRequest(key));
-  MUSTER_ASSIGN_OR_RETURN(const auto client, rpc::MakeEnrolClient(options_.schedulers, as));
+  MUSTER_ASSIGN_OR_RETURN(const auto client, rpc::MakeEnrolClient(options_.schedulers, as, options_.cluster));
   const auto answer = std::make_shared<std::promise<Result<rpc::SignedNode>>>();
   client->Sign({.node = options_.node, .host = options_.host, .csr_pem = csr},
                [answer](Result<rpc::SignedNode> made) { answer->set_value(std::move(made)); });
@@ -202,7 +202,10 @@ void Certificates::Renew(const std::stop_token& stop) {
     const auto made = Ask(own, [&stop] { return stop.stop_requested(); });
     if (stop.stop_requested()) return;
     const Status kept = made ? Keep(*made) : made.error();
-    if (kept.ok()) continue;
+    if (kept.ok()) {
+      sleep(1s);  // clocks that differ may make the new one due already
+      continue;
+    }
     log::Warn("the node's certificate cannot be renewed", {{"why", kept.message()}});
     sleep(life ? std::clamp<Duration>((life->until - life->from) / 50, 500ms, kLongestSleep) : kLongestSleep);
   }

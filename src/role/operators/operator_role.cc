@@ -108,7 +108,7 @@ Status OperatorRole::Start(std::stop_token) {
   if (!cluster) return {cluster.error().code(), fmt::format("--scheduler: {}", cluster.error().message())};
   cluster_ = *std::move(cluster);
   if (options_.server.tls.given() && options_.bootstrap.empty()) {
-    auto enrol = rpc::MakeEnrolClient(options_.scheduler, options_.server.tls);
+    auto enrol = rpc::MakeEnrolClient(options_.scheduler, options_.server.tls, options_.config.cluster);
     if (!enrol) return {enrol.error().code(), fmt::format("--scheduler: {}", enrol.error().message())};
     enrol_ = *std::move(enrol);
   }
