@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -64,7 +65,9 @@ Status WriteSecret(const fs::path& path, std::string_view text) {
 bool IsAgentOf(pid_t pid, const fs::path& data_dir) {
   if (pid <= 0) return false;
   std::ifstream file(fmt::format("/proc/{}/cmdline", pid), std::ios::binary);
-  const std::string line((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::ostringstream text;
+  text << file.rdbuf();  // takes what there is: an iterator would throw for a process that ends meanwhile
+  const std::string line = text.str();
   const std::string flag = std::string("--data-dir") + '\0' + data_dir.string() + '\0';
   return line.contains(std::string("\0agent\0", 7)) && line.contains(flag) && !line.contains("--retire");
 }

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -96,7 +97,9 @@ class LocalMachine : public testing::Test {
     std::vector<pid_t> found;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
       std::ifstream file(entry.path() / "cmdline", std::ios::binary);
-      const std::string line((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+      std::ostringstream text;
+      text << file.rdbuf();  // a process may end meanwhile
+      const std::string line = text.str();
       if (line.contains(dir_.File("muster"))) found.push_back(std::atoi(entry.path().filename().c_str()));
     }
     return found;

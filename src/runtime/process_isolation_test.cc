@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 
 #include "runtime/process_lab_for_test.h"
 
@@ -33,6 +34,28 @@ TEST_F(ProcessIsolation, EachWorkloadHasAUserOfItsOwn) {
   EXPECT_LT(user, kFirstOwnUser + kOwnUsers);
   const std::string line = std::to_string(user) + "\n";
   EXPECT_EQ(a, line + line + line) << "no group of the agent is left";
+}
+
+// Whoever chooses ids can find two with one user.
+TEST_F(ProcessIsolation, NoTwoWorkloadsShareAUser) {
+  const std::string root = lab_.path() + "/processes";
+  std::map<uid_t, std::string> known;
+  std::string victim;
+  std::string thief;
+  for (int i = 0; thief.empty(); ++i) {
+    const std::string id = "w-" + std::to_string(i);
+    const auto [at, is_new] = known.emplace(OwnUser(root, id), id);
+    if (is_new) continue;
+    victim = at->second;
+    thief = id;
+  }
+  RunScript(victim, "echo secret > file");
+  const auto refused = lab_.Ask(ProcessLab::Launch(thief, {"cat", lab_.DirectoryOf(victim) + "/work/file"}));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().message(),
+            "its user would be that of \"" + victim + "\" on this node; give it another name");
+  ASSERT_TRUE(lab_.Ask(contract::RemoveRun{victim}).has_value());
+  EXPECT_EQ(RunScript(thief, "echo alone"), "alone\n");
 }
 
 TEST_F(ProcessIsolation, AWorkloadReadsNothingOfAnother) {

@@ -15,6 +15,7 @@
 #include <variant>
 
 #include "base/log.h"
+#include "model/names.h"
 #include "runtime/log_reader.h"
 #include "runtime/log_stream.h"
 #include "runtime/proc_usage.h"
@@ -38,6 +39,19 @@ contract::RuntimeReply Only(contract::Run run) {
   contract::RuntimeReply reply;
   reply.runs.push_back(std::move(run));
   return reply;
+}
+
+// Users are by a hash: whoever names workloads could search for a name that has the user of another's.
+Status CheckUserIsFree(const std::filesystem::path& root, const std::string& workload) {
+  const uid_t user = OwnUser(root.string(), workload);
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(root, error)) {
+    const std::string other = entry.path().filename();
+    if (other == workload || OwnUser(root.string(), other) != user) continue;
+    return {Code::kInvalidArgument,
+            fmt::format("its user would be that of {} on this node; give it another name", model::Quoted(other))};
+  }
+  return {};
 }
 
 }  // namespace
@@ -177,6 +191,8 @@ Result<shim::Launch> ProcessRuntime::Prepare(const contract::StartRun& start,
   launch.group = options_.user.group;
   if (options_.user.mode == ProcessUser::Mode::kOwn) {
     launch.user = launch.group = OwnUser(options_.root.string(), start.workload);
+    if (Status free = CheckUserIsFree(options_.root, start.workload); !free.ok())
+      return std::unexpected(std::move(free));
   }
   if (Status made = files.Make(launch.change_user, launch.user, launch.group); !made.ok()) {
     return std::unexpected(std::move(made));
