@@ -34,7 +34,7 @@ function(muster_proto name)
   target_include_directories(muster_proto_${name} SYSTEM PUBLIC ${out})
   target_link_libraries(muster_proto_${name} PUBLIC protobuf::libprotobuf gRPC::grpc++)
   # Generated code is not held to our warnings.
-  target_compile_options(muster_proto_${name} PRIVATE -w)
+  target_compile_options(muster_proto_${name} PRIVATE -w $<$<CONFIG:Debug>:-O1>)
 endfunction()
 
 # muster_descriptors(target FILES ...): the given files compiled to one descriptor set, proto/<target>.descriptors below the build

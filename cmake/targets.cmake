@@ -44,11 +44,11 @@ function(muster_groups out name)
   set(${out} ${files} PARENT_SCOPE)
 endfunction()
 
-# muster_library(folder DEPS ... [SHARDS n] [COST seconds]): the library muster_<folder> from src/<folder>/*.cc and, when tests
-# are built, the program <folder>_test from its *_test.cc, with SHARDS and COST as muster_test has them. Slashes in the folder
-# become underscores.
+# muster_library(folder DEPS ... [SHELL] [SHARDS n] [COST seconds]): the library muster_<folder> from src/<folder>/*.cc and, when
+# tests are built, the program <folder>_test from its *_test.cc, with SHARDS and COST as muster_test has them. Slashes in the
+# folder become underscores. SHELL is for what waits for others most of its time: the tests' build compiles it with -O1.
 function(muster_library folder)
-  cmake_parse_arguments(ARG "" "SHARDS;COST" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "SHELL" "SHARDS;COST" "DEPS" ${ARGN})
   string(REPLACE "/" "_" name ${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.cc)
   set(tests ${sources})
@@ -60,6 +60,9 @@ function(muster_library folder)
     add_library(muster_${name} STATIC ${grouped})
     target_include_directories(muster_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
     target_link_libraries(muster_${name} PUBLIC ${ARG_DEPS})
+    if(ARG_SHELL)
+      target_compile_options(muster_${name} PRIVATE $<$<CONFIG:Debug>:-O1>)
+    endif()
   else()
     add_library(muster_${name} INTERFACE)
     target_include_directories(muster_${name} INTERFACE ${CMAKE_SOURCE_DIR}/src)
