@@ -63,21 +63,23 @@ struct Score {
   size_t fleet = 0;    // the same machines too
   std::string others;  // seeds
 
-  void Add(uint64_t seed, const sim::LoopView& foretold, const sim::LoopView& came) {
+  // Whether service and machines are the same.
+  bool Add(uint64_t seed, const sim::LoopView& foretold, const sim::LoopView& came) {
     ++worlds;
     const bool same = Service(foretold) == Service(came);
     service += same ? 1 : 0;
     const bool whole = same && Fleet(foretold) == Fleet(came);
     fleet += whole ? 1 : 0;
-    if (whole) return;
+    if (whole) return true;
     others +=
         fmt::format("seed {}\n{}{}--\n{}{}\n", seed, Service(foretold), Fleet(foretold), Service(came), Fleet(came));
+    return false;
   }
   // Of a hundred worlds, in how many the machines and the service must be the same.
   void Expect(size_t alike, size_t served) const {
     const std::string text =
         fmt::format("{} worlds: {} with the same service, {} with the same machines too\n", worlds, service, fleet);
-    std::printf("%s", text.c_str());
+    std::printf("%s%s", text.c_str(), others.c_str());
     EXPECT_GE(service * 100, worlds * served) << text << others;
     EXPECT_GE(fleet * 100, worlds * alike) << text << others;
   }
@@ -126,6 +128,8 @@ TEST(LivePlan, EqualsWhereTheFleetSettlesAfterTheApply) {
   EXPECT_GT(moved, Worlds() / 4);
 }
 
+constexpr Duration kStep = std::chrono::milliseconds(1'300);
+
 cli::Event RandomEvent(uint64_t seed, const std::vector<model::Machine>& machines) {
   Rng rng(seed * 7919);
   cli::Event event;
@@ -139,6 +143,17 @@ cli::Event RandomEvent(uint64_t seed, const std::vector<model::Machine>& machine
       event.demand = 2000;
   }
   return event;
+}
+
+// Where the world of `seed` settles when the event happens `later` than it was asked about.
+std::string WhereItSettles(uint64_t seed, const cli::Event& event, Duration later) {
+  const RandomWorld world = MakeRandomWorld(seed);
+  LoopHalves halves(*world.loop);
+  const auto live = cli::ReadLiveWorld(halves, kCluster);
+  if (!live.has_value()) return live.error().ToString();
+  world.loop->Run(later);
+  if (!cli::Happen(*world.loop, *live, event).ok() || !world.loop->RunUntilSettled().settled) return "does not settle";
+  return Service(world.loop->View()) + Fleet(world.loop->View());
 }
 
 TEST(WhatIf, EqualsWhereTheFleetSettlesAfterTheEvent) {
@@ -155,12 +170,18 @@ TEST(WhatIf, EqualsWhereTheFleetSettlesAfterTheEvent) {
     ASSERT_TRUE(foretold.has_value()) << foretold.error().ToString();
     ASSERT_TRUE(cli::Happen(*world.loop, *live, event).ok());
     ASSERT_TRUE(world.loop->RunUntilSettled().settled);
-    score.Add(seed, foretold->after, world.loop->View());
+    const bool same = score.Add(seed, foretold->after, world.loop->View());
     changed += foretold->changes_anything() ? 1 : 0;
+    if (same) continue;
+    // Where a world settles can depend on the moment of the event: on which machine is ready first, or whether demand
+    // was raised before it was. Then what was foretold is where it settles a few seconds later.
+    const std::string said = Service(foretold->after) + Fleet(foretold->after);
+    bool found = false;
+    for (Duration later = kStep; !found && later <= 8 * kStep; later += kStep) {
+      found = WhereItSettles(seed, event, later) == said;
+    }
+    EXPECT_TRUE(found) << "at no moment the fleet settles as foretold";
   }
-  // Of 200 worlds three had other machines; why is not known. In one (43) demand is above what the fleet can have, and
-  // as many workloads are placed, but one more of one set and one fewer of another of the same priority: which machine
-  // comes first decides that.
   score.Expect(95, 98);
   EXPECT_GT(changed, Worlds() / 4) << "the events are too weak to show anything";
 }
