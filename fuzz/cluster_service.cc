@@ -2,6 +2,7 @@
 // it was; and so are answers.
 #include "frames.h"
 #include "muster/v1/cluster.pb.h"
+#include "rpc/agent_conversion.h"
 #include "rpc/cluster_conversion.h"
 
 namespace {
@@ -24,7 +25,7 @@ void Answer(const std::string& bytes) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  EachFrame(data, size, 33, [](uint8_t kind, const std::string& bytes) {
+  EachFrame(data, size, 36, [](uint8_t kind, const std::string& bytes) {
     switch (kind) {
       case 0: Ask<v1::JoinRequest>(bytes); break;
       case 1: Ask<v1::NodeHeartbeat>(bytes); break;
@@ -58,7 +59,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       case 29: Answer<v1::EventsListed>(bytes); break;
       case 30: Answer<v1::Summary>(bytes); break;
       case 31: Answer<v1::Explanation>(bytes); break;
-      default: Answer<v1::WatchEvent>(bytes); break;
+      case 32: Answer<v1::WatchEvent>(bytes); break;
+      case 33: Ask<v1::ReportMachinesRequest>(bytes); break;
+      case 34: Ask<v1::LogsRequest>(bytes); break;
+      default: CheckRead<v1::JoinMessage>(bytes, [](const auto& wire) { return rpc::FromWire(wire); }); break;
     }
   });
   return 0;

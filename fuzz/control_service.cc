@@ -42,7 +42,7 @@ void Apply(const std::string& bytes) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  EachFrame(data, size, 9, [](uint8_t kind, const std::string& bytes) {
+  EachFrame(data, size, 11, [](uint8_t kind, const std::string& bytes) {
     switch (kind) {
       case 0: Ask<pb::RegisterNodeRequest>(bytes); break;
       case 1: Ask<pb::HeartbeatRequest>(bytes); break;
@@ -52,7 +52,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       case 5: Ask<pb::ListNodesRequest>(bytes); break;
       case 6: Ask<pb::GetNodeRequest>(bytes); break;
       case 7: Ask<pb::ListWorkloadsRequest>(bytes); break;
-      default: Ask<pb::GetWorkloadRequest>(bytes); break;
+      case 8: Ask<pb::GetWorkloadRequest>(bytes); break;
+      case 9: Ask<pb::ControlMessage>(bytes); break;
+      default: Ask<pb::SubmitAutomationSuggestionRequest>(bytes); break;
     }
   });
   return 0;

@@ -25,7 +25,7 @@ void AddOrderFlags(Verb& verb, ShardFlags& flags) {
 
 void AddShardFlags(Verb& verb, ShardFlags& flags) {
   AddOrderFlags(verb, flags);
-  verb.Choice("-o,--output", flags.output, {"table", "wide", "json"}, "Form; json is one line for each row");
+  verb.Choice("-o,--output", flags.output, {"table", "wide", "json", "yaml"}, "Form; json is one line for each row");
 }
 
 Result<contract::ShardReply> AskShard(contract::ShardPort& shard, contract::ShardRequest request) {

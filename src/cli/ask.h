@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -40,6 +41,8 @@ struct ShardFlags {
   TlsFlags tls;
 };
 void AddShardFlags(Verb& verb, ShardFlags& flags);
+// Whether --output is for programs.
+inline bool IsDocument(std::string_view output) { return output == "json" || output == "yaml"; }
 std::string DefaultShard();
 // --shard alone: MUSTER_SHARD if it is not given, and then 127.0.0.1:7780.
 void AddShardAddress(Verb& verb, ShardFlags& flags);

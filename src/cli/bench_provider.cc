@@ -213,7 +213,12 @@ double PeakMegabytes() {
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
-using Numbers = std::vector<std::pair<std::string, double>>;
+struct Number {
+  std::string key;   // in JSON
+  std::string name;  // for people
+  double value = 0;
+};
+using Numbers = std::vector<Number>;
 
 void Report(const Flags& flags, std::vector<Samples>& rows, const Numbers& numbers) {
   if (flags.output == "json") {
@@ -223,7 +228,7 @@ void Report(const Flags& flags, std::vector<Samples>& rows, const Numbers& numbe
       Print(json.Add("max_ms", row.At(1)).Take() + "\n");
     }
     host::JsonObject json;
-    for (const auto& [name, value] : numbers) json.Add(name, value);
+    for (const Number& number : numbers) json.Add(number.key, number.value);
     return Print(json.Take() + "\n");
   }
   Print(fmt::format("{:<44} {:>8} {:>10} {:>10} {:>10}\n", "milliseconds", "samples", "p50", "p99", "max"));
@@ -231,7 +236,7 @@ void Report(const Flags& flags, std::vector<Samples>& rows, const Numbers& numbe
     Print(fmt::format("{:<44} {:>8} {:>10.3f} {:>10.3f} {:>10.3f}\n", row.name, row.ms.size(), row.At(0.5),
                       row.At(0.99), row.At(1)));
   }
-  for (const auto& [name, value] : numbers) Print(fmt::format("{:<44} {:>8.1f}\n", name, value));
+  for (const Number& number : numbers) Print(fmt::format("{:<44} {:>8.1f}\n", number.name, number.value));
 }
 
 // A role and a client in this process. First, so that the memory is theirs.
@@ -244,7 +249,7 @@ Status OverGrpc(const Flags& flags, std::vector<Samples>& rows, Numbers& numbers
                                .machines = flags.machines,
                                .seed = 1});
   MUSTER_RETURN_IF_ERROR(role.Start({}));
-  numbers.emplace_back("peak RSS of the server, MB", PeakMegabytes());
+  numbers.push_back({"peak_rss_server_mb", "peak RSS of the server, MB", PeakMegabytes()});
   const auto client = rpc::MakeProviderClient(role.listen_address().ToString());
   if (!client) return client.error();
   Bench bench(**client, flags.machines);
@@ -271,9 +276,9 @@ Status OverGrpc(const Flags& flags, std::vector<Samples>& rows, Numbers& numbers
   MUSTER_RETURN_IF_ERROR(moved);
   MUSTER_RETURN_IF_ERROR(listed);
   const double count = static_cast<double>(flags.transitions);
-  numbers.emplace_back("peak RSS of server and client, MB", PeakMegabytes());
-  numbers.emplace_back("transitions a second", count / alone);
-  numbers.emplace_back("transitions a second beside Lists", count / beside);
+  numbers.push_back({"peak_rss_mb", "peak RSS of server and client, MB", PeakMegabytes()});
+  numbers.push_back({"transitions_per_s", "transitions a second", count / alone});
+  numbers.push_back({"transitions_per_s_beside_lists", "transitions a second beside Lists", count / beside});
   return {};
 }
 

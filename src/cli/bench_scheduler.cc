@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -11,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -22,10 +22,11 @@
 #include "host/json_object.h"
 #include "host/log_backend.h"
 #include "host/system_clock.h"
+#include "role/scheduler/scheduler_metrics.h"
 #include "rpc/cluster_client.h"
 #include "rpc/cluster_services.h"
 #include "rpc/control_client.h"
-#include "rpc/server.h"
+#include "rpc/role_server.h"
 #include "store/blocking.h"
 #include "store/url.h"
 
@@ -168,7 +169,7 @@ Status Restart(BenchLines& lines) {
 
 // What the store holds runs on the nodes; said to `each` node by node.
 Status ReadWorkloads(contract::ClusterPort& cluster, const std::function<void(const contract::WorkloadView&)>& each) {
-  contract::ListWorkloads list;
+  contract::ListWorkloads list{.page = {.limit = 1000}};
   do {
     store::Waiter waiter;
     std::optional<Result<contract::ClusterReply>> reply;
@@ -197,12 +198,21 @@ Status Serve(BenchLines& lines) {
       !read.ok()) {
     return read;
   }
-  const auto control = rpc::MakeControlService(**scheduler, (*scheduler)->streams(), **scheduler);
-  const auto cluster = rpc::MakeClusterService(**scheduler, (*scheduler)->watches(), **scheduler, **scheduler);
-  rpc::Server server({.address = {"127.0.0.1", 0}, .max_message_bytes = rpc::kLargeMessageBytes});
-  const std::array<grpc::Service*, 2> services = {control.get(), cluster.get()};
-  if (Status status = server.Start(services); !status.ok()) return status;
-  lines.Write(server.address().ToString());
+  // As `muster scheduler` serves: behind its limits, every call measured.
+  std::unique_ptr<scheduler::SchedulerMetrics> metrics;
+  rpc::RoleServer server({.listen = {"127.0.0.1", 0},
+                          .metrics_addr = {"127.0.0.1", 0},
+                          .call_ended = [&metrics](std::string_view method, Code code, Duration took) {
+                            metrics->CallServed(method, code, took);
+                          }});
+  metrics = std::make_unique<scheduler::SchedulerMetrics>(server.metrics());
+  const Status listens =
+      server.Listen({{rpc::kControlService, rpc::MakeControlService(**scheduler, (*scheduler)->streams(), **scheduler)},
+                     {rpc::kClusterService,
+                      rpc::MakeClusterService(**scheduler, (*scheduler)->watches(), **scheduler, **scheduler)}});
+  if (!listens.ok()) return listens;
+  server.Serve();
+  lines.Write(server.listen_address().ToString());
   if (lines.Read() != "measure") return {};
   const double processor = ProcessorSeconds();
   const uint64_t commits = (*scheduler)->View()->counters.commits;

@@ -7,8 +7,11 @@
 // Thread-safety: one thread.
 #pragma once
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,6 +21,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/codec.h"
 #include "base/status.h"
 #include "cli/ask.h"
 #include "cli/command_line.h"
@@ -82,14 +86,47 @@ class ClusterSession {
   bool noted_stale_ = false;
 };
 
-// Asks for page after page and appends to the first.
+// How many objects, and bytes of them, a list may have that is kept as a whole; and how many objects one page of it: as
+// many of the largest as an answer may hold.
+inline constexpr size_t kMostObjects = 1'000'000;
+inline constexpr size_t kMostObjectBytes = 256 << 20;
+inline constexpr int32_t kPageObjects = 250;
+
+// How many bytes the objects are, about: as they would be saved.
+template <class Objects>
+size_t BytesOf(const Objects& objects) {
+  size_t bytes = 0;
+  std::string saved;
+  for (const auto& object : objects) {
+    saved.clear();
+    codec::Writer writer(saved);
+    codec::Encode(writer, object);
+    bytes += saved.size();
+  }
+  return bytes;
+}
+
+// Asks for page after page and appends to the first. A scheduler that goes on beyond kMostObjects or kMostObjectBytes,
+// or gives nothing and says that there is more, is INTERNAL.
 template <class Listed, class Request, class Items, class Ask>
 Result<Listed> AllPages(Ask ask, Request what, Items items) {
+  what.page.limit = kPageObjects;
   MUSTER_ASSIGN_OR_RETURN(Listed all, ask(what));
+  size_t bytes = BytesOf(all.*items);
   while (!all.next.empty()) {
     what.page.token = all.next;
     MUSTER_ASSIGN_OR_RETURN(Listed page, ask(what));
     if (page.next == all.next) return Error(Code::kInternal, "the scheduler gives the same page again and again");
+    if ((page.*items).empty() && !page.next.empty()) {
+      return Error(Code::kInternal, "the scheduler gives an empty page and says that there is more");
+    }
+    if ((all.*items).size() + (page.*items).size() > kMostObjects) {
+      return Error(Code::kInternal, fmt::format("the scheduler lists more than {} objects", kMostObjects));
+    }
+    bytes += BytesOf(page.*items);
+    if (bytes > kMostObjectBytes) {
+      return Error(Code::kInternal, fmt::format("the scheduler lists more than {} bytes of objects", kMostObjectBytes));
+    }
     for (auto& item : page.*items) (all.*items).push_back(std::move(item));
     all.next = page.next;
   }
@@ -133,7 +170,8 @@ void AddScale(CommandLine& app, const ClusterAccess& access);
 void AddRollout(CommandLine& app, const ClusterAccess& access);  // status, restart
 void AddQuota(CommandLine& app, const ClusterAccess& access);
 void AddClusterOrders(CommandLine& app, const ClusterAccess& access);  // retry, cordon, uncordon, drain, accept
-void AddExplainSubjects(Verb& explain, const ClusterAccess& access);
+// Adds what can be explained below `muster explain`; what is returned explains the TYPE/NAME behind the verb itself.
+std::function<Result<int>()> AddExplainSubjects(Verb& explain, const ClusterAccess& access);
 
 // All of them but the last, which stands below `muster explain`.
 inline void AddClusterVerbs(CommandLine& app, const ClusterAccess& access) {

@@ -1,4 +1,4 @@
-// `muster apply` and `muster delete`: what a cluster is to run, from files or by name.
+// `muster apply`: what a cluster is to run, from files.
 #include <fmt/format.h>
 
 #include <map>
@@ -10,7 +10,6 @@
 
 #include "cli/cluster.h"
 #include "cli/cluster_files.h"
-#include "cli/cluster_names.h"
 #include "cli/halves.h"
 #include "cli/live_world.h"
 #include "cli/table.h"
@@ -19,8 +18,6 @@ namespace muster::cli {
 namespace {
 
 bool IsSet(const model::WorkloadSpec& spec) { return spec.kind != model::WorkloadKind::kWorkload; }
-
-// --- apply
 
 struct ApplyFlags {
   HalvesFlags halves;
@@ -97,63 +94,6 @@ Result<int> Apply(const ClusterAccess& access, const ApplyFlags& flags) {
   });
 }
 
-// --- delete
-
-struct DeleteFlags {
-  ClusterFlags cluster;
-  std::vector<std::string> words;
-  std::vector<std::string> files;
-  bool force = false;
-  bool ignore_missing = false;
-};
-
-struct Deletion {
-  contract::ObjectKind kind;
-  std::string name;
-};
-
-Result<std::vector<Deletion>> DeletionsOf(const DeleteFlags& flags) {
-  std::vector<Deletion> deletions;
-  if (!flags.files.empty()) {
-    if (!flags.words.empty()) return InvalidArgument("name objects, or files with -f, but not both");
-    MUSTER_ASSIGN_OR_RETURN(const model::WorkloadFile file, ReadWorkloadFiles(flags.files));
-    for (const model::WorkloadSpec& spec : file.workloads) {
-      const bool plain = spec.kind == model::WorkloadKind::kWorkload;
-      deletions.push_back({plain ? contract::ObjectKind::kWorkload : contract::ObjectKind::kSet, spec.name});
-    }
-    for (const model::Quota& quota : file.quotas) deletions.push_back({contract::ObjectKind::kQuota, quota.tenant});
-    return deletions;
-  }
-  MUSTER_ASSIGN_OR_RETURN(const std::vector<ClusterTarget> targets, ParseNamedTargets(flags.words));
-  for (const ClusterTarget& target : targets) {
-    switch (target.kind) {
-      case ClusterKind::kWorkload: deletions.push_back({contract::ObjectKind::kWorkload, target.name}); break;
-      case ClusterKind::kNode: deletions.push_back({contract::ObjectKind::kNode, target.name}); break;
-      case ClusterKind::kSet: deletions.push_back({contract::ObjectKind::kSet, target.name}); break;
-      case ClusterKind::kQuota: deletions.push_back({contract::ObjectKind::kQuota, target.name}); break;
-      case ClusterKind::kEvent: return InvalidArgument("events are not deleted; they expire");
-    }
-  }
-  return deletions;
-}
-
-Result<int> Delete(const ClusterAccess& access, const DeleteFlags& flags) {
-  MUSTER_ASSIGN_OR_RETURN(const std::vector<Deletion> deletions, DeletionsOf(flags));
-  MUSTER_ASSIGN_OR_RETURN(ClusterSession session, ClusterSession::Open(access, flags.cluster));
-  return ForEachObject(deletions, [&](const Deletion& deletion) -> Status {
-    const std::string_view kind = contract::ObjectKindName(deletion.kind);
-    const auto done = session.Ask<contract::Done>(
-        contract::DeleteObject{.kind = deletion.kind, .name = deletion.name, .force = flags.force});
-    if (!done) {
-      if (done.error().code() == Code::kNotFound && flags.ignore_missing) return {};
-      return NamedNotFound(done.error(), kind, deletion.name);
-    }
-    const std::string more = done->message.empty() ? "" : ": " + done->message;
-    Print(Printable(fmt::format("{}/{} deleted{}", kind, deletion.name, more)) + "\n");
-    return {};
-  });
-}
-
 }  // namespace
 
 void AddApply(CommandLine& app, const ClusterAccess& access) {
@@ -168,21 +108,6 @@ void AddApply(CommandLine& app, const ClusterAccess& access) {
   verb.Example("muster apply -f examples/workloads/shop.yaml")
       .Example("sed s/1.4/1.5/ web.yaml | muster apply -f - --dry-run")
       .Run([access, flags] { return Apply(access, *flags); });
-}
-
-void AddDelete(CommandLine& app, const ClusterAccess& access) {
-  const auto flags = std::make_shared<DeleteFlags>();
-  Verb verb = app.AddVerb("delete", "Delete workloads, sets, quotas or nodes; a set takes its members along");
-  verb.Arguments("TYPE/NAME", flags->words, "What to delete: TYPE/NAME ..., or TYPE NAME ...")
-      .NamesOf("targets")
-      .Option("-f,--filename", flags->files, "Delete what this workload file declares; may be repeated")
-      .Flag("--force", flags->force, "Delete a node that still has workloads; they move to others")
-      .Flag("--ignore-not-found", flags->ignore_missing, "What does not exist is no error");
-  AddSchedulerFlags(verb, flags->cluster);
-  verb.Example("muster delete set/web workload/db")
-      .Example("muster delete -f examples/workloads/shop.yaml")
-      .Example("muster delete node n7 --force")
-      .Run([access, flags] { return Delete(access, *flags); });
 }
 
 }  // namespace muster::cli

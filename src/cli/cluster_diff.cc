@@ -180,6 +180,7 @@ Result<int> Diff(const ClusterAccess& access, const Flags& flags) {
   std::vector<Object> objects(file.quotas.begin(), file.quotas.end());
   objects.insert(objects.end(), file.workloads.begin(), file.workloads.end());
   std::map<ApplyResult, int> counts;
+  DocumentStream documents(flags.output == "yaml");
   MUSTER_ASSIGN_OR_RETURN(
       const int code, ForEachObject(objects, [&](const Object& object) -> Status {
         const Result<ObjectDiff> diff = std::visit([&](const auto& one) { return DiffOf(halves, one); }, object);
@@ -189,8 +190,7 @@ Result<int> Diff(const ClusterAccess& access, const Flags& flags) {
                        spec != nullptr ? ObjectName(*spec) : "quota/" + std::get<model::Quota>(object).tenant);
         }
         ++counts[diff->result];
-        if (flags.output == "table") Print(DiffText(*diff));
-        if (flags.output == "json") Print(DiffDocument(*diff).ToJson() + "\n");
+        Print(flags.output == "table" ? DiffText(*diff) : documents.Add(DiffDocument(*diff)));
         return {};
       }));
   if (code != kOk) return code;
@@ -209,7 +209,7 @@ void AddDiff(CommandLine& app, const ClusterAccess& access) {
   Verb verb = app.AddVerb("diff", "Say what an apply of these files would change, field by field; nothing is changed");
   verb.Option("-f,--filename", flags->files,
               "Workload file, a directory of them, or - for standard input; may be repeated")
-      .Choice("-o,--output", flags->output, {"table", "json"}, "Form; json is one line for each object");
+      .Choice("-o,--output", flags->output, {"table", "json", "yaml"}, "Form; json is one line for each object");
   AddSchedulerFlags(verb, flags->cluster);
   verb.UsageCode(kFailed)
       .Example("muster diff -f examples/workloads/shop.yaml")

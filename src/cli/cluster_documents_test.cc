@@ -3,6 +3,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "base/source_dir_for_test.h"
 #include "model/workload_decode.h"
 
 namespace muster::cli {
@@ -183,6 +188,78 @@ TEST(ClusterDocuments, TheKeysOfTheOthersAreStable) {
       R"({"kind":"Decision","type":"placed","at":"2026-01-01T00:00:00.000Z","workload":"w","node":"n1"})");
   EXPECT_EQ(DeletedDocument(contract::ObjectKind::kNode, "n1").ToJson(),
             R"({"kind":"Node","name":"n1","deleted":true})");
+}
+
+// The keys that a row of docs/commands.md lists.
+std::set<std::string> KeysOnThePage(const std::string& row, const std::string& after = "") {
+  std::ifstream page(SourceDir() + "/docs/commands.md");
+  for (std::string line; std::getline(page, line);) {
+    const std::string head = "| " + row + " | ";
+    if (!line.starts_with(head)) continue;
+    std::istringstream words(line.substr(line.find(after, head.size()) + after.size()));
+    if (after.empty()) words.str(line.substr(head.size()));
+    std::set<std::string> keys;
+    for (std::string word; words >> word && word != "|";) keys.insert(word);
+    return keys;
+  }
+  ADD_FAILURE() << "the page has no row " << row;
+  return {};
+}
+
+// The keys of a document, or of the map below one of them.
+std::set<std::string> KeysOf(const Document& document, const std::string& below = "") {
+  std::set<std::string> keys;
+  for (const auto& [path, value] : document.Leaves()) {
+    if (!path.starts_with(below)) continue;
+    const std::string rest = path.substr(below.size());
+    keys.insert(rest.substr(0, rest.find('.')));
+  }
+  return keys;
+}
+
+// Nothing of these is empty, so that nothing is left out.
+TEST(ClusterDocuments, ThePageListsEveryKeyOfTheKinds) {
+  const WallTime at(std::chrono::seconds(1'767'225'600));
+  contract::WorkloadView workload{.workload = "web-0", .set = "web", .tenant = "shop", .node = "n1", .revision = "r1"};
+  workload.next_retry_at = workload.last_transition = at;
+  workload.created_at = workload.updated_at = at;
+  workload.reason = "agent.apply_failed";
+  workload.message = "no such image";
+  workload.exit_code = 1;
+  workload.labels = workload.metadata = {{"app", "web"}};
+  workload.usage = contract::WorkloadUsage{.cpu_milli = 250};
+  workload.stamp = {.epoch = 2, .sequence = 7};
+  EXPECT_EQ(KeysOf(WorkloadDocument(workload)), KeysOnThePage("Workload"));
+
+  contract::NodeView node{.node = "n1", .status_reason = "registered", .status_updated_by = "register"};
+  node.status_updated_at = at;
+  node.last_heartbeat = node.drain_deadline = at;
+  node.endpoint = "10.0.0.1:50051";
+  node.agent_version = "0.1";
+  node.total = node.reserved = node.used = node.available = {{"cpu", 4'000}};
+  node.supported_types = {model::WorkloadType::kProcess};
+  node.labels = {{"zone", "a"}};
+  node.taints = {{.key = "dedicated", .value = "web", .effect = "NoSchedule"}};
+  node.drain_reason = "kernel";
+  node.drain_instruction = "i-7";
+  node.orphans_held = 9;
+  EXPECT_EQ(KeysOf(NodeDocument(node)), KeysOnThePage("Node"));
+
+  contract::SetView set{.spec = {.kind = model::WorkloadKind::kSet, .name = "web"}, .revision = "r2"};
+  set.created_at = at;
+  set.deleting = true;
+  EXPECT_EQ(KeysOf(SetDocument(set), "status."), KeysOnThePage("Set, Job", "status: "));
+
+  const contract::EventView event{.id = "e1",
+                                  .type = "NodeLost",
+                                  .workload = "web-0",
+                                  .node = "n1",
+                                  .reason = "gone",
+                                  .at = at,
+                                  .details = {{"k", "v"}}};
+  EXPECT_EQ(KeysOf(EventDocument(event)), KeysOnThePage("Event"));
+  const contract::Decision decision{.at = at, .workload = "w", .node = "n1", .reason = "placed", .message = "placed"};
+  EXPECT_EQ(KeysOf(DecisionDocument(decision)), KeysOnThePage("Decision"));
 }
 
 }  // namespace

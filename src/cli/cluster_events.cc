@@ -54,12 +54,14 @@ Result<contract::ListEvents> QuestionOf(const EventFlags& flags) {
 
 class EventPrinter {
  public:
-  EventPrinter(const ClusterSession& session, const std::string& output) : session_(session), output_(output) {}
+  EventPrinter(const ClusterSession& session, const std::string& output)
+      : session_(session), output_(output), documents_(output == "yaml") {}
 
   template <class Event>
   void PrintAll(const std::vector<Event>& events) {
-    if (output_ == "json") {
-      for (const Event& event : events) Print(DocumentFor(event).ToJson() + "\n");
+    if (output_ == "json" || output_ == "yaml") {
+      for (const Event& event : events) Print(documents_.Add(DocumentFor(event)));
+      std::fflush(stdout);
       return;
     }
     const bool wide = output_ == "wide";
@@ -76,6 +78,7 @@ class EventPrinter {
 
   const ClusterSession& session_;
   const std::string& output_;
+  DocumentStream documents_;
   TableStream table_;
   bool headed_ = false;
 };
@@ -189,10 +192,10 @@ void AddEvents(CommandLine& app, const ClusterAccess& access) {
                  "Only of this workload or node: workload/NAME, node/NAME, or a workload's name")
       .NamesOf("targets")
       .Option("--limit", flags->limit, "The latest so many; 0 shows all that is kept")
-      .Flag("-w,--watch", flags->watch, "Go on with the scheduler's decisions as it makes them")
-      .Choice("-o,--output", flags->output, {"table", "wide", "json"}, "Form; json is one line for each event");
+      .Flag("-w,--watch,--follow", flags->watch, "Go on with the scheduler's decisions as it makes them")
+      .Choice("-o,--output", flags->output, {"table", "wide", "json", "yaml"}, "Form; json is one line for each event");
   AddSchedulerFlags(verb, flags->cluster);
-  verb.Example("muster events workload/web-0").Example("muster events -w").Run([access, flags] {
+  verb.Example("muster events workload/web-0").Example("muster events --follow").Run([access, flags] {
     return Events(access, *flags);
   });
 }

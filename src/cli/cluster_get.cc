@@ -109,10 +109,8 @@ class Getter {
   void PrintDocument(const Document& document, ClusterKind kind, const std::string& name) {
     if (flags_.output == "name") {
       Print(Printable(fmt::format("{}/{}", ClusterKindName(kind), name)) + "\n");
-    } else if (flags_.output == "json") {
-      Print(document.ToJson() + "\n");
     } else {
-      Print((std::exchange(documents_, true) ? "---\n" : "") + document.ToYaml());
+      Print(documents_.Add(document));
     }
   }
 
@@ -208,7 +206,7 @@ class Getter {
   const std::vector<Wanted> wanted_;
   std::map<ClusterKind, TableStream> tables_;
   std::set<ClusterKind> headed_;
-  bool documents_ = false;  // one was printed
+  DocumentStream documents_{flags_.output == "yaml"};
   int code_ = kOk;
 };
 

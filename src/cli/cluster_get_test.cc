@@ -104,7 +104,7 @@ TEST_F(ClusterGet, ListsWorkloadsPageByPage) {
   const Outcome outcome = RunMuster(cluster_, {"get", "workloads"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.out,
-            "NAME   SET  STATUS   NODE  RESTARTS  AGE\n"
+            "NAME   SET  STATUS   NODE  ATTEMPTS  AGE\n"
             "web-0  web  Running  n1    0         5m\n"
             "web-1  web  Pending  -     2         5m\n");
   EXPECT_EQ(cluster_.Asked<contract::ListWorkloads>().size(), 2u);
@@ -271,7 +271,7 @@ TEST_F(ClusterGet, AWatchGoesOnFromTheList) {
   const Outcome outcome = RunMuster(cluster_, {"get", "workloads", "-w", "-l", "app=web"});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.out,
-            "NAME   SET  STATUS   NODE  RESTARTS  AGE\n"
+            "NAME   SET  STATUS   NODE  ATTEMPTS  AGE\n"
             "web-0  web  Running  n1    0         5m\n"
             "web-1  web  Pending  -     2         5m\n"
             "web-1  web  Running  n1    0         5m\n"

@@ -8,6 +8,7 @@
 
 #include "cli/cluster.h"
 #include "cli/cluster_names.h"
+#include "cli/cluster_wait.h"
 #include "cli/table.h"
 #include "model/text_scalars.h"
 
@@ -67,28 +68,33 @@ Result<DrainTimes> ParseTimes(const Flags& flags) {
 // Until the node has no workloads.
 Status WaitUntilEmpty(ClusterSession& session, const std::string& name, Duration timeout) {
   const MonoTime began = session.now().mono;
+  Outage outage(true);
   int32_t shown = -1;
   while (true) {
     const auto view = session.Ask<contract::NodeView>(contract::GetNode{.node = name});
-    if (!view) return NamedNotFound(view.error(), "node", name);
-    if (view->workloads == 0) {
+    if (const Status lost = outage.Judge(view); !lost.ok()) return NamedNotFound(lost, "node", name);
+    if (view && view->workloads == 0) {
       Print(Printable(fmt::format("node/{} drained", name)) + "\n");
       return {};
     }
-    if (!view->draining) {
+    if (view && !view->draining) {
       return {Code::kAborted,
               fmt::format("node/{} is no longer being drained; {} workloads are left there", name, view->workloads)};
     }
-    if (view->workloads != shown)
-      Print(Printable(fmt::format("node/{}: {} workloads left", name, view->workloads)) + "\n");
+    if (view && view->workloads != shown) {
+      shown = view->workloads;
+      Print(Printable(fmt::format("node/{}: {} workload{} left", name, shown, shown == 1 ? "" : "s")) + "\n");
+    }
     std::fflush(stdout);
-    shown = view->workloads;
     if (timeout > Duration::zero() && session.now().mono - began >= timeout) {
       return {
           Code::kDeadlineExceeded,
-          fmt::format("node/{} still has {} workloads after {}; it stays cordoned, and the drain goes on; muster get "
-                      "workloads --node {} lists them",
-                      name, view->workloads, model::FormatDuration(timeout), name)};
+          fmt::format("node/{} {} after {}; it stays cordoned, and the drain goes on; muster get workloads --node {} "
+                      "lists them",
+                      name,
+                      view ? fmt::format("still has {} workloads", view->workloads)
+                           : fmt::format("may still have workloads ({})", view.error().message()),
+                      model::FormatDuration(timeout), name)};
     }
     session.Pause(kPollInterval);
   }
@@ -102,7 +108,7 @@ Result<int> Drain(const ClusterAccess& access, const Flags& flags) {
     const auto done = session.Ask<contract::Done>(
         contract::DrainNode{.node = name, .grace = times.grace, .reason = flags.reason, .instruction = {}});
     if (!done) return NamedNotFound(done.error(), "node", name);
-    PrintDone("node", name, "is cordoned and drained", *done);
+    PrintDone("node", name, "is cordoned; its workloads are being moved away", *done);
     return flags.no_wait ? Status() : WaitUntilEmpty(session, name, times.timeout);
   });
 }

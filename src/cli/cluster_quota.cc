@@ -94,8 +94,9 @@ Result<int> Show(ClusterSession& session, const Flags& flags, const std::vector<
     MUSTER_ASSIGN_OR_RETURN(ClusterObject object, GetObject(session, ClusterKind::kQuota, tenant));
     objects.push_back(std::move(object));
   }
-  if (flags.output == "json") {
-    for (const ClusterObject& object : objects) Print(DocumentOf(object).ToJson() + "\n");
+  if (flags.output != "table") {
+    DocumentStream documents(flags.output == "yaml");
+    for (const ClusterObject& object : objects) Print(documents.Add(DocumentOf(object)));
     return kOk;
   }
   Rows rows = {HeadOf(ClusterKind::kQuota, false)};
@@ -125,7 +126,7 @@ void AddQuota(CommandLine& app, const ClusterAccess& access) {
       .Option("--limit", flags->limits, "NAME=AMOUNT of cpu, memory, disk, gpu or workloads; =none takes it away")
       .Option("--rate", flags->rate, "Applies a second; 0 takes it away")
       .Option("--burst", flags->burst, "Applies at once, above the rate")
-      .Choice("-o,--output", flags->output, {"table", "json"}, "Form; json is one line for each quota");
+      .Choice("-o,--output", flags->output, {"table", "json", "yaml"}, "Form; json is one line for each quota");
   AddSchedulerFlags(verb, flags->cluster);
   verb.Example("muster quota")
       .Example("muster quota shop --limit cpu=100 --limit memory=400Gi --limit workloads=500 --rate 10 --burst 50")

@@ -7,6 +7,7 @@
 
 #include "cli/cluster.h"
 #include "cli/cluster_names.h"
+#include "cli/cluster_wait.h"
 #include "cli/table.h"
 #include "model/text_scalars.h"
 
@@ -64,29 +65,75 @@ std::string ProgressOf(const contract::SetView& view) {
                      surplus > 0 ? fmt::format(", {} to be removed", surplus) : "", failed);
 }
 
+// OK while the roll-out can still come to its end. A member of the current template that was given up stays Failed
+// until it is retried or applied anew; those of an earlier template are replaced.
+Status CheckCanEnd(ClusterSession& session, const contract::SetView& view) {
+  if (view.failed == 0) return {};
+  const std::string& set = view.spec.name;
+  const auto members = ListAll(session, contract::ListWorkloads{.set = set});
+  if (!members) return members.error();
+  const contract::WorkloadView* first = nullptr;
+  size_t given_up = 0;
+  for (const contract::WorkloadView& member : members->workloads) {
+    const bool final = member.phase == model::WorkloadPhase::kFailed && member.revision == view.revision &&
+                       member.desired == model::DesiredState::kRunning;
+    if (!final) continue;
+    if (given_up++ == 0) first = &member;
+  }
+  if (first == nullptr) return {};
+  const std::string& why = first->message.empty() ? first->reason : first->message;
+  return {Code::kFailedPrecondition,
+          fmt::format("{}/{} comes to no end: {} {} given up, {}{} after {} attempts{}; muster explain {} says more, "
+                      "muster retry {} tries it again",
+                      view.spec.kind == model::WorkloadKind::kJob ? "job" : "set", set, given_up,
+                      given_up == 1 ? "member was" : "members were", given_up == 1 ? "" : "the first ", first->workload,
+                      first->attempts, why.empty() ? "" : ": " + why, first->workload, first->workload)};
+}
+
+// How far it is.
+struct Rollout {
+  std::string progress;
+  bool done = false;
+  Status can_end;  // as CheckCanEnd says
+};
+
+Result<Rollout> LookAt(ClusterSession& session, const std::string& name) {
+  MUSTER_ASSIGN_OR_RETURN(const contract::SetView view, FindSet(session, name));
+  if (view.deleting) return Error(Code::kFailedPrecondition, fmt::format("set/{} is being deleted", name));
+  Rollout rollout{.progress = ProgressOf(view), .done = IsRolledOut(view), .can_end = {}};
+  if (rollout.done) {
+    rollout.progress += view.spec.kind == model::WorkloadKind::kJob ? "; done" : "; rolled out";
+    return rollout;
+  }
+  rollout.can_end = CheckCanEnd(session, view);
+  const Code code = rollout.can_end.code();
+  if (code != Code::kOk && code != Code::kFailedPrecondition) return std::unexpected(std::move(rollout.can_end));
+  return rollout;
+}
+
 Result<int> Follow(const ClusterAccess& access, const RolloutFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const std::string name, ParseSetName(flags.words));
   const auto timeout = model::ParseDuration(flags.timeout);
   if (!timeout) return InvalidArgument(fmt::format("--timeout: {}", timeout.error().message()));
   MUSTER_ASSIGN_OR_RETURN(ClusterSession session, ClusterSession::Open(access, flags.cluster));
   const MonoTime began = session.now().mono;
+  Outage outage(false);
   std::string shown;
   while (true) {
-    MUSTER_ASSIGN_OR_RETURN(const contract::SetView view, FindSet(session, name));
-    if (view.deleting) return Error(Code::kFailedPrecondition, fmt::format("set/{} is being deleted", name));
-    std::string progress = ProgressOf(view);
-    const bool done = IsRolledOut(view);
-    if (done) progress += view.spec.kind == model::WorkloadKind::kJob ? "; done" : "; rolled out";
-    if (progress != shown) Print(Printable(progress) + "\n");
-    std::fflush(stdout);
-    shown = std::move(progress);
-    if (done) return kOk;
-    if (flags.once) return kFailed;
+    const Result<Rollout> rollout = LookAt(session, name);
+    if (Status lost = outage.Judge(rollout); !lost.ok()) return std::unexpected(std::move(lost));
+    if (rollout) {
+      if (rollout->progress != shown) Print(Printable(rollout->progress) + "\n");
+      std::fflush(stdout);
+      shown = rollout->progress;
+      if (rollout->done) return kOk;
+      if (flags.once) return kFailed;
+      if (!rollout->can_end.ok()) return std::unexpected(rollout->can_end);
+    }
     if (*timeout > Duration::zero() && session.now().mono - began >= *timeout) {
       return Error(Code::kDeadlineExceeded,
-                   fmt::format("set/{} is not rolled out after {}; muster describe set/{} shows "
-                               "its members",
-                               name, flags.timeout, name));
+                   fmt::format("set/{} is not rolled out after {}{}; muster describe set/{} shows its members", name,
+                               flags.timeout, rollout ? "" : ": " + rollout.error().message(), name));
     }
     session.Pause(kPollInterval);
   }

@@ -42,7 +42,7 @@ Row HeadOf(ClusterKind kind, bool wide) {
   Row head;
   switch (kind) {
     case ClusterKind::kWorkload:
-      head = {"NAME", "SET", "STATUS", "NODE", "RESTARTS", "AGE"};
+      head = {"NAME", "SET", "STATUS", "NODE", "ATTEMPTS", "AGE"};
       if (wide) AddCells(head, {"TYPE", "TENANT", "REVISION", "REASON"});
       return head;
     case ClusterKind::kNode:

@@ -39,6 +39,26 @@ class ClusterVerbs : public testing::Test {
   void AnswerDone() {
     cluster_.answer = [](const ClusterRequest&) -> Result<ClusterReply> { return contract::Done{}; };
   }
+  // What is deleted is there for so many questions more.
+  void AnswerGoneAfter(int looks) {
+    cluster_.answer = [looks](const ClusterRequest& request) mutable -> Result<ClusterReply> {
+      if (std::holds_alternative<contract::DeleteObject>(request)) return contract::Done{.message = "is being deleted"};
+      const bool gone = looks-- <= 0;
+      if (std::holds_alternative<contract::ListSets>(request)) {
+        contract::SetView view;
+        view.spec.name = std::get<contract::ListSets>(request).name;
+        view.deleting = true;
+        view.members = looks + 1;
+        return gone ? contract::SetsListed{} : contract::SetsListed{.sets = {view}};
+      }
+      contract::WorkloadView view;
+      view.desired = model::DesiredState::kDeleted;
+      view.phase = model::WorkloadPhase::kRunning;
+      view.node = "n1";
+      if (gone) return Error(Code::kNotFound, "no");
+      return view;
+    };
+  }
   void AnswerNotFound() {
     cluster_.answer = [](const ClusterRequest&) -> Result<ClusterReply> { return Error(Code::kNotFound, "no"); };
   }
@@ -124,14 +144,16 @@ TEST_F(ClusterVerbs, ADirectoryIsAllItsFiles) {
 // --- delete
 
 TEST_F(ClusterVerbs, DeleteTakesNamesAndFiles) {
-  AnswerDone();
+  AnswerGoneAfter(0);
   EXPECT_EQ(RunMuster(cluster_, {"delete", "set/web", "job/batch", "quota/shop"}).out,
-            "set/web deleted\nset/batch deleted\nquota/shop deleted\n");
+            "quota/shop deleted: is being deleted\nset/web deleted\nset/batch deleted\n");
+  AnswerDone();
   EXPECT_EQ(RunMuster(cluster_, {"delete", "node", "n1", "--force"}).out, "node/n1 deleted\n");
   EXPECT_TRUE(cluster_.Asked<contract::DeleteObject>().back().force);
   const std::string path = Write("shop.yaml", kShop);
+  AnswerGoneAfter(0);
   EXPECT_EQ(RunMuster(cluster_, {"delete", "-f", path.c_str()}).out,
-            "set/web deleted\nworkload/db deleted\nquota/shop deleted\n");
+            "quota/shop deleted: is being deleted\nset/web deleted\nworkload/db deleted\n");
   EXPECT_EQ(RunMuster(cluster_, {"delete", "-f", path.c_str(), "set/web"}).code, 2);
   EXPECT_EQ(RunMuster(cluster_, {"delete", "set"}).code, 2);
   EXPECT_EQ(RunMuster(cluster_, {"delete", "event/e1"}).code, 2);
@@ -143,6 +165,56 @@ TEST_F(ClusterVerbs, DeletingWhatIsNotThereIsAnErrorUnlessIgnored) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.err, "muster: set/web does not exist; muster get sets lists those that do\n");
   EXPECT_EQ(RunMuster(cluster_, {"delete", "set/web", "--ignore-not-found"}).code, 0);
+}
+
+TEST_F(ClusterVerbs, ADeletionIsSaidOnceItIsDone) {
+  AnswerGoneAfter(12);
+  const Outcome set = RunMuster(cluster_, {"delete", "set/web"});
+  EXPECT_EQ(set.code, 0) << set.err;
+  EXPECT_EQ(set.out, "set/web deleted\n");
+  EXPECT_EQ(cluster_.Asked<contract::ListSets>().size(), 13u);
+  EXPECT_EQ(set.err, "deleting set/web 83%, 2 s\n") << "from two seconds on";
+  AnswerGoneAfter(2);
+  EXPECT_EQ(RunMuster(cluster_, {"delete", "workload/db"}).out, "workload/db deleted\n");
+  AnswerGoneAfter(1000);
+  cluster_.asked.clear();
+  EXPECT_EQ(RunMuster(cluster_, {"delete", "set/web", "workload/db", "--no-wait"}).out,
+            "set/web is being deleted\nworkload/db is being deleted\n");
+  EXPECT_EQ(cluster_.asked.size(), 2u) << "nothing is looked at";
+}
+
+TEST_F(ClusterVerbs, ADeletionThatTakesTooLongSaysWhatIsLeft) {
+  AnswerGoneAfter(1000);
+  const Outcome set = RunMuster(cluster_, {"delete", "set/web", "--timeout", "1s"});
+  EXPECT_EQ(set.code, 1);
+  EXPECT_EQ(set.out, "");
+  EXPECT_EQ(set.err,
+            "muster: set/web is not gone after 1s: 995 members are left; it goes on being deleted, and muster describe "
+            "set/web says more\n");
+  const Outcome both = RunMuster(cluster_, {"delete", "workload/db", "workload/other", "--timeout", "1s"});
+  EXPECT_EQ(both.code, 1);
+  EXPECT_EQ(both.err,
+            "muster: workload/db is not gone after 1s: it is Running on node n1; it goes on being deleted, and muster "
+            "describe workload/db says more\n"
+            "muster: workload/other is not gone after 1s: it is Running on node n1; it goes on being deleted, and "
+            "muster describe workload/other says more\n");
+  EXPECT_EQ(RunMuster(cluster_, {"delete", "set/web", "--timeout", "1"}).code, 2);
+}
+
+TEST_F(ClusterVerbs, WhatIsMadeAgainUnderItsNameIsNotWaitedFor) {
+  std::string set = "web";
+  cluster_.answer = [&](const ClusterRequest& request) -> Result<ClusterReply> {
+    if (std::holds_alternative<contract::DeleteObject>(request)) return contract::Done{};
+    contract::WorkloadView view;
+    view.set = set;
+    return view;
+  };
+  EXPECT_EQ(RunMuster(cluster_, {"delete", "workload/web-0"}).out,
+            "workload/web-0 deleted; set/web has made it again\n");
+  set.clear();
+  const Outcome applied = RunMuster(cluster_, {"delete", "workload/db"});
+  EXPECT_EQ(applied.code, 1);
+  EXPECT_EQ(applied.err, "muster: workload/db was applied again, and is not deleted\n");
 }
 
 // --- orders
@@ -186,9 +258,9 @@ TEST_F(ClusterVerbs, ADrainWaitsUntilTheNodeIsEmpty) {
   const Outcome outcome = RunMuster(cluster_, {"drain", "n1", "--grace", "30s", "--reason", "kernel"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.out,
-            "node/n1 is cordoned and drained\n"
+            "node/n1 is cordoned; its workloads are being moved away\n"
             "node/n1: 3 workloads left\n"
-            "node/n1: 1 workloads left\n"
+            "node/n1: 1 workload left\n"
             "node/n1 drained\n");
   EXPECT_EQ(cluster_.Asked<contract::DrainNode>().at(0).grace, 30s);
   EXPECT_EQ(cluster_.Asked<contract::DrainNode>().at(0).reason, "kernel");
@@ -208,7 +280,9 @@ TEST_F(ClusterVerbs, ADrainThatTakesTooLongSaysWhatIsLeft) {
   EXPECT_EQ(late.err,
             "muster: node/n1 still has 2 workloads after 5s; it stays cordoned, and the drain goes on; muster get "
             "workloads --node n1 lists them\n");
-  EXPECT_EQ(RunMuster(cluster_, {"drain", "n1", "--no-wait"}).code, 0);
+  const Outcome not_waited = RunMuster(cluster_, {"drain", "n1", "--no-wait"});
+  EXPECT_EQ(not_waited.code, 0) << not_waited.err;
+  EXPECT_EQ(not_waited.out, "node/n1 is cordoned; its workloads are being moved away\n");
   draining = false;
   EXPECT_EQ(RunMuster(cluster_, {"drain", "n1"}).err,
             "muster: node/n1 is no longer being drained; 2 workloads are left there\n");
@@ -228,6 +302,17 @@ contract::SetView Set(int32_t current, int32_t available, int32_t members = 3) {
   return view;
 }
 
+// A member whose attempts are over.
+contract::WorkloadView GivenUp(const std::string& name, const std::string& revision) {
+  contract::WorkloadView view;
+  view.workload = name;
+  view.revision = revision;
+  view.phase = model::WorkloadPhase::kFailed;
+  view.attempts = 5;
+  view.message = "exit code 3";
+  return view;
+}
+
 TEST_F(ClusterVerbs, ARolloutIsFollowedToItsEnd) {
   std::vector<contract::SetView> views = {Set(1, 0), Set(1, 0), Set(3, 2, 4), Set(3, 3)};
   size_t next = 0;
@@ -243,8 +328,14 @@ TEST_F(ClusterVerbs, ARolloutIsFollowedToItsEnd) {
 }
 
 TEST_F(ClusterVerbs, ARolloutThatIsNotDoneEndsWithOne) {
-  cluster_.answer = [](const ClusterRequest&) -> Result<ClusterReply> {
+  // Two members of the template before have failed, and are replaced.
+  cluster_.answer = [](const ClusterRequest& request) -> Result<ClusterReply> {
+    if (std::holds_alternative<contract::ListWorkloads>(request)) {
+      EXPECT_EQ(std::get<contract::ListWorkloads>(request).set, "web");
+      return contract::WorkloadsListed{.workloads = {GivenUp("web-1", "r0"), GivenUp("web-2", "r0")}};
+    }
     contract::SetView view = Set(3, 1);
+    view.revision = "r1";
     view.failed = 2;
     return contract::SetsListed{.sets = {view}};
   };
@@ -257,6 +348,100 @@ TEST_F(ClusterVerbs, ARolloutThatIsNotDoneEndsWithOne) {
   cluster_.answer = [](const ClusterRequest&) -> Result<ClusterReply> { return contract::SetsListed{}; };
   EXPECT_EQ(RunMuster(cluster_, {"rollout", "status", "web"}).err,
             "muster: set/web does not exist; muster get sets lists those that do\n");
+}
+
+TEST_F(ClusterVerbs, ARolloutThatCannotEndIsNotWaitedFor) {
+  std::vector<contract::WorkloadView> members = {GivenUp("web-0", "r0"), GivenUp("web-1", "r1")};
+  model::WorkloadKind kind = model::WorkloadKind::kSet;
+  cluster_.answer = [&](const ClusterRequest& request) -> Result<ClusterReply> {
+    if (std::holds_alternative<contract::ListWorkloads>(request))
+      return contract::WorkloadsListed{.workloads = members};
+    contract::SetView view = Set(3, 1);
+    view.spec.kind = kind;
+    view.revision = "r1";
+    view.failed = 2;
+    return contract::SetsListed{.sets = {view}};
+  };
+  const Outcome one = RunMuster(cluster_, {"rollout", "status", "web"});
+  EXPECT_EQ(one.code, 1);
+  EXPECT_EQ(
+      one.err,
+      "muster: set/web comes to no end: 1 member was given up, web-1 after 5 attempts: exit code 3; muster explain "
+      "web-1 says more, muster retry web-1 tries it again\n");
+  members.push_back(GivenUp("web-2", "r1"));
+  kind = model::WorkloadKind::kJob;
+  const Outcome two = RunMuster(cluster_, {"rollout", "status", "job/web"});
+  EXPECT_EQ(two.code, 1);
+  EXPECT_TRUE(
+      two.err.starts_with("muster: job/web comes to no end: 2 members were given up, the first web-1 after 5 "
+                          "attempts: exit code 3;"))
+      << two.err;
+}
+
+// A scheduler restarts, or hands over, while somebody waits.
+TEST_F(ClusterVerbs, WaitingGoesOnWhileNoSchedulerAnswers) {
+  int asked = 0;
+  const auto away = [&](int from, int until, const FakeCluster::Answer& answer) {
+    asked = 0;
+    cluster_.answer = [&asked, from, until, answer](const ClusterRequest& request) -> Result<ClusterReply> {
+      ++asked;
+      if (asked >= from && asked < until) return Error(Code::kUnavailable, "no leader");
+      return answer(request);
+    };
+  };
+  const std::string note =
+      "scheduler 127.0.0.1:8085: no leader; is it running? Name another one with --scheduler; waiting goes on\n";
+  int left = 2;
+  const auto deletes = [&left](const ClusterRequest& request) -> Result<ClusterReply> {
+    if (std::holds_alternative<contract::DeleteObject>(request)) return contract::Done{};
+    if (left-- <= 0) return Error(Code::kNotFound, "gone");
+    contract::WorkloadView view;
+    view.desired = model::DesiredState::kDeleted;
+    return view;
+  };
+  away(2, 5, deletes);
+  const Outcome deleted = RunMuster(cluster_, {"delete", "workload/db", "--scheduler", "127.0.0.1:8085"});
+  EXPECT_EQ(deleted.code, 0) << deleted.err;
+  EXPECT_EQ(deleted.out, "workload/db deleted\n");
+  EXPECT_EQ(deleted.err, note) << "once for each outage";
+  EXPECT_EQ(asked, 7);
+  away(2, 1000, deletes);
+  const Outcome late =
+      RunMuster(cluster_, {"delete", "workload/db", "--timeout", "1s", "--scheduler", "127.0.0.1:8085"});
+  EXPECT_EQ(late.code, 1);
+  EXPECT_TRUE(late.err.contains("workload/db is not gone after 1s: scheduler 127.0.0.1:8085: no leader;")) << late.err;
+
+  const auto rolls = [&left](const ClusterRequest& request) -> Result<ClusterReply> {
+    if (std::holds_alternative<contract::ListWorkloads>(request)) return contract::WorkloadsListed{};
+    contract::SetView view = Set(3, left-- <= 0 ? 3 : 1);
+    view.failed = 1;  // its members are asked for too
+    return contract::SetsListed{.sets = {view}};
+  };
+  for (const auto& [looks, from] : {std::pair(1, 3), std::pair(2, 4)}) {  // asked of the set, and of its members
+    left = looks;
+    away(from, 6, rolls);
+    const Outcome rolled = RunMuster(cluster_, {"rollout", "status", "set/web", "--scheduler", "127.0.0.1:8085"});
+    EXPECT_EQ(rolled.code, 0) << rolled.err;
+    EXPECT_TRUE(rolled.out.ends_with("; rolled out\n")) << rolled.out;
+    EXPECT_EQ(rolled.err, note);
+  }
+  away(1, 2, rolls);
+  EXPECT_EQ(RunMuster(cluster_, {"rollout", "status", "set/web"}).code, 1) << "nobody has ever answered there";
+  away(3, 1000,
+       [](const ClusterRequest&) -> Result<ClusterReply> { return contract::SetsListed{.sets = {Set(3, 1)}}; });
+  const Outcome never = RunMuster(cluster_, {"rollout", "status", "set/web", "--timeout", "5s"});
+  EXPECT_EQ(never.code, 1);
+  EXPECT_TRUE(never.err.contains("set/web is not rolled out after 5s: scheduler ")) << never.err;
+
+  const auto drains = [](const ClusterRequest& request) -> Result<ClusterReply> {
+    if (std::holds_alternative<contract::DrainNode>(request)) return contract::Done{};
+    return contract::NodeView{};
+  };
+  away(2, 4, drains);
+  const Outcome drained = RunMuster(cluster_, {"drain", "n1", "--scheduler", "127.0.0.1:8085"});
+  EXPECT_EQ(drained.code, 0) << drained.err;
+  EXPECT_TRUE(drained.out.ends_with("node/n1 drained\n")) << drained.out;
+  EXPECT_EQ(drained.err, note);
 }
 
 TEST_F(ClusterVerbs, AJobIsDoneWhenItsCompletionsAre) {
@@ -351,6 +536,42 @@ TEST_F(ClusterVerbs, ExplainSummarisesRefusalsByClass) {
   EXPECT_NE(json.find(R"("nodes":[{"node":"n1","fits":false,"reason":"fit.memory","detail":"memory short by 2Gi"},)"),
             std::string::npos)
       << json;
+}
+
+TEST_F(ClusterVerbs, ExplainTakesWhatOtherVerbsTake) {
+  cluster_.answer = [](const ClusterRequest& request) -> Result<ClusterReply> {
+    if (std::holds_alternative<contract::ExplainWorkload>(request)) return Explained();
+    return Error(Code::kNotFound, "no");
+  };
+  const std::string whole = RunMuster(cluster_, {"explain", "workload", "web-7"}).out;
+  EXPECT_TRUE(whole.starts_with("workload web-7 is Pending")) << whole;
+  for (const std::vector<const char*>& words :
+       std::vector<std::vector<const char*>>{{"explain", "web-7"},
+                                             {"explain", "workload/web-7"},
+                                             {"explain", "wl/web-7"},
+                                             {"explain", "workloads", "web-7"},
+                                             {"explain", "member/web-7"},
+                                             {"explain", "workload", "workload/web-7"}}) {
+    EXPECT_EQ(RunMuster(cluster_, words).out, whole) << words[1];
+  }
+  for (const contract::ExplainWorkload& asked : cluster_.Asked<contract::ExplainWorkload>()) {
+    EXPECT_EQ(asked.workload, "web-7");
+  }
+  // A flag holds wherever it stands.
+  const std::string json = RunMuster(cluster_, {"explain", "workload", "web-7", "-o", "json"}).out;
+  EXPECT_EQ(RunMuster(cluster_, {"explain", "web-7", "-o", "json"}).out, json);
+  EXPECT_EQ(RunMuster(cluster_, {"explain", "-o", "json", "workload", "web-7"}).out, json);
+  EXPECT_TRUE(json.starts_with("{")) << json;
+
+  const Outcome set = RunMuster(cluster_, {"explain", "set/web"});
+  EXPECT_EQ(set.code, 2);
+  EXPECT_EQ(set.err, "muster: a set is explained by its members: muster describe set/NAME lists them\n");
+  const Outcome unknown = RunMuster(cluster_, {"explain", "pod/web-7"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_TRUE(unknown.err.contains("\"pod\" is nothing that can be explained")) << unknown.err;
+  EXPECT_EQ(RunMuster(cluster_, {"explain"}).code, 2);
+  EXPECT_EQ(RunMuster(cluster_, {"explain", "workload/"}).code, 2);
+  EXPECT_EQ(RunMuster(cluster_, {"explain", "node/n9"}).code, 1);
 }
 
 TEST_F(ClusterVerbs, DescribeTellsTheStoryOfAWorkload) {

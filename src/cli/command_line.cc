@@ -224,6 +224,13 @@ int RunChosen(const CLI::App& root) {
 
 }  // namespace
 
+std::optional<bool> SwitchValue(const std::string& word) {
+  if (word.empty() || word == "{}") return true;  // as without a word
+  bool on = false;
+  if (!CLI::detail::lexical_cast(word, on)) return std::nullopt;
+  return on;
+}
+
 Verb& Verb::Flag(std::string name, bool& into, std::string help) {
   app_->add_flag(std::move(name), into, std::move(help));
   return *this;

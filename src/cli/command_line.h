@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -94,6 +95,9 @@ class CommandLine {
   const std::shared_ptr<CLI::App> app_;
   std::function<void(const CommandTree&, const std::vector<std::string>& words)> complete_;
 };
+
+// What a flag is set to by a word behind it, as in --dry-run=no; nothing: the command line refuses such a word.
+std::optional<bool> SwitchValue(const std::string& word);
 
 // To standard output. A failure to write is found by Main and becomes exit code 1.
 void Print(std::string_view text);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <random>
 
+#include "cli/table.h"
 #include "cli/tls_flags.h"
 #include "cli/verbs.h"
 #include "contract/provider.h"
@@ -37,7 +38,7 @@ std::string_view NameOf(provider::Verdict verdict) {
 
 void PrintText(const provider::CheckResult& result) {
   Print(fmt::format("{:<10} {:<26} {}\n", NameOf(result.verdict), result.name, result.rule));
-  if (!result.detail.empty()) Print(fmt::format("{:<10} {:<26}   {}\n", "", "", result.detail));
+  if (!result.detail.empty()) Print(fmt::format("{:<10} {:<26}   {}\n", "", "", Printable(result.detail)));
 }
 
 void PrintJson(const provider::CheckResult& result) {

@@ -9,6 +9,7 @@
 #include "cli/conformance.h"
 #include "cli/own_etcd.h"
 #include "cli/store_flags.h"
+#include "cli/table.h"
 #include "host/json_object.h"
 #include "host/log_backend.h"
 #include "host/system_clock.h"
@@ -40,7 +41,7 @@ std::string_view NameOf(store::Verdict verdict) {
 
 void PrintText(const store::CheckResult& result) {
   Print(fmt::format("{:<10} {:<22} {}\n", NameOf(result.verdict), result.name, result.rule));
-  if (!result.detail.empty()) Print(fmt::format("{:<10} {:<22}   {}\n", "", "", result.detail));
+  if (!result.detail.empty()) Print(fmt::format("{:<10} {:<22}   {}\n", "", "", Printable(result.detail)));
 }
 
 void PrintJson(const std::string& url, const store::CheckResult& result) {

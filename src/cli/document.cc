@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "host/json_object.h"
 
@@ -35,6 +36,12 @@ Document Document::Dollars(model::Money money) {
   Document dollars(Kind::kScalar);
   dollars.scalar_ = model::FormatMoney(money).substr(1);
   return dollars;
+}
+
+Document Document::Number(double number) {
+  Document one(Kind::kScalar);
+  one.scalar_ = fmt::format("{}", number);
+  return one;
 }
 
 Document& Document::Add(std::string_view key, Document value) {
@@ -93,6 +100,11 @@ void Document::WriteYaml(std::string& out, size_t indent) const {
       value.WriteYaml(out, indent + 2);
     }
   }
+}
+
+std::string DocumentStream::Add(const Document& document) {
+  if (!yaml_) return document.ToJson() + "\n";
+  return (std::exchange(begun_, true) ? "---\n" : "") + document.ToYaml();
 }
 
 }  // namespace muster::cli

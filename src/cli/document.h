@@ -28,6 +28,7 @@ class Document {
   static Document Map() { return Document(Kind::kMap); }
   // Dollars as a number, exact to a millionth.
   static Document Dollars(model::Money money);
+  static Document Number(double number);  // finite
 
   Document& Add(std::string_view key, Document value);  // of a map
   Document& Add(Document value);                        // of a list
@@ -49,6 +50,18 @@ class Document {
   Kind kind_ = Kind::kScalar;
   std::string scalar_;                                    // as JSON writes it
   std::vector<std::pair<std::string, Document>> fields_;  // keys are empty in a list
+};
+
+// Documents one after the other: as JSON one line each, as YAML the documents of one stream.
+class DocumentStream {
+ public:
+  explicit DocumentStream(bool yaml) : yaml_(yaml) {}
+  // The next one, as it is to be printed.
+  std::string Add(const Document& document);
+
+ private:
+  const bool yaml_;
+  bool begun_ = false;
 };
 
 }  // namespace muster::cli

@@ -15,9 +15,11 @@
 #include "cli/explain_plan.h"
 #include "cli/halves.h"
 #include "cli/journal_halves.h"
+#include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/up_tree.h"
 #include "cli/verbs.h"
+#include "model/names.h"
 #include "model/text_scalars.h"
 
 namespace muster::cli {
@@ -89,7 +91,11 @@ Result<int> Run(const ClusterAccess& access, const Flags& flags, const std::stri
     const auto at = model::ParseWallTime(flags.at);
     if (!at) return InvalidArgument(fmt::format("--at: {}", at.error().message()));
     MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> journals, JournalsOf(flags.journals));
-    MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<JournalHalves> past, JournalHalves::Open(journals, *at));
+    std::unique_ptr<JournalHalves> past;
+    {
+      Progress progress("stepping through the journals", 0);
+      MUSTER_ASSIGN_OR_RETURN(past, JournalHalves::Open(journals, *at, [&progress] { progress.Update(0); }));
+    }
     for (const std::string& note : past->notes()) fmt::print(stderr, "{}\n", Printable(note));
     halves = std::move(past);
   } else if (!flags.journals.empty()) {
@@ -105,7 +111,46 @@ struct Subject {
   std::string summary;
   std::string argument;
   std::vector<std::string> examples;
+  Explainer explain;
 };
+
+std::vector<Subject> Subjects() {
+  const Explainer of_workload = [](Halves& halves, const std::string& name, const Flags& flags) {
+    return ExplainWorkload(halves, name, flags.chain);
+  };
+  return {{.word = "workload",
+           .summary = "Why a workload is where it is: nodes that refuse it, its need, and the machines for that",
+           .argument = "NAME",
+           .examples = {"muster explain workload web-7", "muster explain workload web-7 -o wide",
+                        "muster explain workload web-7 --at 2026-01-31T12:00:00Z",
+                        "muster explain workload web-7 --at 2026-01-31T12:00:00Z --journal /var/lib/muster/journal"},
+           .explain = of_workload},
+          {.word = "member",
+           .summary = "The same of a member of a set",
+           .argument = "NAME",
+           .examples = {"muster explain member web-7"},
+           .explain = of_workload},
+          {.word = "node",
+           .summary = "What a node carries, and why its machine was bought",
+           .argument = "NAME",
+           .examples = {"muster explain node local-000003"},
+           .explain = [](Halves& halves, const std::string& name,
+                         const Flags& flags) { return ExplainNode(halves, name, flags.chain); }},
+          {.word = "machine",
+           .summary = "Why a machine is where it is: for which need and workloads, and why not a cheaper one",
+           .argument = "ID",
+           .examples = {"muster explain machine sim-m-17"},
+           .explain = [](Halves& halves, const std::string& name,
+                         const Flags& flags) { return ExplainMachine(halves, name, flags.chain); }},
+          {.word = "need",
+           .summary = "Why a need is or is not satisfied, from which workloads it comes and which machines serve it",
+           .argument = "ID",
+           .examples = {"muster explain need --cluster blue 'p=1000|ipb=1|rpb=1|reqs=|spr='",
+                        "muster explain need workload/web-7"},
+           .explain = [](Halves& halves, const std::string& name, const Flags& flags) {
+             return ExplainNeed(halves, name, flags.group, flags.chain);
+           }}};
+}
 
 // The name alone, or behind its type: "web-7", "workload/web-7".
 Result<std::string> OneName(const std::vector<std::string>& words, const std::string& word) {
@@ -114,72 +159,86 @@ Result<std::string> OneName(const std::vector<std::string>& words, const std::st
   return words[0].starts_with(prefix) ? words[0].substr(prefix.size()) : words[0];
 }
 
-void AddSubject(Verb& explain, const ClusterAccess& access, const Subject& subject, const Explainer& explainer) {
-  const auto flags = std::make_shared<Flags>();
-  Verb verb = explain.AddVerb(subject.word, subject.summary);
-  verb.Arguments(subject.argument, flags->words, fmt::format("The {}", subject.word))
-      .Choice("-o,--output", flags->output, {"table", "wide", "json", "yaml"}, "Form; wide lists every node")
-      .Option("--cluster", flags->chain.cluster, "How the shard names the cluster; found if it can be")
-      .Option("--at", flags->at, "Explain this moment, such as 2026-01-31T12:00:00Z, from the journals")
-      .Option("--journal", flags->journals,
+// The subject that a type names as other verbs take it: "wl", "nodes", "machine".
+Result<std::string> SubjectOf(std::string_view type) {
+  for (const std::string_view word : {"member", "machine", "need"}) {
+    if (type == word || type == fmt::format("{}s", word)) return std::string(word);
+  }
+  const auto kind = ParseClusterKind(type);
+  if (kind && *kind == ClusterKind::kWorkload) return std::string("workload");
+  if (kind && *kind == ClusterKind::kNode) return std::string("node");
+  if (kind && *kind == ClusterKind::kSet) {
+    return InvalidArgument("a set is explained by its members: muster describe set/NAME lists them");
+  }
+  return InvalidArgument(
+      fmt::format("{} is nothing that can be explained; write workload/NAME, node/NAME, machine/ID or need/ID",
+                  model::Quoted(type)));
+}
+
+// What words behind `explain` itself name: NAME of a workload, TYPE/NAME or TYPE NAME.
+struct Named {
+  std::string subject = "workload";
+  std::string name;
+};
+Result<Named> NamedBy(const std::vector<std::string>& words) {
+  if (words.size() > 2) return InvalidArgument("one thing is explained at a time");
+  Named named{.name = words.back()};
+  if (words.size() == 2) {
+    MUSTER_ASSIGN_OR_RETURN(named.subject, SubjectOf(words[0]));
+  } else if (const size_t slash = words[0].find('/'); slash != std::string::npos) {
+    MUSTER_ASSIGN_OR_RETURN(named.subject, SubjectOf(words[0].substr(0, slash)));
+    named.name = words[0].substr(slash + 1);
+  }
+  if (named.name.empty()) return InvalidArgument(fmt::format("name the {}", named.subject));
+  return named;
+}
+
+void AddExplainFlags(Verb& verb, Flags& flags) {
+  verb.Choice("-o,--output", flags.output, {"table", "wide", "json", "yaml"}, "Form; wide lists every node")
+      .Option("--cluster", flags.chain.cluster, "How the shard names the cluster; found if it can be")
+      .Option("--at", flags.at, "Explain this moment, such as 2026-01-31T12:00:00Z, from the journals")
+      .Option("--journal", flags.journals,
               "With --at: what a scheduler or a shard wrote, once for each, or where a muster up works; the usual up");
-  verb.NamesOf(subject.word == "member" ? "workload" : subject.word == "need" ? "" : subject.word);
-  if (subject.word == "need") verb.Option("--group", flags->group, "Its group, if it has one");
-  AddHalvesFlags(verb, flags->halves);
-  for (const std::string& example : subject.examples) verb.Example(example);
-  verb.Run([access, flags, explainer, word = subject.word]() -> Result<int> {
-    MUSTER_ASSIGN_OR_RETURN(const std::string name, OneName(flags->words, word));
-    flags->chain.every_node = flags->output == "wide";
-    return Run(access, *flags, name, explainer);
-  });
+  AddHalvesFlags(verb, flags.halves);
 }
 
 }  // namespace
 
-void AddExplainSubjects(Verb& explain, const ClusterAccess& access) {
-  const Explainer of_workload = [](Halves& halves, const std::string& name, const Flags& flags) {
-    return ExplainWorkload(halves, name, flags.chain);
+std::function<Result<int>()> AddExplainSubjects(Verb& explain, const ClusterAccess& access) {
+  // The same flags for all: one that stands before the subject holds for it too.
+  const auto flags = std::make_shared<Flags>();
+  const auto run = [access, flags](const Subject& subject, const std::string& name) {
+    flags->chain.every_node = flags->output == "wide";
+    return Run(access, *flags, name, subject.explain);
   };
-  AddSubject(
-      explain, access,
-      {.word = "workload",
-       .summary = "Why a workload is where it is: nodes that refuse it, its need, and the machines for that",
-       .argument = "NAME",
-       .examples = {"muster explain workload web-7", "muster explain workload web-7 -o wide",
-                    "muster explain workload web-7 --at 2026-01-31T12:00:00Z",
-                    "muster explain workload web-7 --at 2026-01-31T12:00:00Z --journal /var/lib/muster/journal"}},
-      of_workload);
-  AddSubject(explain, access,
-             {.word = "member",
-              .summary = "The same of a member of a set",
-              .argument = "NAME",
-              .examples = {"muster explain member web-7"}},
-             of_workload);
-  AddSubject(explain, access,
-             {.word = "node",
-              .summary = "What a node carries, and why its machine was bought",
-              .argument = "NAME",
-              .examples = {"muster explain node local-000003"}},
-             [](Halves& halves, const std::string& name, const Flags& flags) {
-               return ExplainNode(halves, name, flags.chain);
-             });
-  AddSubject(explain, access,
-             {.word = "machine",
-              .summary = "Why a machine is where it is: for which need and workloads, and why not a cheaper one",
-              .argument = "ID",
-              .examples = {"muster explain machine sim-m-17"}},
-             [](Halves& halves, const std::string& name, const Flags& flags) {
-               return ExplainMachine(halves, name, flags.chain);
-             });
-  AddSubject(explain, access,
-             {.word = "need",
-              .summary = "Why a need is or is not satisfied, from which workloads it comes and which machines serve it",
-              .argument = "ID",
-              .examples = {"muster explain need --cluster blue 'p=1000|ipb=1|rpb=1|reqs=|spr='",
-                           "muster explain need workload/web-7"}},
-             [](Halves& halves, const std::string& name, const Flags& flags) {
-               return ExplainNeed(halves, name, flags.group, flags.chain);
-             });
+  for (const Subject& subject : Subjects()) {
+    Verb verb = explain.AddVerb(subject.word, subject.summary);
+    verb.Arguments(subject.argument, flags->words, fmt::format("The {}", subject.word));
+    AddExplainFlags(verb, *flags);
+    verb.NamesOf(subject.word == "member" ? "workload" : subject.word == "need" ? "" : subject.word);
+    if (subject.word == "need") verb.Option("--group", flags->group, "Its group, if it has one");
+    for (const std::string& example : subject.examples) verb.Example(example);
+    verb.Run([flags, run, subject]() -> Result<int> {
+      MUSTER_ASSIGN_OR_RETURN(const std::string name, OneName(flags->words, subject.word));
+      return run(subject, name);
+    });
+  }
+  explain.Arguments("TYPE/NAME", flags->words, "What to explain: TYPE/NAME, or the name of a workload")
+      .NamesOf("workload")
+      .Option("--group", flags->group, "Of a need: its group, if it has one");
+  AddExplainFlags(explain, *flags);
+  return [flags, run]() -> Result<int> {
+    if (flags->words.empty()) {
+      return InvalidArgument(
+          "say what to explain: workload/NAME, node/NAME, machine/ID, need/ID, or --plan NAME; see muster explain "
+          "--help");
+    }
+    MUSTER_ASSIGN_OR_RETURN(const Named named, NamedBy(flags->words));
+    for (const Subject& subject : Subjects()) {
+      if (subject.word == named.subject) return run(subject, named.name);
+    }
+    return InvalidArgument(fmt::format("{} cannot be explained", named.subject));
+  };
 }
 
 void AddExplain(CommandLine& app) {
@@ -189,18 +248,14 @@ void AddExplain(CommandLine& app) {
   explain.Option("--plan", plan->second,
                  "A unit, machine or node of the plan that muster plan would make of these options");
   AddPlanFlags(explain, plan->first);
-  explain.Example("muster explain workload web-7")
+  const std::function<Result<int>()> explain_named = AddExplainSubjects(explain, RealCluster());
+  explain.Example("muster explain web-7")
+      .Example("muster explain node/local-000003")
       .Example(
           "muster explain --plan shop/web-7f9c-x2x4k -f dump.json --catalogue examples/catalogues/ec2.yaml --keep none")
-      .Run([plan]() -> Result<int> {
-        if (plan->second.empty()) {
-          return InvalidArgument(
-              "say what to explain: workload NAME, node NAME, machine ID, need ID, or --plan NAME; see muster explain "
-              "--help");
-        }
-        return ExplainPlan(plan->first, plan->second);
+      .Run([plan, explain_named] {
+        return plan->second.empty() ? explain_named() : ExplainPlan(plan->first, plan->second);
       });
-  AddExplainSubjects(explain, RealCluster());
 }
 
 }  // namespace muster::cli

@@ -13,7 +13,9 @@
 #include "cli/table.h"
 #include "core/operators/demand.h"
 #include "model/names.h"
+#include "model/quantity.h"
 #include "model/reason.h"
+#include "model/requirement.h"
 #include "model/text_scalars.h"
 
 namespace muster::cli {
@@ -109,14 +111,63 @@ Result<std::string> ClusterNamed(const ChainOptions& options, const ClusterFacts
                            Names({all.begin(), all.end()})));
 }
 
-// The need of a workload that the operator asks for apart, if the shard has it, otherwise that of all others like it.
-contract::NeedRef RefOf(const contract::WorkloadView& view, const FleetFacts& fleet) {
+constexpr std::string_view kFold = "fold:";
+
+// A gang that fits one machine is decided as a need of another name (N.folded-profile in docs/engine.md): the machine
+// only has to have the keys that its members share.
+std::string FoldedFingerprint(const model::Profile& profile) {
+  model::ProfileParts parts = profile.parts();
+  parts.spread.clear();
+  for (model::Requirement& requirement : parts.requirements) {
+    if (requirement.op != model::Operator::kSame) continue;
+    requirement.op = requirement.values.empty() ? model::Operator::kExists : model::Operator::kIn;
+  }
+  return model::Profile(std::move(parts)).fingerprint();
+}
+
+// What all members of the unit's group ask for, as the name of a folded need has it.
+std::string FoldGroupOf(const operators::DemandUnit& unit, const std::vector<contract::WorkloadView>& workloads) {
+  model::Resources sum;
+  for (const contract::WorkloadView& view : workloads) {
+    if (!operators::CountsAsDemand(view)) continue;
+    const operators::DemandUnit other = operators::UnitOf(view);
+    if (other.group != unit.group || other.profile != unit.profile) continue;
+    if (auto more = model::Add(sum, other.request)) sum = *std::move(more);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [name, amount] : sum.entries()) {
+    parts.push_back(fmt::format("{}={}", name, model::FormatQuantity(amount)));
+  }
+  return fmt::format("{}{}", kFold, fmt::join(parts, ","));
+}
+
+// The need of a workload: one that the operator asks for apart, or that the shard has folded, if the shard has it;
+// otherwise that of all others like it.
+contract::NeedRef RefOf(const contract::WorkloadView& view, const FleetFacts& fleet,
+                        const std::vector<contract::WorkloadView>& workloads) {
   const operators::DemandUnit unit = operators::UnitOf(view);
-  const std::string apart = operators::GroupOfSize(unit.request);
-  const bool is_apart = std::ranges::any_of(fleet.needs.needs, [&](const contract::NeedView& need) {
-    return need.need.group == apart && need.need.profile.fingerprint() == unit.profile.fingerprint();
-  });
-  return {.cluster_id = "", .fingerprint = unit.profile.fingerprint(), .group = is_apart ? apart : unit.group};
+  const std::string fingerprint = unit.profile.fingerprint();
+  const auto has = [&fleet](const std::string& of, const std::string& group) {
+    return std::ranges::any_of(fleet.needs.needs, [&](const contract::NeedView& need) {
+      return need.need.group == group && need.need.profile.fingerprint() == of;
+    });
+  };
+  if (const std::string apart = operators::GroupOfSize(unit.request); has(fingerprint, apart)) {
+    return {.cluster_id = "", .fingerprint = fingerprint, .group = apart};
+  }
+  const contract::NeedRef plain{.cluster_id = "", .fingerprint = fingerprint, .group = unit.group};
+  if (has(fingerprint, unit.group)) return plain;
+  const std::string folded = FoldedFingerprint(unit.profile);
+  if (folded == fingerprint) return plain;
+  std::set<std::string> groups;
+  for (const contract::NeedView& need : fleet.needs.needs) {
+    const bool is_it = need.need.group.starts_with(kFold) && need.need.profile.fingerprint() == folded;
+    if (is_it) groups.insert(need.need.group);
+  }
+  if (groups.empty()) return plain;
+  // Gangs of several sizes are told apart by what they ask for.
+  const std::string group = groups.size() == 1 ? *groups.begin() : FoldGroupOf(unit, workloads);
+  return {.cluster_id = "", .fingerprint = folded, .group = group};
 }
 
 // "need" of a machine: the one it was last claimed for.
@@ -226,7 +277,7 @@ NeedDemand DemandOf(const contract::NeedRef& ref, const FleetFacts& fleet,
   NeedDemand demand;
   for (const contract::WorkloadView& view : workloads) {
     if (!operators::CountsAsDemand(view)) continue;
-    const contract::NeedRef own = RefOf(view, fleet);
+    const contract::NeedRef own = RefOf(view, fleet, workloads);
     if (own.fingerprint != ref.fingerprint || own.group != ref.group) continue;
     demand.workloads.push_back(view.workload);
     if (view.node.empty()) demand.without_node.push_back(view.workload);
@@ -255,6 +306,9 @@ Result<ExplainedLink> NeedLink(Halves& halves, const contract::NeedRef& ref, con
   link.verdict = VerdictOf(*view);
   link.head = fmt::format("need {} of cluster {}{}, cycle {}", ref.fingerprint, ref.cluster_id,
                           ref.group.empty() ? "" : ", group " + ref.group, fleet.needs.cycle);
+  if (ref.group.starts_with(kFold)) {
+    link.lines.emplace_back("workloads that must be together fit one machine: they are asked for as one unit");
+  }
   if (workloads != nullptr) {
     const NeedDemand demand = DemandOf(ref, fleet, *workloads);
     link.lines.push_back(fmt::format(
@@ -407,7 +461,7 @@ Result<ExplainedChain> ExplainWorkload(Halves& halves, const std::string& name, 
     return chain;
   }
   MUSTER_ASSIGN_OR_RETURN(const ClusterFacts cluster, AskWholeCluster(halves));
-  contract::NeedRef ref = RefOf(view, *fleet);
+  contract::NeedRef ref = RefOf(view, *fleet, cluster.workloads);
   const auto named = ClusterNamed(options, cluster, *fleet, &ref);
   if (!named) {
     chain.links.push_back(Silent("shard", named.error()));
@@ -522,7 +576,7 @@ Result<ExplainedChain> ExplainNeed(Halves& halves, const std::string& id, const 
     if (at == cluster->workloads.end()) {
       return std::unexpected(NamedNotFound(Status(Code::kNotFound, ""), "workload", name));
     }
-    ref = RefOf(*at, fleet);
+    ref = RefOf(*at, fleet, cluster->workloads);
     MUSTER_ASSIGN_OR_RETURN(ref.cluster_id, ClusterNamed(options, *cluster, fleet, &ref));
   }
   if (ref.cluster_id.empty()) {

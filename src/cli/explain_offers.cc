@@ -4,18 +4,21 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
+#include <utility>
 
+#include "base/codec.h"
 #include "engine/arithmetic.h"
 #include "engine/case_explain.h"
 
 namespace muster::cli {
 namespace {
 
-// How many machines with so much would cover the need alone; 0: however many would not.
-int64_t CountFor(const model::Need& need, const model::Resources& offered) {
+// How many machines with so much would cover what is wanted alone; 0: however many would not.
+int64_t CountFor(const model::Resources& wanted, const model::Resources& offered) {
   int64_t count = 1;
-  for (const auto& [name, amount] : need.aggregate.entries()) {
+  for (const auto& [name, amount] : wanted.entries()) {
     const int64_t each = offered.Get(name);
     if (amount > 0 && each == 0) return 0;
     if (amount > 0) count = std::max(count, (amount - 1) / each + 1);
@@ -65,7 +68,7 @@ std::vector<Offer> OffersFor(const model::Need& need, const std::vector<contract
       offer.price = machine.price_per_hour;
       offer.pinned = cost.pinned;
       offer.cost = {.micros = cost.micros};
-      offer.for_all = CountFor(need, machine.EffectiveAllocatable());
+      offer.for_all = CountFor(need.aggregate, machine.EffectiveAllocatable());
     }
     Count(view, need, offer);
   }
@@ -73,6 +76,59 @@ std::vector<Offer> OffersFor(const model::Need& need, const std::vector<contract
   sorted.reserve(offers.size());
   for (auto& [key, offer] : offers) sorted.push_back(std::move(offer));
   return sorted;
+}
+
+std::optional<ResidualCost> CheapestFor(const contract::NeedView& need,
+                                        const std::vector<contract::MachineView>& machines) {
+  if (need.satisfied || need.residual.empty()) return std::nullopt;
+  std::optional<ResidualCost> cheapest;
+  model::Money least;  // in the eyes of the need
+  for (const contract::MachineView& view : machines) {
+    const model::Machine& machine = *view.machine;
+    const engine::Cost cost = engine::EffectiveCost(machine, need.need.profile.interruption());
+    const int64_t count = CountFor(need.residual, machine.EffectiveAllocatable());
+    const model::Money total = Times(count, {.micros = cost.micros});
+    if (cost.pinned || count == 0 || (cheapest && total >= least) || engine::Obstacle(machine, need.need)) continue;
+    least = total;
+    cheapest = {.type = machine.instance_type,
+                .capacity = machine.capacity_type,
+                .count = count,
+                .price = Times(count, machine.price_per_hour)};
+  }
+  return cheapest;
+}
+
+std::vector<contract::MachineView> OneOfEachKind(const std::vector<contract::MachineView>& machines,
+                                                 const std::vector<contract::NeedView>& needs) {
+  // Labels may differ from machine to machine; those that no need asks for are no difference.
+  std::set<std::string> keys;
+  for (const contract::NeedView& need : needs) {
+    for (const model::Requirement& requirement : need.need.profile.requirements()) keys.insert(requirement.key);
+    for (const model::Spread& spread : need.need.profile.spread()) keys.insert(spread.topology_key);
+  }
+  using Attribute = std::optional<std::string>;
+  using Kind = std::tuple<std::string, model::CapacityType, int64_t, int32_t, std::string, std::vector<Attribute>>;
+  std::set<Kind> seen;
+  std::vector<contract::MachineView> kinds;
+  for (const contract::MachineView& view : machines) {
+    const model::Machine& machine = *view.machine;
+    std::vector<Attribute> attributes;
+    for (const std::string& key : keys) {
+      const auto value = machine.Attribute(key);
+      attributes.push_back(value ? Attribute(*value) : std::nullopt);
+    }
+    const bool fresh = seen.emplace(machine.instance_type, machine.capacity_type, machine.price_per_hour.micros,
+                                    machine.interruption_probability.millionths,
+                                    codec::ToBytes(machine.EffectiveAllocatable()), std::move(attributes))
+                           .second;
+    if (fresh) kinds.push_back(view);
+  }
+  return kinds;
+}
+
+std::string ResidualText(const ResidualCost& cost) {
+  return fmt::format("{} more {} ({}) would cover that for {}/h", cost.count, cost.type,
+                     model::CapacityTypeName(cost.capacity), model::FormatMoney(cost.price));
 }
 
 std::string OfferName(const Offer& offer) {

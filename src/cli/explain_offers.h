@@ -2,6 +2,7 @@
 // one that serves it do not.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,22 @@ struct Offer {
 
 // By cost, then type.
 std::vector<Offer> OffersFor(const model::Need& need, const std::vector<contract::MachineView>& machines);
+
+// The cheapest machines of one kind that would cover what a need is short of, whether or not they can be had now.
+struct ResidualCost {
+  std::string type;
+  model::CapacityType capacity = model::CapacityType::kUnspecified;
+  int64_t count = 0;
+  model::Money price;  // of all of them, an hour
+};
+// Nothing for a need that is not short, and where no machine that is known could serve it.
+std::optional<ResidualCost> CheapestFor(const contract::NeedView& need,
+                                        const std::vector<contract::MachineView>& machines);
+// The first machine of each kind that CheapestFor tells apart for these needs: the answers are the same as of all.
+std::vector<contract::MachineView> OneOfEachKind(const std::vector<contract::MachineView>& machines,
+                                                 const std::vector<contract::NeedView>& needs);
+// "3 more large (on-demand) would cover that for $0.57/h"
+std::string ResidualText(const ResidualCost& cost);
 
 // "small (on-demand) at $0.05/h"
 std::string OfferName(const Offer& offer);

@@ -107,7 +107,7 @@ inline Outcome RunMuster(FakeCluster& cluster, std::vector<const char*> words) {
   CommandLine app({.version = "1.2.3", .commit = "abc", .compiler = "C", .build_type = "T", .faults = false});
   AddClusterVerbs(app, cluster.Access());
   Verb explain = app.AddVerb("explain", "Explain");
-  AddExplainSubjects(explain, cluster.Access());
+  explain.Run(AddExplainSubjects(explain, cluster.Access()));
   words.insert(words.begin(), "muster");
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();

@@ -3,10 +3,10 @@
 #include <memory>
 
 #include "cli/ask.h"
+#include "cli/document.h"
 #include "cli/fleet.h"
 #include "cli/table.h"
 #include "contract/shard.h"
-#include "host/json_object.h"
 #include "model/reason.h"
 #include "model/text_scalars.h"
 
@@ -19,9 +19,9 @@ struct Flags {
   int64_t limit = 20;
 };
 
-std::string JsonOf(const contract::ActionView& view) {
-  host::JsonObject json;
-  json.Add("cycle", view.cycle)
+Document DocumentOf(const contract::ActionView& view) {
+  return Document::Map()
+      .Add("cycle", int64_t{view.cycle})
       .Add("decided", model::FormatWallTime(view.decided))
       .Add("kind", view.kind)
       .Add("machine", view.machine_id)
@@ -29,10 +29,9 @@ std::string JsonOf(const contract::ActionView& view) {
       .Add("need", view.need_fingerprint)
       .Add("group", view.need_group)
       .Add("reason", model::ReasonName(view.reason))
-      .Add("graceSeconds", view.grace_seconds)
+      .Add("graceSeconds", int64_t{view.grace_seconds})
       .Add("outcome", view.outcome)
       .Add("error", view.error);
-  return json.Take() + "\n";
 }
 
 Result<int> Show(const Flags& flags) {
@@ -41,8 +40,9 @@ Result<int> Show(const Flags& flags) {
       const contract::ActionsListed reply,
       AskShardFor<contract::ActionsListed>(
           flags.shard, contract::ListActions{.cluster_id = flags.cluster, .limit = static_cast<int32_t>(flags.limit)}));
-  if (flags.shard.output == "json") {
-    for (const contract::ActionView& view : reply.actions) Print(JsonOf(view));
+  if (IsDocument(flags.shard.output)) {
+    DocumentStream documents(flags.shard.output == "yaml");
+    for (const contract::ActionView& view : reply.actions) Print(documents.Add(DocumentOf(view)));
     return kOk;
   }
   Rows rows = {{"CYCLE", "DECIDED", "ACTION", "MACHINE", "CLUSTER", "REASON", "OUTCOME", "ERROR"}};

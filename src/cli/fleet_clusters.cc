@@ -3,11 +3,11 @@
 #include <memory>
 
 #include "cli/ask.h"
+#include "cli/document.h"
 #include "cli/fleet.h"
 #include "cli/order_text.h"
 #include "cli/table.h"
 #include "contract/shard.h"
-#include "host/json_object.h"
 #include "model/money.h"
 #include "model/text_scalars.h"
 
@@ -28,19 +28,19 @@ std::string CeilingText(const contract::ClusterView& view) {
   return text;
 }
 
-std::string JsonOf(const contract::ClusterView& view) {
-  host::JsonObject json;
-  json.Add("cluster", view.cluster_id)
+Document DocumentOf(const contract::ClusterView& view) {
+  return Document::Map()
+      .Add("cluster", view.cluster_id)
       .Add("session", view.session)
       .Add("gateOpen", view.gate_open)
       .Add("mode", contract::ActuationModeName(view.mode))
-      .Add("needs", view.needs)
-      .Add("configured", view.configured)
-      .Add("heldRollups", view.held_rollups)
-      .Add("reclaimsInWindow", view.reclaims_in_window)
+      .Add("needs", int64_t{view.needs})
+      .Add("configured", int64_t{view.configured})
+      .Add("heldRollups", int64_t{view.held_rollups})
+      .Add("reclaimsInWindow", int64_t{view.reclaims_in_window})
       .Add("lastRefusal", view.last_refusal)
       .Add("holdUntil", view.hold_until ? model::FormatWallTime(*view.hold_until) : "")
-      .Add("missing", view.missing)
+      .Add("missing", int64_t{view.missing})
       .Add("decommissioned", view.decommissioned)
       .Add("ceiling", CeilingText(view))
       .Add("atCeiling", view.ceiling && view.ceiling->reached)
@@ -48,7 +48,6 @@ std::string JsonOf(const contract::ClusterView& view) {
       .Add("orderedBy", view.last_order.who)
       .Add("orderReason", view.last_order.reason)
       .Add("orderedAt", view.last_order.kind.empty() ? "" : model::FormatWallTime(view.last_order.at));
-  return json.Take() + "\n";
 }
 
 // What is unusual about the cluster, the most urgent first.
@@ -67,8 +66,9 @@ std::string Trouble(const contract::ClusterView& view) {
 Result<int> Show(const ShardFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const contract::ClustersListed reply,
                           AskShardFor<contract::ClustersListed>(flags, contract::ListClusters{}));
-  if (flags.output == "json") {
-    for (const contract::ClusterView& view : reply.clusters) Print(JsonOf(view));
+  if (IsDocument(flags.output)) {
+    DocumentStream documents(flags.output == "yaml");
+    for (const contract::ClusterView& view : reply.clusters) Print(documents.Add(DocumentOf(view)));
     return kOk;
   }
   Rows rows = {
@@ -82,7 +82,7 @@ Result<int> Show(const ShardFlags& flags) {
   Print(FormatTable(rows));
   Print(fmt::format("the shard is {}", contract::ActuationModeName(reply.shard_mode)));
   const std::string order = OrderText(reply.last_order);
-  Print(order.empty() ? "\n" : fmt::format("; last order: {}\n", order));
+  Print(order.empty() ? "\n" : fmt::format("; last order: {}\n", Printable(order)));
   return kOk;
 }
 

@@ -5,12 +5,12 @@
 #include <memory>
 
 #include "cli/ask.h"
+#include "cli/document.h"
 #include "cli/fleet.h"
 #include "cli/order_text.h"
 #include "cli/table.h"
 #include "contract/provider.h"
 #include "contract/shard.h"
-#include "host/json_object.h"
 #include "model/machine.h"
 #include "model/money.h"
 #include "model/reason.h"
@@ -59,16 +59,16 @@ std::string TableOf(const std::vector<contract::MachineView>& machines, bool of_
   return FormatTable(rows);
 }
 
-std::string JsonOf(const contract::MachineView& view) {
+Document DocumentOf(const contract::MachineView& view) {
   const model::Machine& m = *view.machine;
-  host::JsonObject json;
-  json.Add("id", m.id)
+  return Document::Map()
+      .Add("id", m.id)
       .Add("state", std::string(model::StateName(m.state)))
       .Add("instanceType", m.instance_type)
       .Add("zone", m.zone)
       .Add("capacityType", std::string(model::CapacityTypeName(m.capacity_type)))
-      .Add("pricePerHour", model::ToDollars(m.price_per_hour))
-      .Add("interruptionProbability", m.interruption_probability.millionths / 1e6)
+      .Add("pricePerHour", Document::Dollars(m.price_per_hour))
+      .Add("interruptionProbability", Document::Number(m.interruption_probability.millionths / 1e6))
       .Add("host", m.host.ref)
       .Add("resources", m.resources.ToString())
       .Add("cluster", m.cluster)
@@ -80,7 +80,6 @@ std::string JsonOf(const contract::MachineView& view) {
       .Add("holdUntil", view.hold_until ? model::FormatWallTime(*view.hold_until) : "")
       .Add("missing", view.missing)
       .Add("fenced", view.fenced);
-  return json.Take() + "\n";
 }
 
 Result<std::vector<contract::MachineView>> FromProvider(const Flags& flags, std::vector<model::MachineState> states) {
@@ -123,20 +122,18 @@ Result<int> Forgotten(const Flags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const contract::ForgottenListed reply,
                           AskShardFor<contract::ForgottenListed>(flags.shard, contract::ListForgotten{}));
   Rows rows = {{"ID", "CLUSTER", "FORGOTTEN"}};
+  DocumentStream documents(flags.shard.output == "yaml");
   for (const contract::OrderView& order : reply.orders) {
-    if (flags.shard.output == "json") {
-      Print(host::JsonObject()
-                .Add("id", order.machine_id)
-                .Add("cluster", order.cluster_id)
-                .Add("orderedBy", order.who)
-                .Add("orderReason", order.reason)
-                .Add("orderedAt", model::FormatWallTime(order.at))
-                .Take() +
-            "\n");
-    }
     rows.push_back({order.machine_id, OrDash(order.cluster_id), OrderText(order)});
+    if (!IsDocument(flags.shard.output)) continue;
+    Print(documents.Add(Document::Map()
+                            .Add("id", order.machine_id)
+                            .Add("cluster", order.cluster_id)
+                            .Add("orderedBy", order.who)
+                            .Add("orderReason", order.reason)
+                            .Add("orderedAt", model::FormatWallTime(order.at))));
   }
-  if (flags.shard.output != "json") Print(FormatTable(rows));
+  if (!IsDocument(flags.shard.output)) Print(FormatTable(rows));
   return kOk;
 }
 
@@ -161,8 +158,9 @@ Result<int> Machines(const Flags& flags) {
   const std::string summary = Summary(machines);
   const size_t all = machines.size();
   if (flags.limit > 0 && all > flags.limit) machines.resize(flags.limit);
-  if (flags.shard.output == "json") {
-    for (const contract::MachineView& machine : machines) Print(JsonOf(machine));
+  if (IsDocument(flags.shard.output)) {
+    DocumentStream documents(flags.shard.output == "yaml");
+    for (const contract::MachineView& machine : machines) Print(documents.Add(DocumentOf(machine)));
   } else {
     Print(TableOf(machines, flags.provider.empty(), flags.shard.output == "wide"));
     Print(summary);

@@ -78,6 +78,7 @@ Status JournalHalves::Load(const std::string& directory, WallTime at, Past<Core>
     effects.clear();
     past.core->Step(*event, record.now, effects);
     past.now = record.now;
+    if (alive_) alive_();
     return {};
   };
   const auto read = host::ReadSegment(*from, begin, step);
@@ -89,11 +90,13 @@ Status JournalHalves::Load(const std::string& directory, WallTime at, Past<Core>
   return {};
 }
 
-Result<std::unique_ptr<JournalHalves>> JournalHalves::Open(const std::vector<std::string>& directories, WallTime at) {
+Result<std::unique_ptr<JournalHalves>> JournalHalves::Open(const std::vector<std::string>& directories, WallTime at,
+                                                           std::function<void()> alive) {
   if (directories.empty()) {
     return InvalidArgument("--at needs the journals: --journal DIR, once for the scheduler and once for the shard");
   }
   std::unique_ptr<JournalHalves> halves(new JournalHalves);
+  halves->alive_ = std::move(alive);
   for (const std::string& directory : directories) {
     MUSTER_ASSIGN_OR_RETURN(const std::string name, host::JournalCoreName(directory));
     Status loaded(
@@ -103,6 +106,7 @@ Result<std::unique_ptr<JournalHalves>> JournalHalves::Open(const std::vector<std
     if (name == shard::Core::kName) loaded = halves->Load(directory, at, halves->shard_);
     if (!loaded.ok()) return std::unexpected(std::move(loaded));
   }
+  halves->alive_ = {};
   return halves;
 }
 

@@ -4,6 +4,7 @@
 // Thread-safety: one thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,7 +28,9 @@ class JournalHalves final : public Halves {
  public:
   // The journals of directories, of a scheduler, a shard, or both. OUT_OF_RANGE for a moment before the first step of
   // one; INVALID_ARGUMENT for two of the same role and for another role.
-  static Result<std::unique_ptr<JournalHalves>> Open(const std::vector<std::string>& directories, WallTime at);
+  // `alive` is called with each step.
+  static Result<std::unique_ptr<JournalHalves>> Open(const std::vector<std::string>& directories, WallTime at,
+                                                     std::function<void()> alive = {});
 
   Result<contract::ClusterReply> AskCluster(contract::ClusterRequest request) override;
   Result<contract::ShardReply> AskShard(contract::ShardRequest request) override;
@@ -46,6 +49,7 @@ class JournalHalves final : public Halves {
 
   Past<scheduler::Core> scheduler_;
   Past<shard::Core> shard_;
+  std::function<void()> alive_;
   std::vector<std::string> notes_;
   contract::RequestId last_request_ = 0;
 };

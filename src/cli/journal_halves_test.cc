@@ -98,7 +98,9 @@ TEST(JournalHalves, WhatIsOutOfTheJournalIsSaid) {
   ASSERT_FALSE(early.has_value());
   EXPECT_EQ(early.error().code(), Code::kOutOfRange);
   EXPECT_TRUE(early.error().message().contains("begins at")) << early.error().message();
-  const auto late = JournalHalves::Open({dir.File("journal")}, lab.now.wall + 1h);
+  int steps = 0;
+  const auto late = JournalHalves::Open({dir.File("journal")}, lab.now.wall + 1h, [&steps] { ++steps; });
+  EXPECT_GT(steps, 0) << "who waits is told";
   ASSERT_TRUE(late.has_value()) << late.error().ToString();
   ASSERT_EQ((*late)->notes().size(), 1u);
   EXPECT_TRUE((*late)->notes()[0].contains("ends at")) << (*late)->notes()[0];

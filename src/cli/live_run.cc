@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "core/operators/demand.h"
 #include "kube/plan_request.h"
 #include "model/names.h"
+#include "model/reason.h"
 #include "model/text_scalars.h"
 
 namespace muster::cli {
@@ -96,12 +98,29 @@ Status Multiply(sim::Loop& loop, const LiveWorld& world, const Event& event) {
   return {};
 }
 
+std::set<std::string> NamesOf(const std::vector<contract::WorkloadView>& workloads) {
+  std::set<std::string> names;
+  for (const contract::WorkloadView& workload : workloads) names.insert(workload.workload);
+  return names;
+}
+
+// What needs lack and why, need by need. How long they have waited is no part of it.
+std::vector<std::string> LacksOf(const std::vector<contract::NeedView>& needs) {
+  std::vector<std::string> lacks;
+  for (const contract::NeedView& view : needs) {
+    lacks.push_back(fmt::format("{} {} {} {} {}", view.need.cluster, view.need.profile.fingerprint(), view.need.group,
+                                view.residual.ToString(), model::ReasonName(view.reason)));
+  }
+  std::ranges::sort(lacks);
+  return lacks;
+}
+
 }  // namespace
 
 bool LiveOutcome::changes_anything() const {
   const bool same =
       std::ranges::all_of(machines, [](const auto& row) { return row.second.before == row.second.after; });
-  return !same || !moves.empty() || cost_before != cost_after;
+  return !same || !moves.empty() || cost_before != cost_after || waits_differ;
 }
 
 Result<std::unique_ptr<sim::Loop>> MakeLoop(const LiveWorld& world) {
@@ -110,12 +129,19 @@ Result<std::unique_ptr<sim::Loop>> MakeLoop(const LiveWorld& world) {
   return loop;
 }
 
+std::string NodeOf(const contract::WorkloadView& workload) {
+  return workload.reason == "failover.no_node" ? "" : workload.node;
+}
+
 LiveOutcome CompareViews(const sim::LoopView& before, sim::LoopView after, const std::string& cluster) {
   LiveOutcome outcome;
   outcome.cost_before = before.price_per_hour;
   outcome.cost_after = after.price_per_hour;
   for (const contract::MachineView& view : before.machines) {
-    if (HasHardware(*view.machine)) ++outcome.machines[ClassOf(*view.machine)].before;
+    if (!HasHardware(*view.machine)) continue;
+    MachineCount& count = outcome.machines[ClassOf(*view.machine)];
+    ++count.before;
+    count.price = view.machine->price_per_hour;
   }
   for (const contract::MachineView& view : after.machines) {
     if (!HasHardware(*view.machine)) continue;
@@ -125,8 +151,10 @@ LiveOutcome CompareViews(const sim::LoopView& before, sim::LoopView after, const
   }
   std::map<std::string, std::string> was;
   std::set<std::string> had_node;
+  std::set<std::string> waited;
   if (const auto at = before.clusters.find(cluster); at != before.clusters.end()) {
-    for (const contract::WorkloadView& view : at->second.workloads) was[view.workload] = view.node;
+    waited = NamesOf(at->second.Pending());
+    for (const contract::WorkloadView& view : at->second.workloads) was[view.workload] = NodeOf(view);
     for (const contract::NodeView& node : at->second.nodes) had_node.insert(node.node);
   }
   if (const auto at = after.clusters.find(cluster); at != after.clusters.end()) {
@@ -136,8 +164,9 @@ LiveOutcome CompareViews(const sim::LoopView& before, sim::LoopView after, const
       const std::string from = was_known ? known->second : "";
       if (was_known) was.erase(known);
       const bool runs = operators::CountsAsDemand(view);
-      if (from == view.node && (was_known || view.node.empty())) continue;
-      outcome.moves.push_back({.workload = view.workload, .before = from, .after = view.node, .gone = !runs});
+      const std::string to = NodeOf(view);
+      if (from == to && (was_known || to.empty())) continue;
+      outcome.moves.push_back({.workload = view.workload, .before = from, .after = to, .gone = !runs});
     }
     outcome.pending = at->second.Pending();
     for (const contract::NodeView& node : at->second.nodes) {
@@ -155,13 +184,19 @@ LiveOutcome CompareViews(const sim::LoopView& before, sim::LoopView after, const
   }
   std::ranges::sort(outcome.moves, {}, &Move::workload);
   outcome.shortfalls = after.Shortfalls();
+  outcome.waits_differ = NamesOf(outcome.pending) != waited;
   outcome.after = std::move(after);
   return outcome;
 }
 
-Result<LiveOutcome> RunApply(const LiveWorld& world, const model::WorkloadFile& file) {
+Result<LiveOutcome> RunApply(const LiveWorld& world, const model::WorkloadFile& file, const Alive& alive) {
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<sim::Loop> loop, MakeLoop(world));
   const sim::LoopView before = loop->View();
+  // How long workloads have waited is not shown. Those that wait here have waited long enough to evict others.
+  if (const auto at = before.clusters.find(world.cluster);
+      at != before.clusters.end() && !at->second.Pending().empty()) {
+    loop->Run(world.start.settings.scheduler.preempt_after + 1s);
+  }
   for (const model::Quota& quota : file.quotas) {
     const auto applied = AskLoop<contract::Applied>(*loop, world.cluster, contract::ApplyQuota{.quota = quota});
     if (!applied) return std::unexpected(About(applied.error(), "quota/" + quota.tenant));
@@ -170,7 +205,7 @@ Result<LiveOutcome> RunApply(const LiveWorld& world, const model::WorkloadFile& 
     const auto applied = AskLoop<contract::Applied>(*loop, world.cluster, contract::ApplySpec{.spec = spec});
     if (!applied) return std::unexpected(About(applied.error(), ObjectName(spec)));
   }
-  const sim::Settled settled = loop->RunUntilSettled();
+  const sim::Settled settled = loop->RunUntilSettled({.second_passed = alive});
   LiveOutcome outcome = CompareViews(before, loop->View(), world.cluster);
   outcome.settled = settled;
   return outcome;
@@ -221,15 +256,19 @@ Status Happen(sim::Loop& loop, const LiveWorld& world, const Event& event) {
   return event.demand == 1000 ? Status() : Multiply(loop, world, event);
 }
 
-Result<LiveOutcome> RunEvent(const LiveWorld& world, const Event& event) {
+Result<LiveOutcome> RunEvent(const LiveWorld& world, const Event& event, const Alive& alive) {
   if (Status known = CheckEvent(event, world.start.machines); !known.ok()) return std::unexpected(std::move(known));
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<sim::Loop> loop, MakeLoop(world));
-  loop->RunUntilSettled();
+  const sim::Settled first = loop->RunUntilSettled({.second_passed = alive});
   const sim::LoopView before = loop->View();
   if (Status happened = Happen(*loop, world, event); !happened.ok()) return std::unexpected(std::move(happened));
-  const sim::Settled settled = loop->RunUntilSettled();
+  const sim::Settled then = loop->RunUntilSettled({.second_passed = alive});
   LiveOutcome outcome = CompareViews(before, loop->View(), world.cluster);
-  outcome.settled = settled;
+  // An apply is compared with a shard that has not decided yet; here it has, and what was short is known.
+  outcome.waits_differ |= LacksOf(outcome.shortfalls) != LacksOf(before.Shortfalls());
+  outcome.settled = {.settled = first.settled && then.settled, .took = then.took, .in_flight = {}};
+  for (const std::string& what : first.in_flight) outcome.settled.in_flight.push_back("before the event, " + what);
+  std::ranges::copy(then.in_flight, std::back_inserter(outcome.settled.in_flight));
   return outcome;
 }
 
@@ -370,7 +409,7 @@ class StockedPlan {
 
 }  // namespace
 
-Result<CheapestFleet> FindCheapestFleet(const LiveWorld& world, const sim::LoopView& view) {
+Result<CheapestFleet> FindCheapestFleet(const LiveWorld& world, const sim::LoopView& view, const Alive& alive) {
   model::WorkloadFile wanted;
   const sim::LoopClusterView& own = view.clusters.at(world.cluster);
   for (const contract::SetView& set : own.sets) {
@@ -385,6 +424,10 @@ Result<CheapestFleet> FindCheapestFleet(const LiveWorld& world, const sim::LoopV
       kube::PlanInput input,
       kube::MakePlanInput({}, {wanted}, CatalogueOf(machines), {.keep = planner::Keep::kNone, .allow = {"spot"}}));
   input.request.exact = true;
+  input.request.go_on = [&alive](uint64_t, uint64_t) {
+    if (alive) alive();
+    return true;
+  };
   return StockedPlan(std::move(input.request), machines).Make();
 }
 

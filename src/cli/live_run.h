@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,7 +34,7 @@ struct MachineClass {
 struct MachineCount {
   int64_t before = 0;
   int64_t after = 0;
-  model::Money price;  // of one, an hour, afterwards
+  model::Money price;  // of one, an hour, afterwards; of a class that is gone, before
 };
 
 // A workload whose node is another one afterwards. Empty: it had none, or has none.
@@ -45,21 +46,25 @@ struct Move {
 };
 
 struct LiveOutcome {
-  sim::Settled settled;
+  sim::Settled settled;      // of all that was run
   model::Money cost_before;  // an hour, all machines that have hardware
   model::Money cost_after;
   std::map<MachineClass, MachineCount> machines;  // that have hardware before or afterwards
   std::vector<Move> moves;                        // by workload
   std::vector<contract::WorkloadView> pending;    // afterwards: to run, and without a node
   std::vector<contract::NeedView> shortfalls;     // afterwards, of all clusters
+  bool waits_differ = false;  // other workloads have no node than before, or needs lack something else
   std::map<std::string, std::string> node_names;  // of nodes that were not there: "large (on-demand) in a"
   sim::LoopView after;
 
   bool changes_anything() const;
 };
 
+// Called now and then while something long runs, by those who say how far it is.
+using Alive = std::function<void()>;
+
 // What an apply of the file leads to. The error of an object that is refused names it.
-Result<LiveOutcome> RunApply(const LiveWorld& world, const model::WorkloadFile& file);
+Result<LiveOutcome> RunApply(const LiveWorld& world, const model::WorkloadFile& file, const Alive& alive = {});
 
 // What might happen to a fleet.
 struct Event {
@@ -74,8 +79,11 @@ struct Event {
 Status CheckEvent(const Event& event, const std::vector<model::Machine>& machines);
 
 // First everything comes to rest; then the event; what is compared is before it and when all is at rest again.
-Result<LiveOutcome> RunEvent(const LiveWorld& world, const Event& event);
+Result<LiveOutcome> RunEvent(const LiveWorld& world, const Event& event, const Alive& alive = {});
 
+// The node that the workload is on; empty for one that waits to be placed anew since its node was lost, too, though its
+// record still names that node.
+std::string NodeOf(const contract::WorkloadView& workload);
 // Where a loop's fleet is, and where it was.
 LiveOutcome CompareViews(const sim::LoopView& before, sim::LoopView after, const std::string& cluster);
 
@@ -91,6 +99,6 @@ struct CheapestFleet {
   model::Money cost;
   int64_t unplaced = 0;
 };
-Result<CheapestFleet> FindCheapestFleet(const LiveWorld& world, const sim::LoopView& view);
+Result<CheapestFleet> FindCheapestFleet(const LiveWorld& world, const sim::LoopView& view, const Alive& alive = {});
 
 }  // namespace muster::cli

@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "cli/explain_offers.h"
 #include "cli/plan_view.h"
 #include "cli/table.h"
 #include "model/reason.h"
@@ -88,12 +89,16 @@ std::string ShortfallsText(const LiveOutcome& outcome) {
   std::string text =
       fmt::format("{} would be short:\n", Plural(static_cast<int64_t>(outcome.shortfalls.size()), "need"));
   for (const contract::NeedView& view : outcome.shortfalls) {
-    text += fmt::format("  {} of cluster {}: short of {}, {} ({})\n", Printable(view.need.profile.fingerprint()),
+    const auto cost = CheapestFor(view, outcome.after.machines);
+    text += fmt::format("  {} of cluster {}: short of {}, {} ({}){}\n", Printable(view.need.profile.fingerprint()),
                         Printable(view.need.cluster), Printable(view.residual.ToString()),
-                        model::ReasonSentence(view.reason), model::ReasonName(view.reason));
+                        model::ReasonSentence(view.reason), model::ReasonName(view.reason),
+                        cost ? "; " + Printable(ResidualText(*cost)) : "");
   }
   return text;
 }
+
+}  // namespace
 
 Document MachinesDocument(const std::map<MachineClass, MachineCount>& machines) {
   Document list = Document::List();
@@ -103,12 +108,11 @@ Document MachinesDocument(const std::map<MachineClass, MachineCount>& machines) 
                  .Add("capacityType", model::CapacityTypeName(key.capacity))
                  .Add("zone", key.zone)
                  .Add("before", count.before)
-                 .Add("after", count.after));
+                 .Add("after", count.after)
+                 .Add("pricePerHour", Document::Dollars(count.price)));
   }
   return list;
 }
-
-}  // namespace
 
 std::string CostChange(model::Money before, model::Money after) {
   const model::Money change{after.micros - before.micros};
@@ -129,7 +133,7 @@ std::string OutcomeText(const LiveOutcome& outcome) {
   text += MachinesTable(outcome.machines);
   text += MovesText(outcome) + PendingText(outcome) + ShortfallsText(outcome);
   if (!outcome.settled.settled) {
-    text += "This is not the end of it: in four hours of its own time the copy did not come to rest.\n";
+    text += "This is not the end of it: the copy did not come to rest.\n";
     for (const std::string& what : outcome.settled.in_flight) text += fmt::format("  {}\n", Printable(what));
   }
   return text;
@@ -157,11 +161,13 @@ void AddOutcome(const LiveOutcome& outcome, const std::string& cluster, Document
   map.Add("pending", pending);
   Document shortfalls = Document::List();
   for (const contract::NeedView& view : outcome.shortfalls) {
+    const auto cost = CheapestFor(view, outcome.after.machines);
     shortfalls.Add(Document::Map()
                        .Add("cluster", view.need.cluster)
                        .Add("need", view.need.profile.fingerprint())
                        .Add("group", view.need.group)
                        .Add("residual", view.residual.ToString())
+                       .Add("residualPerHour", cost ? Document::Dollars(cost->price) : Document::Null())
                        .Add("reason", model::ReasonName(view.reason)));
   }
   map.Add("shortfalls", shortfalls);
@@ -194,7 +200,8 @@ Document CheapestDocument(const CheapestFleet& fleet) {
                      .Add("type", key.type)
                      .Add("capacityType", model::CapacityTypeName(key.capacity))
                      .Add("zone", key.zone)
-                     .Add("count", count.after));
+                     .Add("count", count.after)
+                     .Add("pricePerHour", Document::Dollars(count.price)));
   }
   return Document::Map()
       .Add("cost", Document::Dollars(fleet.cost))

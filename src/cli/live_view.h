@@ -1,6 +1,7 @@
 // What would happen, for people and for programs: a live plan and a what-if.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -13,6 +14,9 @@ namespace muster::cli {
 std::string OutcomeText(const LiveOutcome& outcome);
 // The same as keys of a map that there is already.
 void AddOutcome(const LiveOutcome& outcome, const std::string& cluster, Document& map);
+
+// How many of each class there are before and afterwards, and the price of one.
+Document MachinesDocument(const std::map<MachineClass, MachineCount>& machines);
 
 // "The cheapest fleet for these workloads: ..." `cluster` pays for the machines that are bound to it.
 std::string CheapestText(const CheapestFleet& fleet, const LiveOutcome& outcome, const std::string& cluster);

@@ -44,7 +44,9 @@ Result<int> RunPlanVerb(const Flags& flags) {
     MUSTER_ASSIGN_OR_RETURN(const bool dump, HasDump(flags.plan.files));
     if (!dump) {
       RunningHalves halves(RealCluster(), flags.halves);
-      return PlanLive(halves, {.files = flags.plan.files, .cluster = flags.cluster, .output = flags.output});
+      return PlanLive(
+          halves,
+          {.files = flags.plan.files, .cluster = flags.cluster, .output = flags.output, .halves = flags.halves});
     }
   }
   MUSTER_ASSIGN_OR_RETURN(PlanQuestion question, ReadPlanQuestion(flags.plan));

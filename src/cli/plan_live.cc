@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -42,14 +43,51 @@ Result<std::vector<ObjectDiff>> DiffsOf(Halves& halves, const model::WorkloadFil
   return diffs;
 }
 
+// A word as a shell takes it for one.
+std::string ShellWord(const std::string& word) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("/._-+:@%,=").contains(c);
+  };
+  if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+// The apply of what was planned, of the same scheduler and shard. What the environment says of them need not be given.
+std::string ApplyCommand(const std::string& id, const LivePlanFlags& flags) {
+  std::string command = "muster apply --plan-id " + id;
+  const auto add = [&command](std::string_view flag, const std::string& value, const std::string& fallback = "") {
+    if (!value.empty() && value != fallback) command += fmt::format(" {} {}", flag, ShellWord(value));
+  };
+  add("--scheduler", flags.halves.cluster.scheduler, DefaultScheduler());
+  add("--shard", flags.halves.shard.shard, DefaultShard());
+  const TlsFlags& tls = flags.halves.cluster.tls;
+  add("--tls-cert", tls.cert);
+  add("--tls-key", tls.key);
+  add("--tls-ca", tls.ca);
+  add("--tls-crl", tls.crl);
+  if (tls.insecure) command += " --insecure";
+  add("--cluster", flags.cluster);
+  for (const std::string& file : flags.files) command += " -f " + ShellWord(file);
+  return command;
+}
+
 }  // namespace
 
 Result<int> PlanLive(Halves& halves, const LivePlanFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const model::WorkloadFile file, ReadWorkloadFiles(flags.files));
   MUSTER_ASSIGN_OR_RETURN(const LiveWorld world, ReadLiveWorld(halves, flags.cluster));
   MUSTER_ASSIGN_OR_RETURN(const std::vector<ObjectDiff> diffs, DiffsOf(halves, file));
-  MUSTER_ASSIGN_OR_RETURN(const LiveOutcome outcome, RunApply(world, file));
-  const Result<CheapestFleet> cheapest = FindCheapestFleet(world, outcome.after);
+  LiveOutcome outcome;
+  Result<CheapestFleet> cheapest;
+  {
+    Progress progress("running a copy of the cluster and the fleet", 0, flags.clock);
+    const Alive alive = [&progress] { progress.Update(0); };
+    MUSTER_ASSIGN_OR_RETURN(outcome, RunApply(world, file, alive));
+    cheapest = FindCheapestFleet(world, outcome.after, alive);
+  }
   const std::string id = FormatPlanId(PlanIdOf(world, file));
   if (flags.output == "table") {
     std::string text;
@@ -59,10 +97,10 @@ Result<int> PlanLive(Halves& halves, const LivePlanFlags& flags) {
         "\n" + (cheapest ? CheapestText(*cheapest, outcome, world.cluster)
                          : fmt::format("The cheapest fleet is not known: {}\n", Printable(cheapest.error().message())));
     for (const std::string& note : world.notes) text += fmt::format("* {}\n", Printable(note));
-    text +=
-        "* a copy of the cluster and the fleet was run until it came to rest, with the settings of muster up; "
-        "nothing was changed\n";
-    text += fmt::format("To do it, as long as nothing else moves: muster apply --plan-id {} -f ...\n", id);
+    text += fmt::format(
+        "* a copy of the cluster and the fleet was run{}, with the settings of muster up; nothing was changed\n",
+        outcome.settled.settled ? " until it came to rest" : "");
+    text += fmt::format("To do it, as long as nothing else moves: {}\n", Printable(ApplyCommand(id, flags)));
     Print(text);
   } else {
     Document document = Document::Map();

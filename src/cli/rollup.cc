@@ -11,6 +11,7 @@
 #include <string>
 #include <variant>
 
+#include "cli/table.h"
 #include "cli/tls_flags.h"
 #include "cli/verbs.h"
 #include "contract/session.h"
@@ -194,11 +195,11 @@ class Player {
       if (const auto* ending = std::get_if<Inbox::Ending>(&*item)) {
         client_.reset();
         if (!flags_.follow) return std::unexpected(ending->status);
-        Say(fmt::format("session ended: {}", ending->status.ToString()));
+        Say(fmt::format("session ended: {}", Printable(ending->status.ToString())));
         return heard;
       }
       if (const auto* unreadable = std::get_if<Status>(&*item)) {
-        Say(fmt::format("a message cannot be read: {}", unreadable->message()));
+        Say(fmt::format("a message cannot be read: {}", Printable(unreadable->message())));
         continue;
       }
       heard = true;
@@ -225,7 +226,7 @@ class Player {
       if (!flags_.follow && of_rollup) done_ = true;
       if (repeated) return;
     }
-    Say(Describe(message));
+    Say(Printable(Describe(message)));
   }
 
   // Nothing came for a while: is the file another one now, is it time to send again, was the last one ignored?

@@ -87,8 +87,11 @@ class Up {
     if (Status status = StartChildren(); !status.ok()) return std::unexpected(std::move(status));
     MUSTER_ASSIGN_OR_RETURN(shard_, rpc::MakeShardClient(Target(flags_.shard_listen), {}));
     MUSTER_ASSIGN_OR_RETURN(cluster_, rpc::MakeClusterClient(Target(flags_.scheduler_listen), {}));
-    Greet();
-    Status failure = tree_.Watch(signals.stop_token(), lasting_, [] { return Status(); }, [this] { Show(); });
+    const auto greet_when_ready = [this] {
+      if (!greeted_ && Summary() && Machines()) Greet();
+      return Status();
+    };
+    Status failure = tree_.Watch(signals.stop_token(), lasting_, greet_when_ready, [this] { Show(); });
     shard_.reset();
     cluster_.reset();
     Print("stopping: workloads and agents end, and start again with the next up\n");
@@ -167,7 +170,15 @@ class Up {
     return flags_.scheduler_listen == ":8085" ? "" : fmt::format(" --scheduler {}", Target(flags_.scheduler_listen));
   }
 
+  Result<contract::ClusterReply> Summary() {
+    return WaitFor<contract::ClusterReply>(
+        [this](auto done) { cluster_->Ask(contract::GetSummary{}, std::move(done)); });
+  }
+  Result<contract::ShardReply> Machines() { return AskShard(*shard_, contract::ListMachines{}); }
+
+  // What it prints to try works at once.
   void Greet() {
+    greeted_ = true;
     const std::string program = ThisProgram().string();
     Print(
         fmt::format("gRPC: scheduler {}, operator {}, shard {}, provider {}\n"
@@ -190,9 +201,13 @@ class Up {
   // One line, when something in it changed.
   void Show() {
     std::string line;
-    const auto summary =
-        WaitFor<contract::ClusterReply>([this](auto done) { cluster_->Ask(contract::GetSummary{}, std::move(done)); });
-    if (summary) {
+    const auto summary = Summary();
+    const auto machines = Machines();
+    if (!greeted_) {
+      line = "starting";
+      if (!summary) line += "; scheduler: " + summary.error().message();
+      if (!machines) line += "; shard: " + machines.error().message();
+    } else if (summary) {
       const auto& counts = std::get<contract::Summary>(*summary);
       line =
           fmt::format("workloads: {} running, {} pending, {} failed; nodes: {} ready of {}", counts.running_workloads,
@@ -200,8 +215,7 @@ class Up {
     } else {
       line = "the scheduler does not answer yet";
     }
-    const auto machines = AskShard(*shard_, contract::ListMachines{});
-    if (machines) {
+    if (greeted_ && machines) {
       model::Money price;
       int64_t bought = 0;
       for (const contract::MachineView& view : std::get<contract::MachinesListed>(*machines).machines) {
@@ -221,6 +235,7 @@ class Up {
   const Flags& flags_;
   const std::optional<Duration> lasting_;
   UpTree tree_;
+  bool greeted_ = false;
   std::string last_line_;
   std::unique_ptr<contract::ShardPort> shard_;
   std::unique_ptr<rpc::ClusterClient> cluster_;

@@ -12,6 +12,7 @@
 
 #include "cli/command_line.h"
 #include "host/address.h"
+#include "host/log_backend.h"
 #include "model/text_scalars.h"
 
 namespace muster::cli {
@@ -141,11 +142,9 @@ Status UpTree::Watch(const std::stop_token& stop, std::optional<Duration> lastin
 void UpTree::PrintScreen(const std::function<std::string(size_t, size_t, bool)>& draw, const std::string& foot) const {
   winsize size{};
   const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 && size.ws_row > 10;
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing writes the environment
-  const bool colour = std::getenv("NO_COLOR") == nullptr;
   const size_t height = known ? size.ws_row : 24;
   const std::string screen =
-      "\x1b[H\x1b[2J" + draw(known ? size.ws_col : 80, height > 16 ? height - 6 : height, colour) + foot;
+      "\x1b[H\x1b[2J" + draw(known ? size.ws_col : 80, height > 16 ? height - 6 : height, host::ColourWanted()) + foot;
   std::fwrite(screen.data(), 1, screen.size(), stdout);  // not Print: its control characters are ours
 }
 

@@ -28,6 +28,7 @@ void AddPlan(CommandLine& app);
 void AddPlace(CommandLine& app);
 void AddWhatIf(CommandLine& app, const ClusterAccess& access);
 void AddCompletion(CommandLine& app);
+void AddConfig(CommandLine& app);
 
 // Prints what may stand at the end of these words.
 void RunCompletion(const CommandTree& tree, const std::vector<std::string>& words, const ClusterAccess& access);
@@ -54,6 +55,7 @@ inline void AddVerbs(CommandLine& app) {
   AddBench(app);
   AddReplay(app);
   AddSelfcheck(app);
+  AddConfig(app);
   AddCompletion(app);
   AddVersion(app);
   app.OnComplete([](const CommandTree& tree, const std::vector<std::string>& words) {

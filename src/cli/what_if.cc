@@ -15,6 +15,7 @@
 #include "cli/live_view.h"
 #include "cli/live_world.h"
 #include "cli/plan_files.h"
+#include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
 #include "cli/what_if_plan.h"
@@ -93,16 +94,20 @@ int PrintAnswer(const FileAnswer& answer, const std::string& output) {
 
 Result<FileAnswer> OfLive(Halves& halves, const Flags& flags, const Event& event) {
   MUSTER_ASSIGN_OR_RETURN(const LiveWorld world, ReadLiveWorld(halves, flags.cluster));
-  MUSTER_ASSIGN_OR_RETURN(const LiveOutcome outcome, RunEvent(world, event));
+  const auto outcome = [&] {
+    Progress progress("running a copy of the cluster and the fleet", 0);
+    return RunEvent(world, event, [&progress] { progress.Update(0); });
+  }();
+  if (!outcome) return std::unexpected(outcome.error());
   FileAnswer answer;
-  answer.text = OutcomeText(outcome);
+  answer.text = OutcomeText(*outcome);
   for (const std::string& note : world.notes) answer.text += fmt::format("* {}\n", Printable(note));
   answer.text += "* on a copy of the running cluster and fleet; nothing was changed\n";
-  AddOutcome(outcome, world.cluster, answer.document);
+  AddOutcome(*outcome, world.cluster, answer.document);
   Document notes = Document::List();
   for (const std::string& note : world.notes) notes.Add(note);
   answer.document.Add("notes", std::move(notes));
-  answer.changes = outcome.changes_anything();
+  answer.changes = outcome->changes_anything();
   return answer;
 }
 

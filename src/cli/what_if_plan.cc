@@ -116,11 +116,15 @@ Result<FileAnswer> WhatIfOfPlan(const PlanQuestion& question, const Event& event
   std::map<MachineClass, MachineCount> bought;
   for (const planner::PlannedMachine& machine : plan_before.machines) {
     const planner::Candidate& candidate = before.candidates[machine.candidate];
-    ++bought[{.type = candidate.type, .capacity = candidate.capacity, .zone = candidate.zone}].before;
+    MachineCount& count = bought[{.type = candidate.type, .capacity = candidate.capacity, .zone = candidate.zone}];
+    ++count.before;
+    count.price = candidate.price;
   }
   for (const planner::PlannedMachine& machine : plan_after.machines) {
     const planner::Candidate& candidate = after.candidates[machine.candidate];
-    ++bought[{.type = candidate.type, .capacity = candidate.capacity, .zone = candidate.zone}].after;
+    MachineCount& count = bought[{.type = candidate.type, .capacity = candidate.capacity, .zone = candidate.zone}];
+    ++count.after;
+    count.price = candidate.price;
   }
   answer.text = fmt::format(
       "{} nodes are lost. The rest and what is bought costs {} instead of {}; {} machines are "
@@ -147,19 +151,10 @@ Result<FileAnswer> WhatIfOfPlan(const PlanQuestion& question, const Event& event
     if (without.contains(unit.unit) || ++shown > kMostRows) continue;
     answer.text += fmt::format("  {}: {}\n", Printable(unit.unit), Printable(unit.detail));
   }
-  Document machines = Document::List();
-  for (const auto& [key, count] : bought) {
-    machines.Add(Document::Map()
-                     .Add("type", key.type)
-                     .Add("capacityType", model::CapacityTypeName(key.capacity))
-                     .Add("zone", key.zone)
-                     .Add("before", count.before)
-                     .Add("after", count.after));
-  }
   answer.document.Add("nodesLost", static_cast<int64_t>(lost.size()))
       .Add("costBefore", OrNull(plan_before.cost_after))
       .Add("costAfter", OrNull(plan_after.cost_after))
-      .Add("machines", machines)
+      .Add("machines", MachinesDocument(bought))
       .Add("unplacedBefore", static_cast<int64_t>(without.size()))
       .Add("unplaced", unplaced);
   answer.changes = !lost.empty() || plan_before.cost_after != plan_after.cost_after ||
@@ -181,6 +176,7 @@ struct CaseEnd {
   std::map<std::string, std::pair<std::string, std::string>> shortfalls;  // need -> (residual, reason)
   std::map<std::string, int64_t> actions;                                 // since the case's own end, by kind
   std::map<MachineClass, int64_t> machines;                               // bound or idle
+  std::map<MachineClass, model::Money> prices;                            // of one of them
   bool settled = false;
 };
 
@@ -268,7 +264,10 @@ CaseEnd RunToTheEnd(const engine::Case& input, int32_t own_cycles) {
         }
         for (const model::Machine& machine : cycle.world.machines) {
           if (machine.state == model::MachineState::kSpeculative) continue;
-          ++end.machines[{.type = machine.instance_type, .capacity = machine.capacity_type, .zone = machine.zone}];
+          const MachineClass key{
+              .type = machine.instance_type, .capacity = machine.capacity_type, .zone = machine.zone};
+          ++end.machines[key];
+          end.prices[key] = machine.price_per_hour;
         }
       });
   return end;
@@ -284,17 +283,15 @@ Result<FileAnswer> WhatIfOfCase(const engine::Case& input, const Event& event) {
   FileAnswer answer;
   answer.text = CostChange(before.cost, after.cost) + ".\n";
   std::map<MachineClass, MachineCount> machines;
-  for (const auto& [key, count] : before.machines) machines[key].before = count;
-  for (const auto& [key, count] : after.machines) machines[key].after = count;
+  for (const auto& [key, count] : before.machines) {
+    machines[key] = {.before = count, .after = 0, .price = before.prices.at(key)};
+  }
+  for (const auto& [key, count] : after.machines) {
+    machines[key].after = count;
+    machines[key].price = after.prices.at(key);
+  }
   Rows rows = {{"TYPE", "CAPACITY", "ZONE", "WITHOUT", "WITH"}};
-  Document list = Document::List();
   for (const auto& [key, count] : machines) {
-    list.Add(Document::Map()
-                 .Add("type", key.type)
-                 .Add("capacityType", model::CapacityTypeName(key.capacity))
-                 .Add("zone", key.zone)
-                 .Add("before", count.before)
-                 .Add("after", count.after));
     if (count.before == count.after) continue;
     rows.push_back({key.type, std::string(model::CapacityTypeName(key.capacity)), OrDash(key.zone),
                     fmt::to_string(count.before), fmt::to_string(count.after)});
@@ -321,11 +318,12 @@ Result<FileAnswer> WhatIfOfCase(const engine::Case& input, const Event& event) {
     shortfalls.Add(
         Document::Map().Add("need", need).Add("residual", why.first).Add("reason", why.second).Add("before", was));
   }
-  if (!after.settled) answer.text += "This is not the end of it: the case did not come to rest.\n";
-  answer.document.Add("settled", after.settled)
+  const bool settled = before.settled && after.settled;
+  if (!settled) answer.text += "This is not the end of it: the case did not come to rest.\n";
+  answer.document.Add("settled", settled)
       .Add("costBefore", Document::Dollars(before.cost))
       .Add("costAfter", Document::Dollars(after.cost))
-      .Add("machines", list)
+      .Add("machines", MachinesDocument(machines))
       .Add("actions", actions)
       .Add("shortfalls", shortfalls);
   answer.changes =

@@ -132,23 +132,27 @@ struct RestartSet {
 
   MUSTER_FIELDS(RestartSet, set)
 };
+// An operator numbers its orders for nodes: one that arrives after a later one for its node is refused, and cannot undo
+// it. 0: the order has no number, and is always taken.
 struct CordonNode {
   std::string node;
   bool cordoned = true;
   std::string reason;
+  uint64_t order = 0;
 
-  MUSTER_FIELDS(CordonNode, node, cordoned, reason)
+  MUSTER_FIELDS(CordonNode, node, cordoned, reason, order)
 };
 // Cordons the node and moves its workloads away, within min-available; `grace` limits that of each workload. An
-// instruction and a deadline are kept in the node's record for whoever asked.
+// instruction and a deadline are kept in the node's record for whoever asked. `order` as in CordonNode.
 struct DrainNode {
   std::string node;
   std::optional<Duration> grace;
   std::string reason;
   std::string instruction;
   std::optional<WallTime> deadline;
+  uint64_t order = 0;
 
-  MUSTER_FIELDS(DrainNode, node, grace, reason, instruction, deadline)
+  MUSTER_FIELDS(DrainNode, node, grace, reason, instruction, deadline, order)
 };
 // The workloads of this node that the store does not hold may be deleted there, however many.
 struct AcceptNode {

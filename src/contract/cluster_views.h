@@ -40,6 +40,7 @@ struct NodeView {
   std::string drain_reason;
   std::string drain_instruction;
   std::optional<WallTime> drain_deadline;
+  uint64_t last_order = 0;  // the last numbered order that it was given
   bool native = false;
   uint64_t epoch = 0;
   int32_t workloads = 0;     // assigned there
@@ -49,8 +50,8 @@ struct NodeView {
 
   MUSTER_FIELDS(NodeView, node, status, status_reason, status_updated_by, status_updated_at, last_heartbeat, endpoint,
                 agent_version, total, reserved, used, available, supported_types, labels, taints, cordoned, draining,
-                drain_reason, drain_instruction, drain_deadline, native, epoch, workloads, orphans_held, revision,
-                stale_since)
+                drain_reason, drain_instruction, drain_deadline, last_order, native, epoch, workloads, orphans_held,
+                revision, stale_since)
 };
 
 struct WorkloadView {

@@ -314,6 +314,10 @@ class Checker {
       if (machine.state == state) return;
       Fail("{} of {}, which is {}", ActionKindName(action.kind), machine.id, model::StateName(machine.state));
     };
+    if (cluster.paused) {
+      Fail("{} of {}, which is of {} or for it: that is paused", ActionKindName(action.kind), machine.id,
+           action.cluster);
+    }
     switch (action.kind) {
       case ActionKind::kBootstrap:
       case ActionKind::kProvision:

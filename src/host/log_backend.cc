@@ -53,11 +53,6 @@ std::string Shortened(std::string_view text) {
   return fmt::format("{}... ({} bytes)", text.substr(0, end), text.size());
 }
 
-bool ColourWanted() {
-  const char* no_colour = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe): at program start
-  return no_colour == nullptr || *no_colour == '\0';
-}
-
 // The level as base/log.h spells it; the library's own names are longer than the column.
 class LevelColumn final : public spdlog::custom_flag_formatter {
  public:
@@ -114,6 +109,11 @@ Result<log::Level> ParseLogLevel(std::string_view name) {
     if (name == log::LevelName(level)) return level;
   }
   return InvalidArgument(fmt::format("log level \"{}\" is unknown: use debug, info, warn or error", name));
+}
+
+bool ColourWanted() {
+  const char* no_colour = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe): nothing writes it
+  return no_colour == nullptr || *no_colour == '\0';
 }
 
 void InstallLogBackend(log::Level lowest, LogForm form) {

@@ -36,8 +36,11 @@ enum class LogForm : uint8_t {
 // "debug", "info", "warn" or "error"; the error names the four.
 Result<log::Level> ParseLogLevel(std::string_view name);
 
-// Sends everything from `lowest` upwards to standard error. Colours appear on a terminal unless NO_COLOR is set (to
-// anything but the empty string) in the environment.
+// Whether colours may be used on a terminal: unless NO_COLOR is set, to anything but the empty string, in the
+// environment.
+bool ColourWanted();
+
+// Sends everything from `lowest` upwards to standard error. Colours appear on a terminal if they are wanted.
 void InstallLogBackend(log::Level lowest, LogForm form = LogForm::kAuto);
 
 // The two forms, without a line end. FormatText leaves time and level to the sink, which colours them.

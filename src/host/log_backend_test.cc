@@ -1,8 +1,12 @@
 #include "host/log_backend.h"
 
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -76,6 +80,39 @@ TEST_F(InstalledBackend, TextFormHasNoColourOffATerminal) {
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_TRUE(lines[0].ends_with(" debug seen k=1")) << lines[0];
   EXPECT_TRUE(lines[1].ends_with(" error bad")) << lines[1];
+}
+
+// What a program that logs one line leaves on its terminal.
+std::string OnATerminal() {
+  int ours = -1;
+  int terminal = -1;
+  EXPECT_EQ(openpty(&ours, &terminal, nullptr, nullptr, nullptr), 0);
+  const int standard_error = dup(STDERR_FILENO);
+  EXPECT_GE(dup2(terminal, STDERR_FILENO), 0);
+  InstallLogBackend(Level::kInfo);
+  log::Err("bad");
+  dup2(standard_error, STDERR_FILENO);
+  close(standard_error);
+  close(terminal);
+  std::string text(1000, ' ');
+  const ssize_t length = read(ours, text.data(), text.size());
+  text.resize(length > 0 ? static_cast<size_t>(length) : 0);
+  close(ours);
+  return text;
+}
+
+TEST_F(InstalledBackend, ATerminalGetsColoursUnlessNoColorIsSet) {
+  setenv("TERM", "xterm", 1);
+  setenv("NO_COLOR", "", 1);  // as if it were not set
+  EXPECT_TRUE(ColourWanted());
+  EXPECT_TRUE(OnATerminal().contains("\x1b[")) << OnATerminal();
+  setenv("NO_COLOR", "1", 1);
+  EXPECT_FALSE(ColourWanted());
+  const std::string plain = OnATerminal();
+  EXPECT_TRUE(plain.contains(" error bad")) << plain;
+  EXPECT_FALSE(plain.contains('\x1b')) << plain;
+  unsetenv("NO_COLOR");
+  EXPECT_TRUE(ColourWanted());
 }
 
 TEST_F(InstalledBackend, LinesOfManyThreadsDoNotMix) {

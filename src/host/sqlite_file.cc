@@ -21,6 +21,15 @@ namespace {
 constexpr int kApplicationId = 0x4d757374 + 1;  // "Musu": a store, not a core's state
 constexpr int kFormat = 1;
 
+// The rows of a group are dirty pages until its commit: those that find no room in the cache are written twice. Rows
+// are put into few pages of the file, over and over: the log takes all of it, and the file gets each page once in a
+// while. What the log has grown to is what is read again after the process was killed.
+constexpr int64_t kCacheBytes = 32 << 20;
+constexpr int64_t kLogBytes = 16 << 20;
+
+constexpr std::string_view kRowWithoutSum = "a row does not have its sum";
+constexpr std::string_view kChangeWithoutSum = "a row of its history does not have its sum";
+
 Code CodeOf(int sqlite_error) {
   switch (sqlite_error & 0xff) {
     case SQLITE_FULL: return Code::kResourceExhausted;
@@ -42,7 +51,19 @@ std::string_view Advice(Code code) {
   }
 }
 
-int64_t SumOfRow(const store::KeyValue& row) {
+// A row where it lies.
+struct RowView {
+  std::string_view key;
+  std::string_view value;
+  store::Revision created = 0;
+  store::Revision modified = 0;
+  store::LeaseId lease = 0;
+};
+RowView ViewOf(const store::KeyValue& row) {
+  return {.key = row.key, .value = row.value, .created = row.created, .modified = row.modified, .lease = row.lease};
+}
+
+int64_t SumOfRow(const RowView& row) {
   Hasher hasher;
   hasher.Add(row.key);
   hasher.Add(row.value);
@@ -52,10 +73,10 @@ int64_t SumOfRow(const store::KeyValue& row) {
   return static_cast<int64_t>(hasher.value());
 }
 
-int64_t SumOfChange(const contract::Change& change, int64_t op) {
+int64_t SumOfChange(const RowView& now, bool deleted, int64_t op) {
   Hasher hasher;
-  hasher.Add(static_cast<uint64_t>(SumOfRow(change.now)));
-  hasher.Add(static_cast<uint64_t>(op) * 2 + (change.deleted ? 1 : 0));
+  hasher.Add(static_cast<uint64_t>(SumOfRow(now)));
+  hasher.Add(static_cast<uint64_t>(op) * 2 + (deleted ? 1 : 0));
   return static_cast<int64_t>(hasher.value());
 }
 
@@ -109,10 +130,12 @@ class SqliteFile::Query {
   }
   int64_t Number(int column) const { return sqlite3_column_int64(statement_, column); }
   bool IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
-  std::string Bytes(int column) const {
+  // Until the next row.
+  std::string_view Bytes(int column) const {
     const void* bytes = sqlite3_column_blob(statement_, column);
     return {static_cast<const char*>(bytes), static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
   }
+  std::string Text(int column) const { return std::string(Bytes(column)); }
 
  private:
   const SqliteFile& file_;
@@ -150,10 +173,28 @@ Status SqliteFile::Initialise() {
     MUSTER_RETURN_IF_ERROR(Exec("PRAGMA journal_mode=WAL"));
     MUSTER_RETURN_IF_ERROR(Exec(options_.durable ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=OFF"));
     if (options_.create) MUSTER_RETURN_IF_ERROR(CreateTables());
+    MUSTER_RETURN_IF_ERROR(SetSizes());
   }
   MUSTER_RETURN_IF_ERROR(ReadHead(head_));
+  if (!options_.read_only) {
+    if (!MUTANT("store.file_not_checked")) MUSTER_RETURN_IF_ERROR(CheckWhole());
+    MUSTER_RETURN_IF_ERROR(CountHistory());
+  }
   stored_ = head_;
-  return options_.read_only || MUTANT("store.file_not_checked") ? Status() : CheckWhole();
+  return {};
+}
+
+Status SqliteFile::SetSizes() {
+  int64_t page_bytes = 0;
+  {
+    Query query(*this, "PRAGMA page_size");
+    if (!query.Next()) return Failure("read the format of");
+    page_bytes = query.Number(0);
+  }
+  MUSTER_RETURN_IF_ERROR(Exec(fmt::format("PRAGMA cache_size=-{}", kCacheBytes / 1024).c_str()));
+  MUSTER_RETURN_IF_ERROR(Exec(fmt::format("PRAGMA wal_autocheckpoint={}", kLogBytes / page_bytes).c_str()));
+  // A reader can make it longer; it is cut when it begins anew.
+  return Exec(fmt::format("PRAGMA journal_size_limit={}", kLogBytes).c_str());
 }
 
 Status SqliteFile::CheckFormat() {
@@ -190,7 +231,7 @@ Status SqliteFile::CreateTables() {
 Status SqliteFile::CheckPages() {
   Query query(*this, "PRAGMA quick_check(1)");
   if (!query.Next()) return Failure("check");
-  const std::string verdict = query.Bytes(0);
+  const std::string verdict = query.Text(0);
   return verdict == "ok" ? Status() : Damaged(verdict);
 }
 
@@ -206,22 +247,37 @@ Status SqliteFile::CheckWhole() {
   return pages.ok() ? content : pages;
 }
 
+// Where it lies: a large store is not in memory twice while its scheduler waits.
 Status SqliteFile::CheckContent() {
-  {
-    // One at a time: a large store is not in memory twice while its scheduler waits.
-    Query query(*this, "SELECT key, value, created, modified, lease, sum FROM row");
-    while (query.Next()) {
-      if (const auto row = ReadRow(query); !row) return row.error();
-    }
-    MUSTER_RETURN_IF_ERROR(query.status("read"));
+  Query rows(*this, "SELECT key, value, created, modified, lease, sum FROM row");
+  while (rows.Next()) {
+    const RowView row{.key = rows.Bytes(0),
+                      .value = rows.Bytes(1),
+                      .created = rows.Number(2),
+                      .modified = rows.Number(3),
+                      .lease = rows.Number(4)};
+    if (SumOfRow(row) != rows.Number(5)) return Damaged(kRowWithoutSum);
   }
-  Query last(*this, "SELECT coalesce(max(revision), 0) FROM history");
-  if (!last.Next()) return Failure("read");
-  if (last.Number(0) > head_.revision) return Damaged("its history is newer than its revision");
-  store::Revision through = head_.compacted;
-  while (through < head_.revision) {
-    if (const auto changes = History({}, through + 1, 1000, through); !changes) return changes.error();
+  MUSTER_RETURN_IF_ERROR(rows.status("read"));
+  store::Revision last = 0;
+  Query history(*this, "SELECT revision, op, key, value, created, lease, sum FROM history");
+  while (history.Next()) {
+    last = std::max<store::Revision>(last, history.Number(0));
+    const RowView now{.key = history.Bytes(2),
+                      .value = history.Bytes(3),
+                      .created = history.Number(4),
+                      .modified = history.Number(0),
+                      .lease = history.Number(5)};
+    if (SumOfChange(now, history.IsNull(3), history.Number(1)) != history.Number(6)) return Damaged(kChangeWithoutSum);
   }
+  MUSTER_RETURN_IF_ERROR(history.status("read"));
+  return last > head_.revision ? Damaged("its history is newer than its revision") : Status();
+}
+
+Status SqliteFile::CountHistory() {
+  Query query(*this, "SELECT count(*) FROM history");
+  if (!query.Next()) return Failure("read");
+  head_.changes = query.Number(0);
   return {};
 }
 
@@ -277,11 +333,25 @@ void SqliteFile::Rollback() {
   head_ = stored_;
 }
 
-Result<bool> SqliteFile::Holds(const contract::Compare& compare) {
-  Query query(*this, "SELECT key, value, created, modified, lease, sum FROM row WHERE key = ?1");
-  MUSTER_ASSIGN_OR_RETURN(const std::vector<store::KeyValue> rows, ReadRows(query.Bind(1, compare.key)));
-  if (compare.value) return !rows.empty() && rows.front().value == *compare.value;
-  return (rows.empty() ? 0 : rows.front().modified) == compare.modified;
+Result<bool> SqliteFile::Holds(const contract::Compare& compare, store::Revision& created) {
+  if (compare.value) {
+    Query query(*this, "SELECT key, value, created, modified, lease, sum FROM row WHERE key = ?1");
+    MUSTER_ASSIGN_OR_RETURN(const std::vector<store::KeyValue> rows, ReadRows(query.Bind(1, compare.key)));
+    created = rows.empty() ? 0 : rows.front().created;
+    return !rows.empty() && rows.front().value == *compare.value;
+  }
+  Query query(*this, "SELECT created, modified FROM row WHERE key = ?1");
+  const bool there = query.Bind(1, compare.key).Next();
+  if (Status status = query.status("read"); !status.ok()) return std::unexpected(std::move(status));
+  created = there ? query.Number(0) : 0;
+  return (there ? query.Number(1) : 0) == compare.modified;
+}
+
+Result<store::Revision> SqliteFile::CreatedAt(std::string_view key) {
+  Query query(*this, "SELECT created FROM row WHERE key = ?1");
+  const bool there = query.Bind(1, key).Next();
+  if (Status status = query.status("read"); !status.ok()) return std::unexpected(std::move(status));
+  return there ? query.Number(0) : 0;
 }
 
 Result<bool> SqliteFile::HasLease(store::LeaseId lease) {
@@ -291,10 +361,10 @@ Result<bool> SqliteFile::HasLease(store::LeaseId lease) {
   return found;
 }
 
-Result<store::CommitOutcome> SqliteFile::Apply(const store::Transaction& transaction,
-                                               std::vector<contract::Change>& changes) {
+Result<store::CommitOutcome> SqliteFile::Apply(store::Transaction transaction, std::vector<contract::Change>& changes) {
+  std::map<std::string_view, store::Revision> created;  // of what was compared
   for (const contract::Compare& compare : transaction.compares) {
-    MUSTER_ASSIGN_OR_RETURN(const bool holds, Holds(compare));
+    MUSTER_ASSIGN_OR_RETURN(const bool holds, Holds(compare, created[compare.key]));
     if (!holds) return contract::Conflict{head_.revision};
   }
   for (const contract::StoreWrite& write : transaction.writes) {
@@ -304,9 +374,17 @@ Result<store::CommitOutcome> SqliteFile::Apply(const store::Transaction& transac
     return contract::Unknown{{Code::kNotFound, fmt::format("lease {} has ended", write.lease)}};
   }
   const size_t before = changes.size();
-  for (const contract::StoreWrite& write : transaction.writes) {
+  for (contract::StoreWrite& write : transaction.writes) {
     const auto op = static_cast<int64_t>(changes.size() - before);
-    if (Status status = Write(write, head_.revision + 1, op, changes); !status.ok()) {
+    const auto compared = created.find(write.key);
+    Result<store::Revision> since = 0;
+    if (compared == created.end()) {
+      since = CreatedAt(write.key);
+      if (!since) return std::unexpected(std::move(since.error()));
+    } else {
+      since = compared->second;
+    }
+    if (Status status = Write(std::move(write), *since, op, changes); !status.ok()) {
       return std::unexpected(std::move(status));
     }
   }
@@ -314,24 +392,22 @@ Result<store::CommitOutcome> SqliteFile::Apply(const store::Transaction& transac
   return contract::Committed{head_.revision};
 }
 
-Status SqliteFile::Write(const contract::StoreWrite& write, store::Revision at, int64_t op,
+Status SqliteFile::Write(contract::StoreWrite write, store::Revision created, int64_t op,
                          std::vector<contract::Change>& changes) {
-  Query find(*this, "SELECT created FROM row WHERE key = ?1");
-  const bool there = find.Bind(1, write.key).Next();
-  MUSTER_RETURN_IF_ERROR(find.status("read"));
+  const store::Revision at = head_.revision + 1;
   contract::Change change;
   if (write.value) {
-    change.now = {.key = write.key,
-                  .value = *write.value,
-                  .created = there ? find.Number(0) : at,
+    change.now = {.key = std::move(write.key),
+                  .value = *std::move(write.value),
+                  .created = created != 0 ? created : at,
                   .modified = at,
                   .lease = write.lease};
     MUSTER_RETURN_IF_ERROR(PutRow(change.now));
   } else {
-    if (!there) return {};
-    change = {.deleted = true, .now = {.key = write.key, .modified = at}};
+    if (created == 0) return {};
+    change = {.deleted = true, .now = {.key = std::move(write.key), .modified = at}};
     Query remove(*this, "DELETE FROM row WHERE key = ?1");
-    MUSTER_RETURN_IF_ERROR(remove.Bind(1, write.key).Run("write"));
+    MUSTER_RETURN_IF_ERROR(remove.Bind(1, change.now.key).Run("write"));
   }
   MUSTER_RETURN_IF_ERROR(Log(change, op));
   changes.push_back(std::move(change));
@@ -345,7 +421,7 @@ Status SqliteFile::PutRow(const store::KeyValue& row) {
       .Bind(3, row.created)
       .Bind(4, row.modified)
       .Bind(5, row.lease)
-      .Bind(6, SumOfRow(row))
+      .Bind(6, SumOfRow(ViewOf(row)))
       .Run("write");
 }
 
@@ -353,16 +429,20 @@ Status SqliteFile::Log(const contract::Change& change, int64_t op) {
   Query add(*this, "INSERT INTO history VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)");
   add.Bind(1, change.now.modified).Bind(2, op).Bind(3, change.now.key);
   if (!change.deleted) add.Bind(4, change.now.value);
-  return add.Bind(5, change.now.created).Bind(6, change.now.lease).Bind(7, SumOfChange(change, op)).Run("write");
+  ++head_.changes;
+  return add.Bind(5, change.now.created)
+      .Bind(6, change.now.lease)
+      .Bind(7, SumOfChange(ViewOf(change.now), change.deleted, op))
+      .Run("write");
 }
 
 Result<store::KeyValue> SqliteFile::ReadRow(Query& query) {
-  store::KeyValue row{.key = query.Bytes(0),
-                      .value = query.Bytes(1),
+  store::KeyValue row{.key = query.Text(0),
+                      .value = query.Text(1),
                       .created = query.Number(2),
                       .modified = query.Number(3),
                       .lease = query.Number(4)};
-  if (SumOfRow(row) != query.Number(5)) return std::unexpected(Damaged("a row does not have its sum"));
+  if (SumOfRow(ViewOf(row)) != query.Number(5)) return std::unexpected(Damaged(kRowWithoutSum));
   return row;
 }
 
@@ -404,13 +484,13 @@ Result<std::vector<contract::Change>> SqliteFile::History(const store::KeyRange&
     }
     last = query.Number(0);
     contract::Change change{.deleted = query.IsNull(3),
-                            .now = {.key = query.Bytes(2),
-                                    .value = query.Bytes(3),
+                            .now = {.key = query.Text(2),
+                                    .value = query.Text(3),
                                     .created = query.Number(4),
                                     .modified = last,
                                     .lease = query.Number(5)}};
-    if (SumOfChange(change, query.Number(1)) != query.Number(6)) {
-      return std::unexpected(Damaged("a row of its history does not have its sum"));
+    if (SumOfChange(ViewOf(change.now), change.deleted, query.Number(1)) != query.Number(6)) {
+      return std::unexpected(Damaged(kChangeWithoutSum));
     }
     if (range.Contains(change.now.key)) changes.push_back(std::move(change));
   }
@@ -441,12 +521,13 @@ Result<bool> SqliteFile::EndLease(store::LeaseId lease, std::vector<contract::Ch
   {
     Query query(*this, "SELECT key FROM row WHERE lease = ?1 AND lease <> 0 ORDER BY key");
     query.Bind(1, lease);
-    while (query.Next()) keys.push_back(query.Bytes(0));
+    while (query.Next()) keys.push_back(query.Text(0));
     if (Status status = query.status("read"); !status.ok()) return std::unexpected(std::move(status));
   }
   int64_t op = 0;
   for (const std::string& key : keys) {
-    if (Status status = Write(contract::Delete(key), head_.revision + 1, op++, changes); !status.ok()) {
+    // They are there, whenever they were created.
+    if (Status status = Write(contract::Delete(key), head_.revision, op++, changes); !status.ok()) {
       return std::unexpected(std::move(status));
     }
   }
@@ -464,7 +545,16 @@ Status SqliteFile::Compact(store::Revision revision) {
   if (revision <= head_.compacted) return {};
   head_.compacted = revision;
   Query remove(*this, "DELETE FROM history WHERE revision <= ?1");
-  return remove.Bind(1, revision).Run("write");
+  MUSTER_RETURN_IF_ERROR(remove.Bind(1, revision).Run("write"));
+  head_.changes -= sqlite3_changes64(db_);
+  return {};
+}
+
+Result<store::Revision> SqliteFile::RevisionOfLast(int64_t changes) {
+  if (changes >= head_.changes) return head_.compacted + 1;
+  Query query(*this, "SELECT revision FROM history ORDER BY revision, op LIMIT 1 OFFSET ?1");
+  if (!query.Bind(1, head_.changes - changes).Next()) return std::unexpected(Failure("read"));
+  return query.Number(0);
 }
 
 Status SqliteFile::Fill(const std::vector<store::KeyValue>& rows, store::Revision revision) {

@@ -53,7 +53,7 @@ class SqliteFile {
   void Rollback();
 
   // As store::Table; the changes made are added to `changes`.
-  Result<store::CommitOutcome> Apply(const store::Transaction& transaction, std::vector<contract::Change>& changes);
+  Result<store::CommitOutcome> Apply(store::Transaction transaction, std::vector<contract::Change>& changes);
   Result<store::RangeReply> Read(const store::KeyRange& range);
   // Changes of the range from revision `from` on: of whole revisions, and about `most` at the most. `through` is the
   // revision up to which all are there.
@@ -64,15 +64,19 @@ class SqliteFile {
   // False if there is no such lease.
   Result<bool> EndLease(store::LeaseId lease, std::vector<contract::Change>& changes);
   Status Compact(store::Revision revision);
+  // How many changes the history has, and the revision of the first of the last `changes` of them.
+  int64_t changes() const { return head_.changes; }
+  Result<store::Revision> RevisionOfLast(int64_t changes);
   // Gives an empty store these rows, without leases, as of `revision`; there is no history before it.
   Status Fill(const std::vector<store::KeyValue>& rows, store::Revision revision);
 
  private:
-  // The one row of the table `head`.
+  // The one row of the table `head`, and what is counted when the file is opened.
   struct Head {
     store::Revision revision = 1;
     store::Revision compacted = 0;
     store::LeaseId last_lease = 0;
+    int64_t changes = 0;  // in the history; not stored, and of owners alone
     bool operator==(const Head&) const = default;
   };
   class Query;
@@ -80,16 +84,20 @@ class SqliteFile {
   SqliteFile(std::string path, Options options) : path_(std::move(path)), options_(options) {}
   Status Initialise();
   Status CreateTables();
+  Status SetSizes();
   Status CheckFormat();
   Status CheckWhole();
   Status CheckPages();
   Status CheckContent();
+  Status CountHistory();
   Status ReadHead(Head& head);
   Status WriteHead();
-  Result<bool> Holds(const contract::Compare& compare);
+  // `created`: of its key, 0 if there is none.
+  Result<bool> Holds(const contract::Compare& compare, store::Revision& created);
+  Result<store::Revision> CreatedAt(std::string_view key);
   Result<bool> HasLease(store::LeaseId lease);
-  Status Write(const contract::StoreWrite& write, store::Revision at, int64_t op,
-               std::vector<contract::Change>& changes);
+  // As a part of the next revision; `created`: of the row that is there, 0 if there is none.
+  Status Write(contract::StoreWrite write, store::Revision created, int64_t op, std::vector<contract::Change>& changes);
   Status Log(const contract::Change& change, int64_t op);
   Status PutRow(const store::KeyValue& row);
   Result<store::KeyValue> ReadRow(Query& query);

@@ -10,6 +10,7 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -32,7 +33,9 @@ using store::Revision;
 
 constexpr size_t kGroupRequests = 512;
 constexpr size_t kCatchUpChanges = 1000;     // read at a time for a watch that is behind
-constexpr Revision kCompactedAtOnce = 1000;  // revisions, so that no group is held up for long
+constexpr Revision kCompactedAtOnce = 1000;  // so that no group is held up for long: revisions,
+constexpr int64_t kChangesBeyond = 1000;     // or changes, unless one group makes more
+constexpr int64_t kMostCompacted = 20'000;   // changes with one group, unless one revision has more
 constexpr Duration kReaderLooksEvery = 50ms;
 constexpr Duration kRetryAfterFailure = 100ms;
 
@@ -66,9 +69,9 @@ class SqliteStore final : public store::Store {
     const Status valid = options_.read_only ? ReadOnly() : store::Validate(transaction);
     Ask<store::CommitOutcome>(
         timeout,
-        [this, valid, transaction = std::move(transaction)]() -> Result<store::CommitOutcome> {
+        [this, valid, transaction = std::move(transaction)]() mutable -> Result<store::CommitOutcome> {
           if (!valid.ok()) return contract::Unknown{valid};
-          return file_->Apply(transaction, changes_);
+          return file_->Apply(std::move(transaction), changes_);  // carried out once, whatever comes of it
         },
         std::move(done));
   }
@@ -286,7 +289,7 @@ class SqliteStore final : public store::Store {
       }
     }
     if (status.ok()) {
-      unserved_.insert(unserved_.end(), changes_.begin(), changes_.end());
+      std::ranges::move(changes_, std::back_inserter(unserved_));
     } else {
       failed_ = true;
       log::Err("store cannot be written", {{"error", status.ToString()}});
@@ -295,10 +298,27 @@ class SqliteStore final : public store::Store {
     if (status.ok() && MUTANT("store.acknowledged_before_durable")) return;
     for (const Request& request : group) request.answer(status);
   }
+  // What is beyond either bound, a step with each group: a file of an older version may be far beyond them.
   Status CompactOld() {
-    const Revision extra = file_->revision() - file_->compacted() - options_.keep_history;
-    if (options_.read_only || extra < kCompactedAtOnce) return {};
-    return file_->Compact(file_->compacted() + kCompactedAtOnce);
+    if (options_.read_only) return {};
+    const Revision from = file_->compacted();
+    Revision through = from;
+    if (file_->revision() - through - options_.keep_history >= kCompactedAtOnce) through += kCompactedAtOnce;
+    const int64_t changes = file_->changes();
+    if (const int64_t beyond = changes - options_.keep_changes; beyond >= kChangesBeyond) {
+      Result<Revision> kept = file_->RevisionOfLast(changes - std::min(beyond, kMostCompacted));
+      if (kept && *kept - 1 <= from && beyond > kMostCompacted) {
+        kept = file_->RevisionOfLast(options_.keep_changes);
+      }
+      if (!kept) return kept.error();
+      through = std::max(through, *kept - 1);
+    }
+    if (through > from + 1 && changes > kMostCompacted) {
+      const Result<Revision> kept = file_->RevisionOfLast(changes - kMostCompacted);
+      if (!kept) return kept.error();
+      through = std::min(through, std::max(*kept - 1, from + 1));
+    }
+    return file_->Compact(through);
   }
 
   // Gives each watch what it has not seen: from what was just committed, or, if it is behind, from the file.

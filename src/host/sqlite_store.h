@@ -10,7 +10,10 @@
 //
 // Invariants, besides those of store.h:
 //   1. Leases outlive the process; their time begins anew when the store is opened.
-//   2. At least the last `keep_history` revisions are there for watches; older ones are compacted as the store is used.
+//   2. The last `keep_history` revisions are there for watches, or as many as the last `keep_changes` changes are of,
+//      if those are fewer; older ones are compacted as the store is used, at most 20,000 changes with a group, or one
+//      revision that has more. A transaction is one revision, whatever it changes: revisions alone would not bound the
+//      file, all of which is read when it is opened.
 //
 // Thread-safety: as store.h. The destructor waits for the group under way; what was not begun is not answered.
 #pragma once
@@ -28,6 +31,7 @@ struct SqliteStoreOptions {
   bool read_only = false;  // commits, leases and compactions are refused with PERMISSION_DENIED
   bool durable = true;     // false: nothing is synced; for tests whose files need not survive
   store::Revision keep_history = 10'000;
+  int64_t keep_changes = 100'000;
 };
 
 // Opens DIR/store.db; directory and file are made if they are not there, unless read_only. FAILED_PRECONDITION if

@@ -33,7 +33,7 @@ constexpr ReasonRow Row(Reason reason) {
       return {reason, "exclude.own", "a unit in the node's domain is one that this unit must not be with"};
     case Reason::kExcluded: return {reason, "exclude.other", "a unit in the node's domain excludes this one"};
     case Reason::kQuota: return {reason, "quota", "the tenant's quota does not allow the unit"};
-    case Reason::kPlaced: return {reason, "placed", "the unit has a node"};
+    case Reason::kPlaced: return {reason, "placed", "the best of the nodes that can take the unit"};
     case Reason::kPlacedByPreemption:
       return {reason, "placed.preempting", "the unit has a node once units of lower priority have left it"};
     case Reason::kNoNodeFits: return {reason, "no-node", "no node can take the unit"};

@@ -13,27 +13,27 @@ namespace {
 constexpr std::string_view kGpu = "gpu";
 constexpr std::string_view kGpuMilli = "gpu-milli";
 
-Selector SelectorFor(const model::WorkloadSpec& spec, const std::optional<std::vector<model::Requirement>>& selector) {
+Selector SelectorFor(const std::string& set, const std::optional<std::vector<model::Requirement>>& selector) {
   if (selector) return {.given = true, .all = *selector};
-  return {.given = true, .all = {{std::string(kSetLabel), model::Operator::kIn, {spec.name}}}};
+  return {.given = true, .all = {{std::string(kSetLabel), model::Operator::kIn, {set}}}};
 }
 
-SpreadConstraint SpreadFor(const model::WorkloadSpec& spec, const model::SpreadRule& rule) {
+SpreadConstraint SpreadFor(const std::string& set, const model::SpreadRule& rule) {
   const auto inclusion = [](bool honor) { return honor ? NodeInclusion::kHonor : NodeInclusion::kIgnore; };
   return {.topology_key = rule.spread.topology_key,
           .max_skew = rule.spread.max_skew,
           .when = rule.spread.when,
-          .selector = SelectorFor(spec, rule.selector),
+          .selector = SelectorFor(set, rule.selector),
           .match_label_keys = rule.match_label_keys,
           .min_domains = std::max(1, rule.min_domains),
           .node_affinity = inclusion(rule.honor_requirements),
           .node_taints = inclusion(rule.honor_taints)};
 }
 
-void AddNeighbours(const model::WorkloadSpec& spec, const std::vector<model::NeighbourRule>& rules,
+void AddNeighbours(const std::string& set, const std::vector<model::NeighbourRule>& rules,
                    std::vector<UnitTerm>& required, std::vector<PreferredUnitTerm>& preferred) {
   for (const model::NeighbourRule& rule : rules) {
-    UnitTerm term{.topology_key = rule.topology_key, .selector = SelectorFor(spec, rule.selector)};
+    UnitTerm term{.topology_key = rule.topology_key, .selector = SelectorFor(set, rule.selector)};
     if (rule.weight == 0) {
       required.push_back(std::move(term));
     } else {
@@ -67,15 +67,15 @@ void AddResources(const model::Resources& resources, Kind& kind) {
 
 }  // namespace
 
-Kind KindOf(const model::WorkloadSpec& spec) {
-  const model::WorkloadTemplate& body = spec.spec;
+Kind KindOf(const std::string& set, const std::string& tenant, const std::map<std::string, std::string>& named,
+            const model::WorkloadTemplate& body) {
   Kind kind;
-  if (!spec.tenant.empty()) kind.name_space = spec.tenant;
-  kind.tenant = spec.tenant;
+  if (!tenant.empty()) kind.name_space = tenant;
+  kind.tenant = tenant;
   kind.priority = body.priority;
   kind.type = body.type;
-  model::TextMap::Map labels = spec.labels;
-  labels.emplace(kSetLabel, spec.name);
+  model::TextMap::Map labels = named;
+  labels.emplace(kSetLabel, set);
   kind.labels = std::move(labels);
   AddResources(body.resources, kind);
   std::vector<model::Port> ports = body.ports;
@@ -93,11 +93,13 @@ Kind KindOf(const model::WorkloadSpec& spec) {
     for (const auto& term : body.requirements) kind.node_terms.push_back({.labels = term});
   }
   for (const model::TolerationRule& rule : body.tolerations) kind.tolerations.push_back(TolerationFor(rule));
-  for (const model::SpreadRule& rule : body.spread) kind.spread.push_back(SpreadFor(spec, rule));
-  AddNeighbours(spec, body.colocate, kind.colocate, kind.preferred_colocate);
-  AddNeighbours(spec, body.exclude, kind.exclude, kind.preferred_exclude);
+  for (const model::SpreadRule& rule : body.spread) kind.spread.push_back(SpreadFor(set, rule));
+  AddNeighbours(set, body.colocate, kind.colocate, kind.preferred_colocate);
+  AddNeighbours(set, body.exclude, kind.exclude, kind.preferred_exclude);
   return kind;
 }
+
+Kind KindOf(const model::WorkloadSpec& spec) { return KindOf(spec.name, spec.tenant, spec.labels, spec.spec); }
 
 void AppendUnits(const model::WorkloadSpec& spec, int64_t order, KindTable& kinds, std::vector<Unit>& units) {
   if (spec.replicas == 0) return;

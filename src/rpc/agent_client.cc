@@ -13,10 +13,11 @@
 #include <vector>
 
 #include "host/system_clock.h"
-#include "muster/v1/agent.grpc.pb.h"
+#include "muster/v1/agent.pb.h"
 #include "persys/agent/v1/agent.pb.h"
 #include "rpc/agent_conversion.h"
 #include "rpc/aging_channel.h"
+#include "rpc/bounded_rows.h"
 #include "rpc/open_calls.h"
 #include "rpc/persys_agent_conversion.h"
 #include "rpc/worker.h"
@@ -69,16 +70,16 @@ bool HasStamp(const contract::AgentRequest& request) {
 }
 
 // One reading of logs: chunk after chunk, as fast as the sink takes them. Frees itself.
-class LogsCall final : public grpc::ClientReadReactor<v1::LogChunk> {
+class LogsCall final : public grpc::ClientReadReactor<grpc::ByteBuffer> {
  public:
-  static void Start(OpenCalls& calls, v1::Agent::Stub& stub, const contract::ReadLogs& request,
-                    std::shared_ptr<contract::LogsSink> sink) {
+  static void Start(OpenCalls& calls, const std::shared_ptr<grpc::ChannelInterface>& channel,
+                    const contract::ReadLogs& request, std::shared_ptr<contract::LogsSink> sink) {
     auto* call = new LogsCall(calls, std::move(sink));
     ToWire(request, call->request_);
     calls.Begin(call->context, kLongestReading);
-    stub.async()->Logs(&call->context, &call->request_, call);
+    StartRows(channel, "/muster.v1.Agent/Logs", &call->context, &call->request_, call);
     call->AddHold();
-    call->StartRead(&call->chunk_);
+    call->StartRead(&call->bytes_);
     call->sink_->OnGone([cancel = call->cancel_] { cancel->Run(); });
     call->StartCall();  // last: a call that fails at once has deleted itself when this comes back
   }
@@ -102,17 +103,23 @@ class LogsCall final : public grpc::ClientReadReactor<v1::LogChunk> {
 
   void OnReadDone(bool ok) override {
     if (!ok) return RemoveHold();
-    auto chunk = TakeReply(chunk_);
+    auto chunk = TakeChunk();
     if (!chunk) {
       wrong_ = chunk.error();
       context.TryCancel();
       return RemoveHold();
     }
     sink_->WriteThen(*std::move(chunk), [this](bool more) {
-      if (more) return StartRead(&chunk_);
+      if (more) return StartRead(&bytes_);
       context.TryCancel();
       RemoveHold();
     });
+  }
+  Result<contract::LogChunk> TakeChunk() {
+    v1::LogChunk chunk;
+    if (Status read = ReadBounded(bytes_, kAgentReplyBounds, chunk); !read.ok())
+      return std::unexpected(std::move(read));
+    return TakeReply(chunk);
   }
   void OnDone(const grpc::Status& status) override {
     {
@@ -127,7 +134,7 @@ class LogsCall final : public grpc::ClientReadReactor<v1::LogChunk> {
   const std::shared_ptr<contract::LogsSink> sink_;
   const std::shared_ptr<Cancel> cancel_ = std::make_shared<Cancel>();
   v1::LogsRequest request_;
-  v1::LogChunk chunk_;
+  grpc::ByteBuffer bytes_;  // of a chunk
   Status wrong_;
 };
 
@@ -135,7 +142,7 @@ class LogsCall final : public grpc::ClientReadReactor<v1::LogChunk> {
 class Connection {
  public:
   Connection(const std::string& address, const std::shared_ptr<grpc::ChannelInterface>& channel)
-      : channel_(channel), native_(v1::Agent::NewStub(channel)), calls_("agent " + address, "answer") {}
+      : channel_(channel), calls_("agent " + address, "answer") {}
 
   void Ask(contract::AgentRequest request, Duration timeout, AgentClient::Done done) {
     const auto asked = std::make_shared<const contract::AgentRequest>(std::move(request));
@@ -153,7 +160,7 @@ class Connection {
                      });
   }
   void ReadLogs(const contract::ReadLogs& request, std::shared_ptr<contract::LogsSink> sink) {
-    LogsCall::Start(calls_, *native_, request, std::move(sink));
+    LogsCall::Start(calls_, channel_, request, std::move(sink));
   }
 
  private:
@@ -215,7 +222,6 @@ class Connection {
   }
 
   const std::shared_ptr<grpc::ChannelInterface> channel_;
-  const std::unique_ptr<v1::Agent::Stub> native_;  // for logs
   std::atomic<Serves> serves_ = Serves::kUnknown;
   OpenCalls calls_;  // last: its end waits for answers, which use the rest
 };

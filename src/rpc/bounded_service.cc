@@ -194,17 +194,20 @@ class BoundedService::Handler final : public MethodHandler {
   const Refused refused_;
 };
 
-BoundedService::BoundedService(std::string_view name, grpc::Service& inner, OpenStreams& streams, Refused refused) {
+BoundedService::BoundedService(std::string_view name, grpc::Service& inner, OpenStreams& streams, Refused refused,
+                               Callers callers) {
   const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(std::string(name));
   MUSTER_CHECK(service != nullptr, "{} is no service of ours", name);
   const auto handler_of = &BoundedService::GetHandler;  // protected, so it goes by the name of this class
+  int added = 0;
   for (int i = 0; i < service->method_count(); ++i) {
     const google::protobuf::MethodDescriptor& method = *service->method(i);
     const std::string& path = paths_.emplace_back(fmt::format("/{}/{}", name, method.name()));
+    if (callers == Callers::kOperators && !IsForOperators(path)) continue;
     MethodHandler* handler = (inner.*handler_of)(i);
     MUSTER_CHECK(handler != nullptr, "{} has no handler", path);
     AddMethod(new grpc::internal::RpcServiceMethod(path.c_str(), RpcMethod::BIDI_STREAMING, nullptr));
-    MarkMethodCallback(i, new Handler(method, path, *handler, streams, refused));
+    MarkMethodCallback(added++, new Handler(method, path, *handler, streams, refused));
   }
 }
 

@@ -4,6 +4,7 @@
 //     themselves (bounded_read.h), because gRPC parses those without asking.
 //   - Streams are bounded, of one caller and of all: a caller beyond the bound is refused, and the others are served.
 //   - So are, more tightly, those of a caller that have not said anything yet (FirstWord): one costs 20 KiB.
+//   - A server for operators has the methods that they may call, and no others, also in plaintext.
 //
 // gRPC has no hook between the bytes of a request and its parsing that a program can register. What it has is the
 // handler of a method, an object behind an interface; this service takes those of another and puts its own before them.
@@ -22,6 +23,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "rpc/identity.h"
 #include "rpc/refusal.h"
 
 namespace grpc {
@@ -61,7 +63,8 @@ class OpenStreams {
 class BoundedService final : public grpc::Service {
  public:
   // `name` is the service's full name. `streams` outlives this.
-  BoundedService(std::string_view name, grpc::Service& inner, OpenStreams& streams, Refused refused);
+  BoundedService(std::string_view name, grpc::Service& inner, OpenStreams& streams, Refused refused,
+                 Callers callers = Callers::kAll);
 
  private:
   class Handler;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/security/tls_credentials_options.h>
@@ -24,6 +25,8 @@
 
 namespace muster::rpc {
 namespace {
+
+constexpr size_t kReceiveReserve = 8 << 20;  // for connections and small messages
 
 // gRPC would take a port that is too large modulo 65536, and one that is no number for 0.
 bool IsHostAndPort(std::string_view target) {
@@ -49,7 +52,7 @@ int Milliseconds(Duration duration) {
 grpc::ChannelArguments Arguments(const ChannelOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(options.max_message_bytes);
-  arguments.SetMaxSendMessageSize(options.max_message_bytes);
+  arguments.SetMaxSendMessageSize(kLargeMessageBytes);  // what is too large is for the server to refuse
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.keep_alive));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   // A server that comes back is found within seconds, not within gRPC's two minutes.
@@ -63,6 +66,11 @@ grpc::ChannelArguments Arguments(const ChannelOptions& options) {
   if (options.idle_timeout > 0s) {
     arguments.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, Milliseconds(options.idle_timeout));
   }
+  // gRPC looks at the size of a message when all of it has come: without a quota a server fills its caller's memory
+  // with one. A message within the bounds fits, while another one comes.
+  grpc::ResourceQuota quota("client");
+  quota.Resize(2 * static_cast<size_t>(options.max_message_bytes) + kReceiveReserve);
+  arguments.SetResourceQuota(quota);
   if (options.own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return arguments;
 }
@@ -158,9 +166,13 @@ void SetDeadline(grpc::ClientContext& context, Duration timeout) {
 
 Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) return {};
-  const bool unheard_of = status.error_code() == grpc::StatusCode::UNIMPLEMENTED && status.error_message().empty();
-  return {static_cast<Code>(status.error_code()),
-          unheard_of ? "whoever listens there does not offer this; check the address" : status.error_message()};
+  std::string text = status.error_message();
+  if (text.empty() && status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+    text = "whoever listens there does not offer this; check the address";
+  } else if (text == "Buffers full") {  // gRPC's words for a quota that is used up
+    text = "a message is larger than the memory for messages that are not read yet";
+  }
+  return {static_cast<Code>(status.error_code()), std::move(text)};
 }
 
 grpc::Status ToGrpc(const Status& status) {

@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "host/parser.h"
-#include "muster/v1/cluster.grpc.pb.h"
+#include "muster/v1/cluster.pb.h"
 #include "rpc/agent_conversion.h"
 #include "rpc/aging_channel.h"
+#include "rpc/bounded_rows.h"
 #include "rpc/cluster_conversion.h"
 #include "rpc/open_calls.h"
 
@@ -25,17 +26,17 @@ constexpr Duration kListTimeout = 60s;
 
 // A server's stream of rows, until it ends or this is destroyed. `Value` is what a row says.
 template <class WireRequest, class Row, class Value>
-class RowsFrom final : public OpenStream, grpc::ClientReadReactor<Row> {
+class RowsFrom final : public OpenStream, grpc::ClientReadReactor<grpc::ByteBuffer> {
  public:
   using Take = std::function<void(Value)>;
   using Ended = std::function<void(Status)>;
 
-  // `start(context, request, reactor)` begins the call; `explain` words how it ended.
-  template <class Start>
-  RowsFrom(WireRequest request, const Start& start, Take take, Ended ended, std::function<Status(Status)> explain)
+  // `path` is that of the method; `explain` words how the call ended.
+  RowsFrom(const std::shared_ptr<grpc::ChannelInterface>& channel, const char* path, WireRequest request, Take take,
+           Ended ended, std::function<Status(Status)> explain)
       : request_(std::move(request)), take_(std::move(take)), ended_(std::move(ended)), explain_(std::move(explain)) {
-    start(&context_, &request_, static_cast<grpc::ClientReadReactor<Row>*>(this));
-    this->StartRead(&row_);
+    StartRows(channel, path, &context_, &request_, static_cast<grpc::ClientReadReactor<grpc::ByteBuffer>*>(this));
+    this->StartRead(&bytes_);
     this->StartCall();
   }
   ~RowsFrom() override {
@@ -56,13 +57,18 @@ class RowsFrom final : public OpenStream, grpc::ClientReadReactor<Row> {
   }
   void OnReadDone(bool ok) override {
     if (!ok) return;
-    auto value = TakeReply(row_);
+    auto value = TakeRow();
     if (!value) {
       wrong_ = value.error();
       return context_.TryCancel();
     }
     if (!closed()) take_(*std::move(value));
-    this->StartRead(&row_);
+    this->StartRead(&bytes_);
+  }
+  Result<Value> TakeRow() {
+    Row row;
+    if (Status read = ReadBounded(bytes_, kServerReplyBounds, row); !read.ok()) return std::unexpected(std::move(read));
+    return TakeReply(row);
   }
   void OnDone(const grpc::Status& status) override {
     const Status end = wrong_.ok() ? FromGrpc(status) : Status(Code::kInternal, "a bad row: " + wrong_.message());
@@ -74,7 +80,7 @@ class RowsFrom final : public OpenStream, grpc::ClientReadReactor<Row> {
 
   grpc::ClientContext context_;
   WireRequest request_;
-  Row row_;
+  grpc::ByteBuffer bytes_;  // of a row
   Status wrong_;
   const Take take_;
   const Ended ended_;
@@ -86,13 +92,11 @@ class RowsFrom final : public OpenStream, grpc::ClientReadReactor<Row> {
   bool over_ = false;    // guarded by mu_
 };
 
-using Stub = v1::Cluster::StubInterface::async_interface;
-
 struct Scheduler {
-  Scheduler(const std::string& target, const std::shared_ptr<grpc::ChannelInterface>& channel)
-      : stub(v1::Cluster::NewStub(channel)), calls("scheduler " + target, "row") {}
+  Scheduler(const std::string& target, std::shared_ptr<grpc::ChannelInterface> to)
+      : channel(std::move(to)), calls("scheduler " + target, "row") {}
 
-  const std::unique_ptr<v1::Cluster::Stub> stub;
+  const std::shared_ptr<grpc::ChannelInterface> channel;
   OpenCalls calls;
 };
 
@@ -108,9 +112,8 @@ class GrpcClusterClient final : public ClusterClient {
     v1::WatchRequest wire;
     ToWire(what, wire);
     const size_t index = preferred_;
-    v1::Cluster::Stub& stub = *schedulers_[index]->stub;
     return std::make_unique<RowsFrom<v1::WatchRequest, v1::WatchEvent, contract::ClusterChange>>(
-        std::move(wire), [&](auto... arguments) { stub.async()->Watch(arguments...); }, std::move(watcher.changed),
+        schedulers_[index]->channel, "/muster.v1.Cluster/Watch", std::move(wire), std::move(watcher.changed),
         std::move(watcher.ended), [this, index](Status status) { return Explain(index, std::move(status)); });
   }
 
@@ -118,68 +121,106 @@ class GrpcClusterClient final : public ClusterClient {
     v1::LogsRequest wire;
     ToWire(what, wire);
     const size_t index = preferred_;
-    v1::Cluster::Stub& stub = *schedulers_[index]->stub;
     return std::make_unique<RowsFrom<v1::LogsRequest, v1::LogChunk, contract::LogChunk>>(
-        std::move(wire), [&](auto... arguments) { stub.async()->Logs(arguments...); }, std::move(reader.chunk),
+        schedulers_[index]->channel, "/muster.v1.Cluster/Logs", std::move(wire), std::move(reader.chunk),
         std::move(reader.ended), [this, index](Status status) { return Explain(index, std::move(status)); });
   }
 
  private:
   void Send(const contract::RegisterNode& /*r*/, const Done& d) { RefuseNode(d); }
   void Send(const contract::Heartbeat& /*r*/, const Done& d) { RefuseNode(d); }
-  void Send(const contract::ApplyWorkload& r, Done d) { Start(r, &Stub::ApplyWorkload, kCallTimeout, std::move(d)); }
-  void Send(const contract::ApplySpec& r, Done d) { Start(r, &Stub::ApplySpec, kCallTimeout, std::move(d)); }
-  void Send(const contract::ApplyQuota& r, Done d) { Start(r, &Stub::ApplyQuota, kCallTimeout, std::move(d)); }
-  void Send(const contract::DeleteObject& r, Done d) { Start(r, &Stub::DeleteObject, kCallTimeout, std::move(d)); }
-  void Send(const contract::RetryWorkload& r, Done d) { Start(r, &Stub::RetryWorkload, kCallTimeout, std::move(d)); }
-  void Send(const contract::ScaleSet& r, Done d) { Start(r, &Stub::ScaleSet, kCallTimeout, std::move(d)); }
-  void Send(const contract::RestartSet& r, Done d) { Start(r, &Stub::RestartSet, kCallTimeout, std::move(d)); }
-  void Send(const contract::CordonNode& r, Done d) { Start(r, &Stub::CordonNode, kCallTimeout, std::move(d)); }
-  void Send(const contract::DrainNode& r, Done d) { Start(r, &Stub::DrainNode, kCallTimeout, std::move(d)); }
-  void Send(const contract::AcceptNode& r, Done d) { Start(r, &Stub::AcceptNode, kCallTimeout, std::move(d)); }
-  void Send(const contract::ReportMachines& r, Done d) { Start(r, &Stub::ReportMachines, kCallTimeout, std::move(d)); }
-  void Send(const contract::ListNodes& r, Done d) { Start(r, &Stub::ListNodes, kListTimeout, std::move(d)); }
-  void Send(const contract::ListWorkloads& r, Done d) { Start(r, &Stub::ListWorkloads, kListTimeout, std::move(d)); }
-  void Send(const contract::GetNode& r, Done d) { Start(r, &Stub::GetNode, kCallTimeout, std::move(d)); }
-  void Send(const contract::GetWorkload& r, Done d) { Start(r, &Stub::GetWorkload, kCallTimeout, std::move(d)); }
-  void Send(const contract::ListSets& r, Done d) { Start(r, &Stub::ListSets, kListTimeout, std::move(d)); }
-  void Send(const contract::ListQuotas& r, Done d) { Start(r, &Stub::ListQuotas, kListTimeout, std::move(d)); }
-  void Send(const contract::ListEvents& r, Done d) { Start(r, &Stub::ListEvents, kListTimeout, std::move(d)); }
-  void Send(const contract::GetSummary& r, Done d) { Start(r, &Stub::GetSummary, kCallTimeout, std::move(d)); }
+  void Send(const contract::ApplyWorkload& r, Done d) {
+    Start<v1::ApplyWorkloadRequest, v1::Applied>(r, "/muster.v1.Cluster/ApplyWorkload", kCallTimeout, std::move(d));
+  }
+  void Send(const contract::ApplySpec& r, Done d) {
+    Start<v1::ApplySpecRequest, v1::Applied>(r, "/muster.v1.Cluster/ApplySpec", kCallTimeout, std::move(d));
+  }
+  void Send(const contract::ApplyQuota& r, Done d) {
+    Start<v1::ApplyQuotaRequest, v1::Applied>(r, "/muster.v1.Cluster/ApplyQuota", kCallTimeout, std::move(d));
+  }
+  void Send(const contract::DeleteObject& r, Done d) {
+    Start<v1::DeleteObjectRequest, v1::Done>(r, "/muster.v1.Cluster/DeleteObject", kCallTimeout, std::move(d));
+  }
+  void Send(const contract::RetryWorkload& r, Done d) {
+    Start<v1::RetryWorkloadRequest, v1::Done>(r, "/muster.v1.Cluster/RetryWorkload", kCallTimeout, std::move(d));
+  }
+  void Send(const contract::ScaleSet& r, Done d) {
+    Start<v1::ScaleSetRequest, v1::Done>(r, "/muster.v1.Cluster/ScaleSet", kCallTimeout, std::move(d));
+  }
+  void Send(const contract::RestartSet& r, Done d) {
+    Start<v1::RestartSetRequest, v1::Done>(r, "/muster.v1.Cluster/RestartSet", kCallTimeout, std::move(d));
+  }
+  void Send(const contract::CordonNode& r, Done d) {
+    Start<v1::CordonNodeRequest, v1::Done>(r, "/muster.v1.Cluster/CordonNode", kCallTimeout, std::move(d));
+  }
+  void Send(const contract::DrainNode& r, Done d) {
+    Start<v1::DrainNodeRequest, v1::Done>(r, "/muster.v1.Cluster/DrainNode", kCallTimeout, std::move(d));
+  }
+  void Send(const contract::AcceptNode& r, Done d) {
+    Start<v1::AcceptNodeRequest, v1::Done>(r, "/muster.v1.Cluster/AcceptNode", kCallTimeout, std::move(d));
+  }
+  void Send(const contract::ReportMachines& r, Done d) {
+    Start<v1::ReportMachinesRequest, v1::Done>(r, "/muster.v1.Cluster/ReportMachines", kCallTimeout, std::move(d));
+  }
+  void Send(const contract::ListNodes& r, Done d) {
+    Start<v1::ListNodesRequest, v1::NodesListed>(r, "/muster.v1.Cluster/ListNodes", kListTimeout, std::move(d));
+  }
+  void Send(const contract::ListWorkloads& r, Done d) {
+    Start<v1::ListWorkloadsRequest, v1::WorkloadsListed>(r, "/muster.v1.Cluster/ListWorkloads", kListTimeout,
+                                                         std::move(d));
+  }
+  void Send(const contract::GetNode& r, Done d) {
+    Start<v1::GetNodeRequest, v1::NodeView>(r, "/muster.v1.Cluster/GetNode", kCallTimeout, std::move(d));
+  }
+  void Send(const contract::GetWorkload& r, Done d) {
+    Start<v1::GetWorkloadRequest, v1::WorkloadView>(r, "/muster.v1.Cluster/GetWorkload", kCallTimeout, std::move(d));
+  }
+  void Send(const contract::ListSets& r, Done d) {
+    Start<v1::ListSetsRequest, v1::SetsListed>(r, "/muster.v1.Cluster/ListSets", kListTimeout, std::move(d));
+  }
+  void Send(const contract::ListQuotas& r, Done d) {
+    Start<v1::ListQuotasRequest, v1::QuotasListed>(r, "/muster.v1.Cluster/ListQuotas", kListTimeout, std::move(d));
+  }
+  void Send(const contract::ListEvents& r, Done d) {
+    Start<v1::ListEventsRequest, v1::EventsListed>(r, "/muster.v1.Cluster/ListEvents", kListTimeout, std::move(d));
+  }
+  void Send(const contract::GetSummary& r, Done d) {
+    Start<v1::GetSummaryRequest, v1::Summary>(r, "/muster.v1.Cluster/GetSummary", kCallTimeout, std::move(d));
+  }
   void Send(const contract::ExplainWorkload& r, Done d) {
-    Start(r, &Stub::ExplainWorkload, kCallTimeout, std::move(d));
+    Start<v1::ExplainWorkloadRequest, v1::Explanation>(r, "/muster.v1.Cluster/ExplainWorkload", kCallTimeout,
+                                                       std::move(d));
   }
 
   static void RefuseNode(const Done& done) {
     done(Error(Code::kUnimplemented, "nodes join by a stream of their own, not through this client"));
   }
 
-  template <class Request, class WireRequest, class WireReply>
-  void Start(const Request& request, UnaryMethod<Stub, WireRequest, WireReply> method, Duration timeout, Done done) {
+  template <class WireRequest, class WireReply, class Request>
+  void Start(const Request& request, const char* path, Duration timeout, Done done) {
     WireRequest wire;
     ToWire(request, wire);
-    Try(std::move(wire), method, timeout, std::move(done), preferred_, schedulers_.size());
+    Try<WireReply>(std::move(wire), path, timeout, std::move(done), preferred_, schedulers_.size());
   }
 
   // Asks scheduler `index`, and the ones after it while `left` allows it.
-  template <class WireRequest, class WireReply>
-  void Try(WireRequest wire, UnaryMethod<Stub, WireRequest, WireReply> method, Duration timeout, Done done,
-           size_t index, size_t left) {
+  template <class WireReply, class WireRequest>
+  void Try(WireRequest wire, const char* path, Duration timeout, Done done, size_t index, size_t left) {
     Scheduler& scheduler = *schedulers_[index];
-    auto again = [this, wire, method, timeout, done = std::move(done), index,
+    auto again = [this, wire, path, timeout, done = std::move(done), index,
                   left](Result<contract::ClusterReply> reply) {
       if (reply) {
         preferred_ = index;
         return done(std::move(reply));
       }
       if (reply.error().code() == Code::kUnavailable && left > 1) {
-        return Try(wire, method, timeout, done, Next(index), left - 1);
+        return Try<WireReply>(wire, path, timeout, done, Next(index), left - 1);
       }
       done(std::unexpected(Explain(index, reply.error())));
     };
-    scheduler.calls.Unary(
-        scheduler.stub->async(), method, std::move(wire), timeout, [](WireReply& reply) { return TakeReply(reply); },
-        std::move(again));
+    scheduler.calls.BoundedUnary<WireReply>(
+        scheduler.channel, path, std::move(wire), timeout, kServerReplyBounds,
+        [](WireReply& reply) { return TakeReply(reply); }, std::move(again));
   }
 
   size_t Next(size_t index) const { return (index + 1) % schedulers_.size(); }
@@ -215,7 +256,7 @@ Result<std::unique_ptr<ClusterClient>> MakeClusterClient(const std::string& targ
             {.target = target,
              .tls = tls,
              .serves = {.kinds = {Identity::Kind::kScheduler, Identity::Kind::kCluster}, .cluster = cluster},
-             .max_message_bytes = kLargeMessageBytes,
+             .max_message_bytes = static_cast<int>(kServerReplyBounds.bytes),
              .longest_reconnect = 1s}));
     schedulers.push_back(std::make_unique<Scheduler>(target, channel));
   }

@@ -6,7 +6,8 @@
 // around; the one that answered is asked first from then on. So a change may be made twice, which leaves the same
 // state: every change names the state that it wants.
 //
-// What the scheduler answers is validated: a bad row is INTERNAL, by its field. Every call has a deadline of ten
+// What the scheduler answers is bounded before it is parsed (kServerReplyBounds), and validated: a bad row is INTERNAL,
+// by its field. Every call has a deadline of ten
 // seconds, lists one of a minute. RegisterNode and Heartbeat are refused with UNIMPLEMENTED: a node joins by
 // join_client.h.
 //

@@ -1,6 +1,9 @@
 #include "rpc/cluster_conversion.h"
 
+#include <fmt/format.h>
+
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -61,6 +64,19 @@ Result<contract::Heartbeat> FromWire(const v1::NodeHeartbeat& wire) {
   if (wire.usage_size() != wire.usage_of_size()) return Refuse("", "usage_of", "must have one name for each `usage`");
   return ReadByTable<contract::Heartbeat>(wire);
 }
+
+Result<NodeWord> FromWire(const v1::JoinMessage& wire) {
+  const auto within = [](std::string_view part, auto read) -> Result<NodeWord> {
+    if (read) return *std::move(read);
+    return Error(read.error().code(), fmt::format("{}.{}", part, read.error().message()));
+  };
+  switch (wire.message_case()) {
+    case v1::JoinMessage::kJoin: return within("join", FromWire(wire.join()));
+    case v1::JoinMessage::kHeartbeat: return within("heartbeat", FromWire(wire.heartbeat()));
+    case v1::JoinMessage::MESSAGE_NOT_SET: break;
+  }
+  return InvalidArgument("message: missing; send join or heartbeat");
+}
 void ToWire(const contract::Heartbeat& request, v1::NodeHeartbeat& wire) { WriteTable(request, wire); }
 
 // Changes.
@@ -104,10 +120,10 @@ MUSTER_WIRE_REQUEST(contract::RetryWorkload, v1::RetryWorkloadRequest, MUSTER_WI
 MUSTER_WIRE_REQUEST(contract::ScaleSet, v1::ScaleSetRequest, MUSTER_WIRE(set, kSet), MUSTER_WIRE(replicas, Count()));
 MUSTER_WIRE_REQUEST(contract::RestartSet, v1::RestartSetRequest, MUSTER_WIRE(set, kSet));
 MUSTER_WIRE_REQUEST(contract::CordonNode, v1::CordonNodeRequest, MUSTER_WIRE(node, kNode),
-                    MUSTER_WIRE_DEFAULT(cordoned), MUSTER_WIRE(reason));
+                    MUSTER_WIRE_DEFAULT(cordoned), MUSTER_WIRE(reason), MUSTER_WIRE(order));
 MUSTER_WIRE_REQUEST(contract::DrainNode, v1::DrainNodeRequest, MUSTER_WIRE(node, kNode),
                     MUSTER_WIRE_OPTIONAL_AS(grace, grace_nanos, Count()), MUSTER_WIRE(reason), MUSTER_WIRE(instruction),
-                    MUSTER_WIRE_AS(deadline, deadline_unix_nanos));
+                    MUSTER_WIRE_AS(deadline, deadline_unix_nanos), MUSTER_WIRE(order));
 MUSTER_WIRE_REQUEST(contract::AcceptNode, v1::AcceptNodeRequest, MUSTER_WIRE(node, kNode));
 MUSTER_WIRE_PART(contract::ComingMachine, v1::ComingMachine, MUSTER_WIRE(resources), MUSTER_WIRE(labels),
                  MUSTER_WIRE(taints));
@@ -148,7 +164,7 @@ MUSTER_WIRE_REPLY(contract::NodeView, v1::NodeView, MUSTER_WIRE(node),
                   MUSTER_WIRE(taints), MUSTER_WIRE(cordoned), MUSTER_WIRE(draining), MUSTER_WIRE(drain_reason),
                   MUSTER_WIRE(drain_instruction), MUSTER_WIRE_AS(drain_deadline, drain_deadline_unix_nanos),
                   MUSTER_WIRE(native), MUSTER_WIRE(epoch), MUSTER_WIRE(workloads), MUSTER_WIRE(orphans_held),
-                  MUSTER_WIRE(revision), MUSTER_WIRE_AS(stale_since, stale_since_unix_nanos));
+                  MUSTER_WIRE(revision), MUSTER_WIRE_AS(stale_since, stale_since_unix_nanos), MUSTER_WIRE(last_order));
 MUSTER_WIRE_REPLY(contract::WorkloadView, v1::WorkloadView, MUSTER_WIRE(workload), MUSTER_WIRE(set),
                   MUSTER_WIRE(tenant), MUSTER_WIRE(type, kWorkloadTypes), MUSTER_WIRE(desired, kDesiredStates),
                   MUSTER_WIRE(phase, Numbers(0, 10, "a phase; use 0 (Pending) to 10 (Deleted)")), MUSTER_WIRE(node),

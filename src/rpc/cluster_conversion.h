@@ -6,6 +6,8 @@
 // Thread-safety: functions without state.
 #pragma once
 
+#include <variant>
+
 #include "base/status.h"
 #include "contract/cluster.h"
 
@@ -27,6 +29,7 @@ class GetNodeRequest;
 class GetSummaryRequest;
 class GetWorkloadRequest;
 class HeartbeatAck;
+class JoinMessage;
 class JoinRequest;
 class ListEventsRequest;
 class ListNodesRequest;
@@ -54,6 +57,9 @@ namespace muster::rpc {
 // Requests, as a scheduler reads them. A node that joins is native.
 Result<contract::RegisterNode> FromWire(const v1::JoinRequest& wire);
 Result<contract::Heartbeat> FromWire(const v1::NodeHeartbeat& wire);
+// What a node says over its Join.
+using NodeWord = std::variant<contract::RegisterNode, contract::Heartbeat>;
+Result<NodeWord> FromWire(const v1::JoinMessage& wire);
 Result<contract::ApplyWorkload> FromWire(const v1::ApplyWorkloadRequest& wire);
 Result<contract::ApplySpec> FromWire(const v1::ApplySpecRequest& wire);
 Result<contract::ApplyQuota> FromWire(const v1::ApplyQuotaRequest& wire);

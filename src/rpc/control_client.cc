@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "persys/control/v1/control.grpc.pb.h"
+#include "persys/control/v1/control.pb.h"
 #include "rpc/channel.h"
 #include "rpc/open_calls.h"
 
@@ -35,13 +35,11 @@ pb::HeartbeatRequest RequestOf(const contract::Heartbeat& beat) {
 class GrpcControlClient final : public ControlClient {
  public:
   GrpcControlClient(const std::string& target, const std::shared_ptr<grpc::Channel>& channel)
-      : stub_(pb::AgentControl::NewStub(channel)), calls_("scheduler " + target, "answer") {}
+      : channel_(channel), calls_("scheduler " + target, "answer") {}
 
   void Beat(const contract::Heartbeat& beat, std::function<void(Status)> done) override {
-    using Stub = pb::AgentControl::Stub::async_interface;
-    const auto method = static_cast<UnaryMethod<Stub, pb::HeartbeatRequest, pb::HeartbeatResponse>>(&Stub::Heartbeat);
-    calls_.Unary(
-        stub_->async(), method, RequestOf(beat), kCallTimeout,
+    calls_.BoundedUnary<pb::HeartbeatResponse>(
+        channel_, "/persys.control.v1.AgentControl/Heartbeat", RequestOf(beat), kCallTimeout, MessageBounds(),
         [](const pb::HeartbeatResponse& reply) -> Result<bool> { return reply.acknowledged(); },
         [done = std::move(done)](const Result<bool>& acknowledged) {
           if (!acknowledged) return done(acknowledged.error());
@@ -50,8 +48,8 @@ class GrpcControlClient final : public ControlClient {
   }
 
  private:
-  const std::unique_ptr<pb::AgentControl::Stub> stub_;
-  OpenCalls calls_;  // last: its end waits for calls, which use the stub
+  const std::shared_ptr<grpc::Channel> channel_;
+  OpenCalls calls_;  // last: its end waits for calls
 };
 
 }  // namespace

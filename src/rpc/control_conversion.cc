@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <string_view>
 #include <utility>
 
 #include "model/names.h"
@@ -278,6 +279,44 @@ Result<contract::GetWorkload> FromWire(const pb::GetWorkloadRequest& wire) {
 }
 
 Result<contract::GetSummary> FromWire(const pb::GetClusterSummaryRequest& /*wire*/) { return contract::GetSummary{}; }
+
+Result<contract::ClusterRequest> FromWire(const pb::SubmitAutomationSuggestionRequest& request) {
+  const pb::AutomationSuggestion& wire = request.suggestion();
+  const std::string& target = wire.target_workload();
+  if (Status valid = CheckObjectId(target, "suggestion.target_workload", "name the workload"); !valid.ok()) {
+    return std::unexpected(std::move(valid));
+  }
+  switch (wire.action_type()) {
+    case pb::AUTOMATION_ACTION_SET_DESIRED_STATE: {
+      contract::ApplyWorkload apply;
+      apply.workload = target;
+      MUSTER_ASSIGN_OR_RETURN(apply.desired, DesiredStateFromWire(wire.desired_state(), "suggestion.desired_state"));
+      return apply;
+    }
+    case pb::AUTOMATION_ACTION_RETRY_WORKLOAD: return contract::RetryWorkload{.workload = target};
+    case pb::AUTOMATION_ACTION_DELETE_WORKLOAD:
+      return contract::DeleteObject{.kind = contract::ObjectKind::kWorkload, .name = target};
+    case pb::AUTOMATION_ACTION_SCALE_REPLICAS: return contract::ListSets{.name = target, .page = {}};
+    default: break;
+  }
+  return Refuse("suggestion", "action_type", fmt::format("{} is no action; use 1 to 4", wire.action_type()));
+}
+
+Result<NodeWord> FromWire(const pb::ControlMessage& wire) {
+  const auto within = [](std::string_view part, auto read) -> Result<NodeWord> {
+    if (read) return *std::move(read);
+    return Error(read.error().code(), fmt::format("{}.{}", part, read.error().message()));
+  };
+  switch (wire.message_case()) {
+    case pb::ControlMessage::kRegister: return within("register", FromWire(wire.register_()));
+    case pb::ControlMessage::kHeartbeat: return within("heartbeat", FromWire(wire.heartbeat()));
+    case pb::ControlMessage::kApply:
+    case pb::ControlMessage::kDelete:
+      return InvalidArgument("message: apply and delete are the scheduler's; call them by their methods");
+    case pb::ControlMessage::MESSAGE_NOT_SET: break;
+  }
+  return InvalidArgument("message: missing; send register or heartbeat");
+}
 
 void ToWire(const contract::NodeRegistered& reply, pb::RegisterNodeResponse& wire) {
   wire.set_accepted(reply.accepted);

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/status.h"
@@ -36,6 +38,7 @@ class RegisterNodeRequest;
 class RegisterNodeResponse;
 class RetryWorkloadRequest;
 class RetryWorkloadResponse;
+class SubmitAutomationSuggestionRequest;
 }  // namespace persys::control::v1
 
 namespace muster::rpc {
@@ -51,6 +54,11 @@ Result<contract::GetNode> FromWire(const persys::control::v1::GetNodeRequest& wi
 Result<contract::ListWorkloads> FromWire(const persys::control::v1::ListWorkloadsRequest& wire);
 Result<contract::GetWorkload> FromWire(const persys::control::v1::GetWorkloadRequest& wire);
 Result<contract::GetSummary> FromWire(const persys::control::v1::GetClusterSummaryRequest& wire);
+// What a suggestion asks for; SCALE_REPLICAS needs to know the set first, and asks for it.
+Result<contract::ClusterRequest> FromWire(const persys::control::v1::SubmitAutomationSuggestionRequest& wire);
+// What a node says over its ControlStream.
+using NodeWord = std::variant<contract::RegisterNode, contract::Heartbeat>;
+Result<NodeWord> FromWire(const persys::control::v1::ControlMessage& wire);
 
 // The state that a request names, by `field`; empty is Running.
 Result<model::DesiredState> DesiredStateFromWire(const std::string& name, std::string_view field);

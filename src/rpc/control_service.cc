@@ -17,7 +17,6 @@
 #include "rpc/cluster_services.h"
 #include "rpc/control_conversion.h"
 #include "rpc/control_stream.h"
-#include "rpc/object_id.h"
 #include "rpc/server_credentials.h"
 #include "rpc/tenant_scope.h"
 #include "rpc/unary_answer.h"
@@ -52,28 +51,6 @@ void AskForAll(contract::ClusterPort& cluster, Request request, std::vector<View
   });
 }
 
-// What a suggestion asks for, as a request; SCALE_REPLICAS needs to know the set first.
-Result<contract::ClusterRequest> ReadSuggestion(const pb::AutomationSuggestion& wire) {
-  const std::string& target = wire.target_workload();
-  if (Status valid = CheckObjectId(target, "suggestion.target_workload", "name the workload"); !valid.ok()) {
-    return std::unexpected(std::move(valid));
-  }
-  switch (wire.action_type()) {
-    case pb::AUTOMATION_ACTION_SET_DESIRED_STATE: {
-      contract::ApplyWorkload apply;
-      apply.workload = target;
-      MUSTER_ASSIGN_OR_RETURN(apply.desired, DesiredStateFromWire(wire.desired_state(), "suggestion.desired_state"));
-      return apply;
-    }
-    case pb::AUTOMATION_ACTION_RETRY_WORKLOAD: return contract::RetryWorkload{.workload = target};
-    case pb::AUTOMATION_ACTION_DELETE_WORKLOAD:
-      return contract::DeleteObject{.kind = contract::ObjectKind::kWorkload, .name = target};
-    case pb::AUTOMATION_ACTION_SCALE_REPLICAS: return contract::ListSets{.name = target, .page = {}};
-    default: break;
-  }
-  return Refuse("suggestion", "action_type", fmt::format("{} is no action; use 1 to 4", wire.action_type()));
-}
-
 // One call of SubmitAutomationSuggestion; whoever answers last frees it.
 class Suggestion : public std::enable_shared_from_this<Suggestion> {
  public:
@@ -81,8 +58,7 @@ class Suggestion : public std::enable_shared_from_this<Suggestion> {
              const pb::SubmitAutomationSuggestionRequest& request, pb::SubmitAutomationSuggestionResponse& reply)
       : cluster_(cluster), reactor_(reactor), wire_(request.suggestion()), reply_(reply) {}
 
-  void Begin() {
-    auto request = ReadSuggestion(wire_);
+  void Begin(Result<contract::ClusterRequest> request) {
     if (!request) return reactor_->Finish(ToGrpc(request.error()));
     const bool scale = std::holds_alternative<contract::ListSets>(*request);
     cluster_.Ask(*std::move(request), [self = shared_from_this(), scale](Result<contract::ClusterReply> reply) {
@@ -176,7 +152,7 @@ class ControlService final : public pb::AgentControl::CallbackService {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     SetSubject(*context, {.object = fmt::format("set/{}", request->suggestion().target_workload()),
                           .reason = request->suggestion().reason()});
-    std::make_shared<Suggestion>(cluster_, reactor, *request, *reply)->Begin();
+    std::make_shared<Suggestion>(cluster_, reactor, *request, *reply)->Begin(FromWire(*request));
     return reactor;
   }
 

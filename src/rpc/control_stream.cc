@@ -14,10 +14,6 @@ namespace {
 
 constexpr size_t kMostCommands = 10'000;
 
-Status Within(std::string_view part, const Status& error) {
-  return {error.code(), fmt::format("{}.{}", part, error.message())};
-}
-
 }  // namespace
 
 bool ControlStream::Send(const contract::AgentRequest& command) {
@@ -41,15 +37,10 @@ void ControlStream::OnReadDone(bool ok) {
 }
 
 void ControlStream::Receive() {
-  switch (in_.message_case()) {
-    case Message::kRegister: return Register();
-    case Message::kHeartbeat: return Beat();
-    case Message::kApply:
-    case Message::kDelete:
-      return End({Code::kInvalidArgument, "message: apply and delete are the scheduler's; call them by their methods"});
-    case Message::MESSAGE_NOT_SET: break;
-  }
-  End({Code::kInvalidArgument, "message: missing; send register or heartbeat"});
+  auto said = FromWire(in_);
+  if (!said) return End(said.error());
+  if (auto* request = std::get_if<contract::RegisterNode>(&*said)) return Register(std::move(*request));
+  Beat(std::move(std::get<contract::Heartbeat>(*said)));
 }
 
 bool ControlStream::SpeaksFor(const std::string& node) {
@@ -64,11 +55,9 @@ bool ControlStream::SpeaksFor(const std::string& node) {
   return false;
 }
 
-void ControlStream::Register() {
-  auto request = FromWire(in_.register_());
-  if (!request) return End(Within("register", request.error()));
-  if (!SpeaksFor(request->facts.node)) return;
-  cluster_.Ask(*std::move(request), [self = Shared(), node = node_](Result<contract::ClusterReply> reply) {
+void ControlStream::Register(contract::RegisterNode request) {
+  if (!SpeaksFor(request.facts.node)) return;
+  cluster_.Ask(std::move(request), [self = Shared(), node = node_](Result<contract::ClusterReply> reply) {
     if (!reply) return self->End(reply.error());
     const auto& registered = Expect<contract::NodeRegistered>(*reply);
     if (!registered.accepted) return self->End({Code::kFailedPrecondition, registered.reason});
@@ -76,12 +65,10 @@ void ControlStream::Register() {
   });
 }
 
-void ControlStream::Beat() {
-  auto beat = FromWire(in_.heartbeat());
-  if (!beat) return End(Within("heartbeat", beat.error()));
-  if (!SpeaksFor(beat->node)) return;
-  auto statuses = beat->statuses;
-  cluster_.Ask(*std::move(beat),
+void ControlStream::Beat(contract::Heartbeat beat) {
+  if (!SpeaksFor(beat.node)) return;
+  auto statuses = beat.statuses;
+  cluster_.Ask(std::move(beat),
                [self = Shared(), node = node_, statuses = std::move(statuses)](Result<contract::ClusterReply> reply) {
                  if (!reply) return self->End(reply.error());
                  self->Accepted(node, &statuses);

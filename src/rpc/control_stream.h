@@ -47,8 +47,8 @@ class ControlStream final
   static Status Silent();
   void OnReadDone(bool ok) override;
   void Receive();
-  void Register();
-  void Beat();
+  void Register(contract::RegisterNode request);
+  void Beat(contract::Heartbeat beat);
   // The port accepts the node: from here on the scheduler may use the stream.
   void Accepted(const std::string& node, const std::vector<contract::WorkloadStatus>* statuses);
   bool SpeaksFor(const std::string& node);

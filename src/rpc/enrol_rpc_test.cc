@@ -83,11 +83,15 @@ TEST_F(EnrolRpc, ATokenIsKnownByItsSerialAndANodeRenewsForItself) {
   ASSERT_TRUE(port_.asked[0].token.has_value());
   EXPECT_EQ(port_.asked[0].token->serial, facts.serial);
   EXPECT_EQ(port_.asked[0].token->expires, facts.until);
+  EXPECT_EQ(port_.asked[0].own_key, "") << "a token's key is nobody's";
 
   const TlsFiles node = Files("node", "URI:muster://node/blue/m-1");
   EXPECT_TRUE(Sign(target, node).has_value());
   ASSERT_EQ(port_.asked.size(), 2u);
   EXPECT_FALSE(port_.asked[1].token.has_value());
+  EXPECT_EQ(port_.asked[1].own_key, ReadCertificate(ReadTlsMaterial(node)->cert_chain)->key_digest);
+  EXPECT_EQ(port_.asked[1].own_key.size(), 64u);
+  EXPECT_NE(port_.asked[1].own_key, facts.key_digest) << "of its own key, and no other's";
   EXPECT_EQ(Sign(target, node, "m-2").error().code(), Code::kPermissionDenied) << "for itself only";
   EXPECT_EQ(port_.asked.size(), 2u);
 }

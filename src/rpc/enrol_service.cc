@@ -73,12 +73,14 @@ class EnrolService final : public v1::Enrol::CallbackService {
   static Result<SignNode> Read(const Context& context, const v1::SignRequest& wire) {
     const std::optional<Identity> caller = CallerOf(context);
     if (!caller) return std::unexpected(RefuseWithoutTls());
-    SignNode asked{.request = {.node = wire.node(), .host = wire.host(), .csr_pem = wire.csr_pem()}, .token = {}};
+    SignNode asked{
+        .request = {.node = wire.node(), .host = wire.host(), .csr_pem = wire.csr_pem()}, .token = {}, .own_key = {}};
+    MUSTER_ASSIGN_OR_RETURN(const CertificateFacts facts, PeerCertificate(context));
     if (caller->kind != Identity::Kind::kJoin) {
       if (Status own = CheckNode(caller, wire.node()); !own.ok()) return std::unexpected(std::move(own));
+      asked.own_key = facts.key_digest;
       return asked;
     }
-    MUSTER_ASSIGN_OR_RETURN(const CertificateFacts facts, PeerCertificate(context));
     asked.token = TokenUse{.serial = facts.serial, .expires = facts.until};
     return asked;
   }

@@ -38,6 +38,7 @@ struct TokenUse {
 struct SignNode {
   NodeRequest request;
   std::optional<TokenUse> token;  // absent: the node's own, which is to be renewed
+  std::string own_key;            // of a node that renews: the digest of the key that it has shown
 };
 struct SignedNode {
   std::string chain_pem;

@@ -11,28 +11,32 @@
 #include <utility>
 
 #include "base/log.h"
+#include "rpc/refusal.h"
 
 namespace muster::rpc {
 namespace {
 
 struct Listeners {
   std::mutex mu;
-  std::map<const void*, std::function<void()>> all;  // guarded by mu
+  std::map<const void*, std::function<void(std::string_view)>> all;  // guarded by mu
 };
-Listeners& OfCompressed() {
+Listeners& OfRefused() {
   static auto* listeners = new Listeners;  // for the life of the process: gRPC may write until its end
   return *listeners;
 }
 
-// Written once for each call, with the status that the caller gets.
-bool IsOfCompression(std::string_view text) {
-  return text.starts_with("Compression algorithm '") && text.ends_with("' is disabled.");
+// The reason, if the line says that something was refused. Written once: for each call, with the status that the caller
+// gets, and for each connection that a server has accepted and that ends without a handshake.
+std::string_view ReasonIn(std::string_view text) {
+  if (text.starts_with("Compression algorithm '") && text.ends_with("' is disabled.")) return kCompressed;
+  if (text.starts_with("Handshaking failed: ")) return kHandshake;
+  return {};
 }
 
 }  // namespace
 
-void TellOfCompressed(const void* who, std::function<void()> told) {
-  Listeners& listeners = OfCompressed();
+void TellOfRefused(const void* who, std::function<void(std::string_view)> told) {
+  Listeners& listeners = OfRefused();
   const std::lock_guard lock(listeners.mu);
   if (told) {
     listeners.all.insert_or_assign(who, std::move(told));
@@ -42,12 +46,13 @@ void TellOfCompressed(const void* who, std::function<void()> told) {
 }
 
 void RouteGrpcLog() {
+  gpr_set_log_verbosity(GPR_LOG_SEVERITY_DEBUG);  // that of the line of a handshake
   gpr_set_log_function([](gpr_log_func_args* line) {
-    if (IsOfCompression(line->message)) {
-      log::Warn("compressed message refused", {{"why", line->message}});
-      Listeners& listeners = OfCompressed();
+    if (const std::string_view reason = ReasonIn(line->message); !reason.empty()) {
+      log::Warn("refused by gRPC", {{"reason", reason}, {"why", line->message}});
+      Listeners& listeners = OfRefused();
       const std::lock_guard lock(listeners.mu);
-      for (const auto& [who, told] : listeners.all) told();
+      for (const auto& [who, told] : listeners.all) told(reason);
     }
     log::Debug("grpc", {{"severity", gpr_log_severity_string(line->severity)},
                         {"text", line->message},

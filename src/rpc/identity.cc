@@ -188,8 +188,21 @@ Result<Identity> IdentityOf(std::span<const std::string> uris) {
   return identity;
 }
 
+bool IsForOperators(std::string_view method) {
+  const Rule* rule = FindRule(method);
+  return rule != nullptr && (rule->callers & kReaders) != 0;
+}
+
 Status Authorise(std::string_view method, std::span<const std::string> uris, ForeignNodes foreign,
-                 std::string_view own_cluster) {
+                 std::string_view own_cluster, Callers callers) {
+  if (callers == Callers::kOperators) {
+    const Result<Identity> caller = IdentityOf(uris);
+    if (!caller) return caller.error();
+    if ((kReaders & Bit(caller->kind)) == 0) {
+      return {Code::kPermissionDenied, fmt::format("{} is no operator, and this address is for operators alone",
+                                                   model::Quoted(caller->ToString()))};
+    }
+  }
   if (IsOpen(method)) return {};
   const Rule* rule = FindRule(method);
   if (foreign == ForeignNodes::kAllowed && std::ranges::none_of(uris, IsOurs)) {

@@ -58,13 +58,22 @@ Result<Identity> IdentityOf(std::span<const std::string> uris);
 // A certificate of the CA without a URI of ours may be that of a node of another make, where a server says so.
 enum class ForeignNodes : uint8_t { kRefused, kAllowed };
 
+// Whom a server is for: everybody in the table, or operators alone, which are readonly and admin.
+enum class Callers : uint8_t { kAll, kOperators };
+
 // Whether a caller whose certificate has these URIs may call the method ("/package.Service/Method"). PERMISSION_DENIED
 // with a sentence that names both. A foreign node may register, send heartbeats and open a ControlStream.
 //
 // A certificate of one cluster is worth nothing to the servers of another: a caller whose identity names a cluster must
 // name `own_cluster`, the server's. Empty: the server belongs to no one cluster (a shard), or was not told of its own.
+//
+// Of a server for operators alone, others may call nothing, health and reflection neither.
 Status Authorise(std::string_view method, std::span<const std::string> uris,
-                 ForeignNodes foreign = ForeignNodes::kRefused, std::string_view own_cluster = {});
+                 ForeignNodes foreign = ForeignNodes::kRefused, std::string_view own_cluster = {},
+                 Callers callers = Callers::kAll);
+
+// Whether the table lets an operator call the method.
+bool IsForOperators(std::string_view method);
 
 // Whom a client expects at an address.
 struct ExpectedServer {

@@ -15,8 +15,10 @@
 
 #include "host/parser.h"
 #include "host/system_clock.h"
-#include "muster/v1/cluster.grpc.pb.h"
+#include "muster/v1/cluster.pb.h"
 #include "rpc/aging_channel.h"
+#include "rpc/bounded_read.h"
+#include "rpc/bounded_rows.h"
 #include "rpc/cluster_conversion.h"
 
 namespace muster::rpc {
@@ -27,12 +29,12 @@ constexpr Duration kLongestPause = 5s;
 
 struct Target {
   std::string address;
-  std::unique_ptr<v1::Cluster::Stub> stub;
+  std::shared_ptr<grpc::ChannelInterface> channel;
 };
 
 // One stream, from the registration to its end. Who sets `writing_` may start the next write, and nothing else; the
 // hold keeps the call from ending before that.
-class JoinCall final : grpc::ClientBidiReactor<v1::JoinMessage, v1::JoinReply> {
+class JoinCall final : grpc::ClientBidiReactor<v1::JoinMessage, grpc::ByteBuffer> {
  public:
   JoinCall(const Target& target, JoinHandler& handler) : target_(target), handler_(handler) {}
   JoinCall(const JoinCall&) = delete;
@@ -43,7 +45,7 @@ class JoinCall final : grpc::ClientBidiReactor<v1::JoinMessage, v1::JoinReply> {
     contract::RegisterNode request = handler_.Registration();
     request.facts.native = true;
     ToWire(request, *out_.mutable_join());
-    target_.stub->async()->Join(&context_, this);
+    StartDialogue<v1::JoinMessage>(target_.channel, "/muster.v1.Cluster/Join", &context_, this);
     AddHold();
     StartRead(&in_);
     StartWrite(&out_);
@@ -110,16 +112,18 @@ class JoinCall final : grpc::ClientBidiReactor<v1::JoinMessage, v1::JoinReply> {
     WriteNext();
   }
   bool Receive() {
-    if (in_.has_registered()) {
-      auto registered = TakeReply(*in_.mutable_registered());
+    v1::JoinReply reply;
+    if (const Status read = ReadBounded(in_, kNodeStateBounds, reply); !read.ok()) return Wrong(read);
+    if (reply.has_registered()) {
+      auto registered = TakeReply(*reply.mutable_registered());
       if (!registered) return Wrong(registered.error());
       {
         const std::lock_guard lock(mu_);
         joined_ = registered->accepted;
       }
       handler_.Joined(target_.address, *std::move(registered));
-    } else if (in_.has_ack()) {
-      auto ack = TakeReply(*in_.mutable_ack());
+    } else if (reply.has_ack()) {
+      auto ack = TakeReply(*reply.mutable_ack());
       if (!ack) return Wrong(ack.error());
       handler_.Acked(*ack);
     }
@@ -141,7 +145,7 @@ class JoinCall final : grpc::ClientBidiReactor<v1::JoinMessage, v1::JoinReply> {
   const Target& target_;
   JoinHandler& handler_;
   grpc::ClientContext context_;
-  v1::JoinReply in_;     // of the read under way
+  grpc::ByteBuffer in_;  // of the read under way
   v1::JoinMessage out_;  // of the write under way
   Status wrong_;
 
@@ -239,10 +243,10 @@ Result<std::unique_ptr<JoinClient>> MakeJoinClient(const std::string& schedulers
             {.target = address,
              .tls = tls,
              .serves = {.kinds = {Identity::Kind::kScheduler, Identity::Kind::kCluster}, .cluster = cluster},
-             .max_message_bytes = kLargeMessageBytes,
+             .max_message_bytes = static_cast<int>(kNodeStateBounds.bytes),
              .keep_alive = 30s,
              .longest_reconnect = 1s}));
-    targets.push_back({.address = address, .stub = v1::Cluster::NewStub(channel)});
+    targets.push_back({.address = address, .channel = channel});
   }
   return std::make_unique<GrpcJoinClient>(std::move(targets), handler);
 }

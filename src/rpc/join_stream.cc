@@ -24,24 +24,17 @@ void JoinStream::OnReadDone(bool ok) {
 }
 
 void JoinStream::Receive() {
-  switch (in_.message_case()) {
-    case v1::JoinMessage::kJoin: return Register();
-    case v1::JoinMessage::kHeartbeat: return Beat();
-    case v1::JoinMessage::MESSAGE_NOT_SET: break;
-  }
-  End({Code::kInvalidArgument, "message: missing; send join or heartbeat"});
+  auto said = FromWire(in_);
+  if (!said) return End(said.error());
+  if (auto* request = std::get_if<contract::RegisterNode>(&*said)) return Register(std::move(*request));
+  Beat(std::move(std::get<contract::Heartbeat>(*said)));
 }
 
-void JoinStream::Register() {
+void JoinStream::Register(contract::RegisterNode request) {
   if (!node_.empty()) return End({Code::kInvalidArgument, "join: the node has joined; open another stream"});
-  auto request = FromWire(in_.join());
-  if (!request) {
-    Status error = request.error();
-    return End({error.code(), "join." + error.message()});
-  }
-  if (Status allowed = CheckNode(caller_, request->facts.node); !allowed.ok()) return End(std::move(allowed));
-  node_ = request->facts.node;
-  cluster_.Ask(*std::move(request),
+  if (Status allowed = CheckNode(caller_, request.facts.node); !allowed.ok()) return End(std::move(allowed));
+  node_ = request.facts.node;
+  cluster_.Ask(std::move(request),
                [self = Shared()](Result<contract::ClusterReply> reply) { self->Registered(std::move(reply)); });
 }
 
@@ -57,21 +50,16 @@ void JoinStream::Registered(Result<contract::ClusterReply> reply) {
   if (!accepted) End({});
 }
 
-void JoinStream::Beat() {
+void JoinStream::Beat(contract::Heartbeat beat) {
   {
     const std::lock_guard lock(state_mu_);
     if (!accepted_) return End({Code::kInvalidArgument, "heartbeat: the node has not joined; wait for the answer"});
   }
-  auto beat = FromWire(in_.heartbeat());
-  if (!beat) {
-    Status error = beat.error();
-    return End({error.code(), "heartbeat." + error.message()});
-  }
-  if (beat->node != node_) {
+  if (beat.node != node_) {
     return End({Code::kInvalidArgument, fmt::format("heartbeat.node: {} is not the node that joined, {}",
-                                                    model::Quoted(beat->node), model::Quoted(node_))});
+                                                    model::Quoted(beat.node), model::Quoted(node_))});
   }
-  cluster_.Ask(*std::move(beat), [self = Shared()](Result<contract::ClusterReply> reply) {
+  cluster_.Ask(std::move(beat), [self = Shared()](Result<contract::ClusterReply> reply) {
     if (!reply) return self->End(reply.error());
     self->Push(Expect<contract::HeartbeatAck>(*reply));
   });

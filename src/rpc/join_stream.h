@@ -42,9 +42,9 @@ class JoinStream final
   static Status Silent();
   void OnReadDone(bool ok) override;
   void Receive();
-  void Register();
+  void Register(contract::RegisterNode request);
   void Registered(Result<contract::ClusterReply> reply);
-  void Beat();
+  void Beat(contract::Heartbeat beat);
   void Encode(const JoinAnswer& answer, v1::JoinReply& out) override;
   std::shared_ptr<JoinStream> Shared() { return std::static_pointer_cast<JoinStream>(shared_from_this()); }
 

@@ -60,7 +60,16 @@ class Walk {
     return in_.ConsumedEntireMessage() || in_.BytesUntilLimit() == 0;
   }
 
+  // Of a field whose value is of another kind than the descriptor says, protobuf keeps the bytes as of one that it does
+  // not know.
+  static bool IsOfKind(const FieldDescriptor& field, WireFormatLite::WireType wire) {
+    const auto type = static_cast<WireFormatLite::FieldType>(field.type());
+    return WireFormatLite::WireTypeForFieldType(type) == wire ||
+           (wire == WireFormatLite::WIRETYPE_LENGTH_DELIMITED && field.is_packable());
+  }
+
   bool Field(const FieldDescriptor* field, WireFormatLite::WireType wire, int depth) {
+    if (field != nullptr && !IsOfKind(*field, wire)) field = nullptr;
     uint64_t number = 0;
     uint32_t small = 0;
     switch (wire) {

@@ -30,6 +30,13 @@ inline constexpr MessageBounds kRollupBounds{.bytes = 24 << 20, .memory = 48 << 
 // Of an agent's answers, of which a node with thousands of workloads lists all.
 inline constexpr MessageBounds kAgentReplyBounds{.bytes = 8 << 20, .memory = 40 << 20, .rows = 20'000};
 
+// Of an answer of a scheduler or a shard: a page of a list, or one row or change of a stream.
+inline constexpr MessageBounds kServerReplyBounds{.bytes = 16 << 20, .memory = 48 << 20, .rows = 100'000};
+
+// Of what a node hears when it joins: everything that is assigned to it, with its templates. Not less, or a tenant with
+// large templates could keep a node from joining.
+inline constexpr MessageBounds kNodeStateBounds{.bytes = 128 << 20, .memory = 192 << 20, .rows = 100'000};
+
 // Up to here a message is taken as it is.
 inline constexpr size_t kHarmlessBytes = 64 << 10;
 

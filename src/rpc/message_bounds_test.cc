@@ -1,5 +1,6 @@
 #include "rpc/message_bounds.h"
 
+#include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -71,6 +72,19 @@ TEST(MessageBounds, UnknownFieldsAndNumbersCount) {
   pb::ListFilter filter;
   for (int i = 0; i < 3'000'000; ++i) filter.add_states(pb::MACHINE_STATE_IDLE);
   EXPECT_EQ(Check(*pb::ListFilter::descriptor(), filter.SerializeAsString(), {}).code(), Code::kResourceExhausted);
+}
+
+// They are kept as fields that are not known.
+TEST(MessageBounds, ValuesOfAnotherKindThanTheirFieldCount) {
+  std::string numbers;  // where the descriptor has a text
+  for (int i = 0; i < 1'000'000; ++i) numbers += std::string("\x08\x01", 2);
+  ASSERT_EQ(pb::MachineRef::descriptor()->FindFieldByNumber(1)->type(), google::protobuf::FieldDescriptor::TYPE_STRING);
+  EXPECT_EQ(Check(*pb::MachineRef::descriptor(), numbers, {}).code(), Code::kResourceExhausted);
+  const int priority = pb::CapacityNeed::descriptor()->FindFieldByName("priority")->number();
+  ASSERT_LT(priority, 16);
+  std::string texts;  // empty ones, where it has a number
+  for (int i = 0; i < 1'000'000; ++i) texts += std::string{static_cast<char>(priority << 3 | 2), '\0'};
+  EXPECT_EQ(Check(*pb::CapacityNeed::descriptor(), texts, {}).code(), Code::kResourceExhausted);
 }
 
 TEST(MessageBounds, WhatIsNoMessageIsLeftToTheParser) {

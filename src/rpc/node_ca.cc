@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <openssl/core_names.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -258,12 +257,9 @@ Result<NodeCertificate> NodeCa::SignNode(std::string_view cluster, const NodeReq
   if (!made) return Error(Code::kInternal, "the certificate cannot be signed");
   std::string pem = ToPem(*made);
   MUSTER_ASSIGN_OR_RETURN(const CertificateFacts facts, ReadCertificate(pem));
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest = {};
-  unsigned int size = 0;
-  MUSTER_CHECK(X509_pubkey_digest(made.get(), EVP_sha256(), digest.data(), &size) == 1, "no digest");
   return NodeCertificate{.chain_pem = pem + signer_->chain,
                          .serial = facts.serial,
-                         .key_digest = fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + size, "")),
+                         .key_digest = facts.key_digest,
                          .expires = facts.until};
 }
 

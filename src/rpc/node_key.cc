@@ -1,11 +1,15 @@
 #include "rpc/node_key.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <openssl/asn1.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 
+#include <array>
 #include <ctime>
 #include <optional>
+#include <utility>
 
 #include "base/check.h"
 #include "rpc/openssl_ptr.h"
@@ -43,6 +47,13 @@ std::vector<std::string> UrisOf(const X509& certificate) {
   return uris;
 }
 
+std::string KeyDigestOf(const X509& certificate) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest = {};
+  unsigned int size = 0;
+  if (X509_pubkey_digest(&certificate, EVP_sha256(), digest.data(), &size) != 1) return {};
+  return fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + size, ""));
+}
+
 }  // namespace
 
 Result<CertificateFacts> ReadCertificate(std::string_view pem) {
@@ -52,8 +63,14 @@ Result<CertificateFacts> ReadCertificate(std::string_view pem) {
   const auto from = TimeOf(X509_get0_notBefore(certificate.get()));
   const auto until = TimeOf(X509_get0_notAfter(certificate.get()));
   if (!from || !until) return InvalidArgument("a certificate without readable times");
-  return CertificateFacts{
-      .serial = SerialOf(*certificate), .from = *from, .until = *until, .uris = UrisOf(*certificate)};
+  std::string key_digest = KeyDigestOf(*certificate);
+  ERR_clear_error();
+  if (key_digest.empty()) return InvalidArgument("a certificate without a public key");
+  return CertificateFacts{.serial = SerialOf(*certificate),
+                          .from = *from,
+                          .until = *until,
+                          .uris = UrisOf(*certificate),
+                          .key_digest = std::move(key_digest)};
 }
 
 std::string MakeNodeKey() {

@@ -17,6 +17,7 @@ struct CertificateFacts {
   WallTime from;
   WallTime until;
   std::vector<std::string> uris;  // of its subject alternative names
+  std::string key_digest;         // of its public key, SHA-256, hexadecimal
 };
 
 // The first certificate of a text in PEM form. INVALID_ARGUMENT if there is none, or its times cannot be read.

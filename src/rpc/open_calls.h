@@ -27,11 +27,6 @@
 
 namespace muster::rpc {
 
-// A method with one answer, as the async_interface of a stub has it.
-template <class Stub, class WireRequest, class WireReply>
-using UnaryMethod = void (Stub::*)(grpc::ClientContext*, const WireRequest*, WireReply*,
-                                   std::function<void(grpc::Status)>);
-
 class OpenCalls {
  public:
   // `server` names it in messages: "provider 127.0.0.1:9100"; `part` what its answers consist of.
@@ -47,31 +42,9 @@ class OpenCalls {
 
   const std::string& server() const { return server_; }
 
-  // A call with one answer: `method` is that of the stub's async_interface. `take` makes a Result of the reply, whose
-  // parts it may move out. `done` gets it, or the status, explained; a reply that `take` refuses is INTERNAL.
-  template <class Stub, class WireRequest, class WireReply, class Take, class Done>
-  void Unary(std::type_identity_t<Stub>* stub, UnaryMethod<Stub, WireRequest, WireReply> method, WireRequest request,
-             Duration timeout, Take take, Done done) {
-    struct Open {
-      grpc::ClientContext context;
-      WireRequest request;
-      // The parts of an answer of thousands of rows lie together, and go at once.
-      google::protobuf::Arena arena;
-      WireReply* const reply = google::protobuf::Arena::CreateMessage<WireReply>(&arena);
-      Take take;
-      Done done;
-    };
-    auto* open =
-        new Open{.request = std::move(request), .take = std::move(take), .done = std::move(done)};  // until End
-    Begin(open->context, timeout);
-    (stub->*method)(&open->context, &open->request, open->reply, [this, open](const grpc::Status& status) {
-      Answer(status, *open->reply, open->take, open->done);
-      End(std::unique_ptr<Open>(open));
-    });
-  }
-
-  // The same for a server that is not trusted: the method goes by its path ("/package.Service/Method", a literal), and
-  // the reply comes to `take` as bytes, not parsed yet.
+  // A call with one answer. The method goes by its path ("/package.Service/Method", a literal); the reply comes to
+  // `take` as bytes, not parsed yet, which makes a Result of it. `done` gets that, or the status, explained; a reply
+  // that `take` refuses is INTERNAL.
   template <class WireRequest, class Take, class Done>
   void UnaryBytes(const std::shared_ptr<grpc::ChannelInterface>& channel, const char* path, WireRequest request,
                   Duration timeout, Take take, Done done) {
@@ -92,7 +65,7 @@ class OpenCalls {
           End(std::unique_ptr<Open>(open));
         });
   }
-  // The same, with the reply parsed once it is known to be within the bounds.
+  // The same, with the reply, whose parts `take` may move out, parsed once it is known to be within the bounds.
   template <class WireReply, class WireRequest, class Take, class Done>
   void BoundedUnary(const std::shared_ptr<grpc::ChannelInterface>& channel, const char* path, WireRequest request,
                     Duration timeout, const MessageBounds& bounds, Take take, Done done) {

@@ -14,7 +14,9 @@ inline constexpr std::string_view kTooMany = "too_many";    // streams of one ca
 inline constexpr std::string_view kNoMessage =
     "no_message";  // a call whose request did not come, or is too large or compressed for gRPC
 inline constexpr std::string_view kCompressed = "compressed";  // a message that would have to be unpacked
-inline constexpr std::string_view kSilent = "silent";          // a stream that said nothing
+inline constexpr std::string_view kHandshake =
+    "handshake";  // a connection whose peer shows no certificate of the CA, or does not go on
+inline constexpr std::string_view kSilent = "silent";  // a stream that said nothing
 
 struct Refusal {
   std::string_view reason;  // one of the above

@@ -2,7 +2,9 @@
 
 #include <sys/un.h>
 
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "rpc/grpc_log.h"
 
@@ -21,6 +23,11 @@ Status ReadAddresses(const host::Settings& settings, bool insecure, RoleServerOp
   auto listen = host::ParseListenAddress(settings.text("--listen"), insecure || options.tls.given(), "--listen");
   if (!listen) return listen.error();
   options.listen = *std::move(listen);
+  if (const std::string& control = settings.text("--control-listen"); !control.empty()) {
+    auto address = host::ParseListenAddress(control, insecure || options.tls.given(), "--control-listen");
+    if (!address) return address.error();
+    options.control_listen = *std::move(address);
+  }
   auto metrics = host::ParseListenAddress(settings.text("--metrics-addr"), insecure, "--metrics-addr");
   if (!metrics) return metrics.error();
   options.metrics_addr = *std::move(metrics);
@@ -46,6 +53,8 @@ void DeclareServerSettings(host::Settings& settings, RoleServerOptions& options,
   settings
       .Late("--listen", std::move(listen), "HOST:PORT or :PORT",
             "gRPC address; :PORT is loopback, and every interface with TLS; port 0 picks a free one")
+      .Late("--control-listen", "", "HOST:PORT or :PORT",
+            "A second gRPC address, for operators alone, with memory for messages of its own")
       .Late("--metrics-addr", std::move(metrics_addr), "HOST:PORT or :PORT",
             "HTTP address of the operator's endpoints");
   if (data_dir == DataDirSetting::kDeclared) {
@@ -77,9 +86,11 @@ RoleServer::RoleServer(RoleServerOptions options, int max_message_bytes, int max
       declared_(registry_),
       refused_(declared_, "muster_server_refused_total",
                "Calls turned away before any work was done for them, by reason: denied, too_large, too_many, "
-               "no_message, silent, compressed.",
+               "no_message, silent, compressed, handshake.",
                {"reason"}),
       streams_({}),
+      local_streams_({}),
+      control_streams_({}),
       ops_(options_.metrics_addr, options_.build, registry_),
       rpc_({.address = options_.listen,
             .tls = options_.tls,
@@ -103,16 +114,30 @@ RoleServer::RoleServer(RoleServerOptions options, int max_message_bytes, int max
                                                .refused = [this](const Refusal& refusal) { CountRefusal(refusal); },
                                                .call_ended = options_.call_ended});
   }
+  if (!options_.control_listen.host.empty()) {
+    control_ = std::make_unique<Server>(
+        ServerOptions{.address = options_.control_listen,
+                      .tls = options_.tls,
+                      .max_message_bytes = max_message_bytes,
+                      .max_request_bytes = kSmallMessageBytes,
+                      .receive_memory = ReceiveMemory(kSmallMessageBytes),
+                      .connection_age = options_.tls.given() ? options_.tls.connection_age : 0s,
+                      .cluster = options_.cluster,
+                      .callers = Callers::kOperators,
+                      .stop_grace = 1s,
+                      .refused = [this](const Refusal& refusal) { CountRefusal(refusal); },
+                      .call_ended = options_.call_ended});
+  }
   const metrics::Gauges<2> build(declared_, "muster_build_info", "1, with the build in the labels.",
                                  {"version", "commit"});
   build.With(options_.build.version, options_.build.commit).Set(1);
   SetReadyCheck("grpc", [] { return Status(Code::kUnavailable, "not started"); });
-  TellOfCompressed(this, [this] { refused_.With(kCompressed).Add(); });
+  TellOfRefused(this, [this](std::string_view reason) { refused_.With(reason).Add(); });
 }
 
 RoleServer::~RoleServer() {
   Stop();
-  TellOfCompressed(this, {});
+  TellOfRefused(this, {});
 }
 
 Status RoleServer::OpenDataDir() {
@@ -130,15 +155,26 @@ void RoleServer::SetReadyCheck(std::string name, std::function<Status()> check) 
 Status RoleServer::Listen(std::vector<Service> services) {
   services_ = std::move(services);
   MUSTER_RETURN_IF_ERROR(ops_.Start());
-  if (local_ != nullptr) MUSTER_RETURN_IF_ERROR(local_->Start(MakeBounded()));
-  return rpc_.Start(MakeBounded());
+  if (local_ != nullptr) MUSTER_RETURN_IF_ERROR(local_->Start(MakeBounded(local_streams_, Callers::kAll)));
+  if (control_ != nullptr) {
+    MUSTER_RETURN_IF_ERROR(control_->Start(MakeBounded(control_streams_, Callers::kOperators)));
+  }
+  return rpc_.Start(MakeBounded(streams_, Callers::kAll));
 }
 
-std::vector<grpc::Service*> RoleServer::MakeBounded() {
+std::vector<Server*> RoleServer::Servers() {
+  std::vector<Server*> servers = {&rpc_};
+  for (const auto& other : {&local_, &control_}) {
+    if (*other != nullptr) servers.push_back(other->get());
+  }
+  return servers;
+}
+
+std::vector<grpc::Service*> RoleServer::MakeBounded(OpenStreams& streams, Callers callers) {
   std::vector<grpc::Service*> registered;
   for (const Service& service : services_) {
-    bounded_.push_back(std::make_unique<BoundedService>(service.name, *service.service, streams_,
-                                                        [this](const Refusal& refusal) { CountRefusal(refusal); }));
+    bounded_.push_back(std::make_unique<BoundedService>(
+        service.name, *service.service, streams, [this](const Refusal& refusal) { CountRefusal(refusal); }, callers));
     registered.push_back(bounded_.back().get());
   }
   return registered;
@@ -152,9 +188,9 @@ void RoleServer::CountRefusal(const Refusal& refusal) const {
 
 void RoleServer::Serve(std::vector<log::KeyValue> fields) {
   fields.insert(fields.begin(), {{"grpc", rpc_.address().ToString()}, {"http", ops_.address().ToString()}});
+  if (control_ != nullptr) fields.insert(fields.begin() + 2, log::KeyValue{"control", control_->address().ToString()});
   log::Write(log::Level::kInfo, "listening", fields);
-  for (Server* server : {&rpc_, local_.get()}) {
-    if (server == nullptr) continue;
+  for (Server* server : Servers()) {
     server->SetServing(true);
     for (const Service& service : services_) server->SetServing(true, service.name);
   }
@@ -163,13 +199,15 @@ void RoleServer::Serve(std::vector<log::KeyValue> fields) {
 
 void RoleServer::StopServing() {
   SetReadyCheck("grpc", [] { return Status(Code::kUnavailable, "stopping"); });
-  rpc_.SetServing(false);
-  if (local_ != nullptr) local_->SetServing(false);
+  for (Server* server : Servers()) server->SetServing(false);
 }
 
 void RoleServer::Stop() {
-  rpc_.Stop();
-  if (local_ != nullptr) local_->Stop();
+  {
+    // All at once: each may take its grace until calls that go on have ended.
+    std::vector<std::jthread> stopping;
+    for (Server* server : Servers()) stopping.emplace_back([server] { server->Stop(); });
+  }
   ops_.Stop();
   bounded_.clear();
   services_.clear();

@@ -10,7 +10,8 @@
 //
 // A role with a data directory also serves on a Unix socket in it, without certificates: whoever owns the directory may
 // order, also when the network or the CA is gone. It is a server of its own: what peers fill the memory for messages
-// with keeps no order on the socket waiting.
+// and the bounds of streams with keeps no order on the socket waiting. With --control-listen so does a third server, on
+// TCP with the role's TLS: it has the methods of operators and no others, and memory and streams of its own.
 //
 // /readyz is 200 from Serve to StopServing, as long as every check that was set is OK.
 //
@@ -47,9 +48,10 @@ class Service;
 namespace muster::rpc {
 
 struct RoleServerOptions {
-  host::Address listen = {};        // gRPC
-  host::Address metrics_addr = {};  // HTTP: /livez /readyz /metrics /version
-  TlsFiles tls = {};                // of gRPC, to callers and to whom the role calls; plaintext unless given
+  host::Address listen = {};          // gRPC
+  host::Address control_listen = {};  // gRPC for operators alone; no host: none
+  host::Address metrics_addr = {};    // HTTP: /livez /readyz /metrics /version
+  TlsFiles tls = {};                  // of gRPC, to callers and to whom the role calls; plaintext unless given
   std::filesystem::path data_dir = {};
   std::filesystem::path journal = {};  // empty: none
   log::Level log_level = log::Level::kInfo;
@@ -92,24 +94,27 @@ class RoleServer {
   void SetReadyCheck(std::string name, std::function<Status()> check);
   // Called before each answer of /metrics; set before Listen.
   void SetRefresh(std::function<void()> refresh) { ops_.SetRefresh(std::move(refresh)); }
-  // Listens on both addresses. The error names the address that cannot be had.
+  // Listens on all addresses. The error names the address that cannot be had.
   Status Listen(std::vector<Service> services = {});
   // Logs "listening" with the addresses and these fields, and says to health and /readyz that the role serves.
   void Serve(std::vector<log::KeyValue> fields = {});
 
   // Says that the role no longer serves.
   void StopServing();
-  // Idempotent: ends both servers and lets the services go.
+  // Idempotent: ends all servers, which takes as long as the slowest, and lets the services go.
   void Stop();
   void CloseDataDir() { data_dir_.reset(); }
 
   // Where it listens, once it does.
   host::Address listen_address() const { return rpc_.address(); }
   host::Address metrics_address() const { return ops_.address(); }
+  // No host: there is none.
+  host::Address control_address() const { return control_ == nullptr ? host::Address{} : control_->address(); }
 
  private:
   void CountRefusal(const Refusal& refusal) const;
-  std::vector<grpc::Service*> MakeBounded();
+  std::vector<grpc::Service*> MakeBounded(OpenStreams& streams, Callers callers);
+  std::vector<Server*> Servers();
 
   const RoleServerOptions options_;
   std::unique_ptr<host::DataDir> data_dir_;
@@ -117,11 +122,14 @@ class RoleServer {
   metrics::Declarations declared_;
   const metrics::Counters<1> refused_;
   OpenStreams streams_;
+  OpenStreams local_streams_;
+  OpenStreams control_streams_;
   std::vector<Service> services_;
   std::vector<std::unique_ptr<BoundedService>> bounded_;  // in front of these, for each server
   host::OpsServer ops_;
   Server rpc_;
-  std::unique_ptr<Server> local_;  // on the socket; null: there is none
+  std::unique_ptr<Server> local_;    // on the socket; null: there is none
+  std::unique_ptr<Server> control_;  // for operators; null: there is none
 };
 
 }  // namespace muster::rpc

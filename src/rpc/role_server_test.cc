@@ -49,10 +49,34 @@ TEST(RoleServerSettings, ListeningBeyondThisMachineNeedsTlsOrInsecure) {
   EXPECT_EQ(insecure->metrics_addr, (host::Address{"0.0.0.0", 8}));
 }
 
+TEST(RoleServerSettings, TheAddressForOperatorsIsOffUnlessGiven) {
+  EXPECT_EQ(Landed({})->control_listen, host::Address{});
+  EXPECT_EQ(Landed({{"--control-listen", ":9"}})->control_listen, (host::Address{"127.0.0.1", 9}));
+  EXPECT_EQ(Landed({{"--control-listen", "10.0.0.1:9"}}).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Landed({{"--control-listen", "10.0.0.1:9"}, {"--insecure", "on"}})->control_listen,
+            (host::Address{"10.0.0.1", 9}));
+  EXPECT_EQ(
+      Landed({{"--control-listen", ":9"}, {"--tls-cert", "c"}, {"--tls-key", "k"}, {"--tls-ca", "a"}})->control_listen,
+      (host::Address{"0.0.0.0", 9}));
+}
+
 TEST(RoleServerSettings, TlsTakesAllThreeFiles) {
   const auto half = Landed({{"--tls-cert", "c"}});
   ASSERT_FALSE(half);
   EXPECT_TRUE(half.error().message().contains("--tls-key is missing")) << half.error().message();
+}
+
+TEST(RoleServer, ServesOperatorsOnAnAddressOfTheirOwn) {
+  RoleServer none({.listen = {"127.0.0.1", 0}, .metrics_addr = {"127.0.0.1", 0}});
+  EXPECT_EQ(none.control_address(), host::Address{});
+  RoleServer server({.listen = {"127.0.0.1", 0}, .control_listen = {"127.0.0.1", 0}, .metrics_addr = {"127.0.0.1", 0}});
+  ASSERT_EQ(server.Listen(), Status());
+  EXPECT_EQ(CheckHealth(server.control_address(), "", 20s).code(), Code::kFailedPrecondition);
+  server.Serve();
+  EXPECT_EQ(CheckHealth(server.control_address(), "", 20s), Status());
+  EXPECT_NE(server.control_address().port, server.listen_address().port);
+  server.StopServing();
+  EXPECT_EQ(CheckHealth(server.control_address(), "", 20s).code(), Code::kFailedPrecondition);
 }
 
 TEST(RoleServer, IsReadyFromServeToStopServing) {

@@ -1,10 +1,10 @@
 #include "rpc/server.h"
 
+#include <absl/synchronization/mutex.h>
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/support/server_interceptor.h>
 #include <sys/stat.h>
@@ -22,8 +22,10 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "host/system_clock.h"
+#include "rpc/bounded_service.h"
 #include "rpc/call_subject.h"
 #include "rpc/grpc_log.h"
+#include "rpc/health_service.h"
 #include "rpc/server_credentials.h"
 #include "rpc/standard_streams.h"
 
@@ -60,9 +62,13 @@ void SetLimits(grpc::ServerBuilder& builder, const ServerOptions& options) {
   // Windows stay as they are: a hundred peers that send fast would else be given megabytes each, and every message of
   // a peer that sends seldom costs a ping.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  const auto millis = [](Duration duration) {
+    const auto count = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+    return static_cast<int>(std::min<int64_t>(count, INT_MAX));
+  };
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, millis(options.connection_idle));
   if (options.connection_age > 0s) {
-    const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(options.connection_age).count();
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, static_cast<int>(std::min<int64_t>(age, INT_MAX)));
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, millis(options.connection_age));
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, kAgeGraceMillis);
   }
   grpc::ResourceQuota quota("server");
@@ -165,12 +171,11 @@ class CallWatches final : public grpc::experimental::ServerInterceptorFactoryInt
   StandardStreams streams_;
 };
 
-// Both plugins are switches of the whole process in gRPC.
-void EnablePluginsOnce() {
+// A switch of the whole process in gRPC.
+void EnableReflectionOnce() {
   static std::once_flag once;
   std::call_once(once, [] {
     RouteGrpcLog();
-    grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   });
 }
@@ -178,9 +183,16 @@ void EnablePluginsOnce() {
 }  // namespace
 
 struct Server::Impl {
-  explicit Impl(ServerOptions given) : options(std::move(given)), address(options.address) {}
+  explicit Impl(ServerOptions given)
+      : options(std::move(given)),
+        bounded_health(
+            HealthService::kName, health, watches, options.refused ? options.refused : [](const Refusal&) {}),
+        address(options.address) {}
 
   const ServerOptions options;
+  HealthService health;
+  OpenStreams watches{{.of_identity = 16, .of_address = 128, .of_all = 1'024}};
+  BoundedService bounded_health;
   mutable std::mutex mu;
   host::Address address;                 // guarded by mu
   std::unique_ptr<grpc::Server> server;  // guarded by mu: set by Start, emptied by Stop
@@ -191,9 +203,12 @@ Server::Server(ServerOptions options) : impl_(new Impl(std::move(options))) {}
 Server::~Server() { Stop(); }
 
 Status Server::Start(std::span<grpc::Service* const> services) {
-  EnablePluginsOnce();
+  // The distribution's library looks for deadlocks at every lock that gRPC takes: a sixth of what a heartbeat costs.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  EnableReflectionOnce();
   const ServerOptions& options = impl_->options;
-  const auto credentials = MakeServerCredentials(options.tls, options.foreign_nodes, options.cluster, options.refused);
+  const auto credentials =
+      MakeServerCredentials(options.tls, options.foreign_nodes, options.cluster, options.refused, options.callers);
   if (!credentials) return credentials.error();
   grpc::ServerBuilder builder;
   SetKeepAlive(builder);
@@ -207,6 +222,7 @@ Status Server::Start(std::span<grpc::Service* const> services) {
   if (!options.socket.empty()) {
     builder.AddListeningPort("unix:" + options.socket, grpc::InsecureServerCredentials(), &socket_open);
   }
+  builder.RegisterService(&impl_->bounded_health);
   for (grpc::Service* service : services) builder.RegisterService(service);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> factories;
   factories.push_back(std::make_unique<CallWatches>(options.call_ended, options.refused));
@@ -218,8 +234,6 @@ Status Server::Start(std::span<grpc::Service* const> services) {
       (!server || socket_open == 0 || chmod(options.socket.c_str(), S_IRUSR | S_IWUSR) != 0)) {
     return {Code::kUnavailable, fmt::format("cannot listen on the socket {}", options.socket)};
   }
-  // gRPC begins with SERVING; nobody knows the address yet, so the moment before this line does no harm.
-  server->GetHealthCheckService()->SetServingStatus(false);
   const std::lock_guard lock(impl_->mu);
   MUSTER_CHECK(!impl_->server, "Start was called twice");
   impl_->address.port = static_cast<uint16_t>(port);
@@ -235,7 +249,7 @@ host::Address Server::address() const {
 void Server::SetServing(bool serving, std::string_view service) {
   const std::lock_guard lock(impl_->mu);
   if (!impl_->server) return;
-  impl_->server->GetHealthCheckService()->SetServingStatus(std::string(service), serving);
+  impl_->health.Set(service, serving);
 }
 
 void Server::Stop() {
@@ -245,7 +259,7 @@ void Server::Stop() {
     server = std::move(impl_->server);
   }
   if (!server) return;
-  server->GetHealthCheckService()->Shutdown();
+  impl_->health.Stop();
   server->Shutdown(std::chrono::system_clock::now() +
                    std::chrono::duration_cast<std::chrono::system_clock::duration>(impl_->options.stop_grace));
   server->Wait();

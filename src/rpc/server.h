@@ -7,8 +7,8 @@
 // NOT_SERVING first, so that clients that watch move away.
 //
 // Limits, for every service on it: no message is unpacked, receiving has a bound on memory, a connection has a bound on
-// streams and on the time of its handshake. What a denied or refused call was is told to `refused`, and what an
-// operator ordered is a line in the log.
+// streams, on the time of its handshake and on that without a call; gRPC has none on how many connections there are.
+// What a denied or refused call was is told to `refused`, and what an operator ordered is a line in the log.
 //
 // Thread-safety: all functions may be called from any thread, except that Start and Stop do not overlap.
 #pragma once
@@ -45,8 +45,10 @@ struct ServerOptions {
   size_t receive_memory = 48 << 20;
   Duration connection_age =
       0s;  // 0: for ever. After it a connection is ended, and its peer connects and is looked at again
+  Duration connection_idle = 5min;  // after which a connection without a call is ended; its peer connects again to call
   ForeignNodes foreign_nodes = ForeignNodes::kRefused;
   std::string cluster = {};  // its own, for Authorise; empty: none
+  Callers callers = Callers::kAll;
   Duration stop_grace = 3s;  // how long calls under way may go on after Stop
   Refused refused = {};
   // Told of every call that has ended, by its path ("/package.Service/Method"), on threads of gRPC; returns at once.

@@ -26,14 +26,16 @@ std::string_view View(const grpc_slice& slice) {
 
 // What gRPC's C layer calls back into. It owns this: handshakes may outlive the server they came to.
 struct Callbacks {
-  Callbacks(const TlsFiles& files, ForeignNodes foreign_nodes, std::string own_cluster, Refused told)
+  Callbacks(const TlsFiles& files, ForeignNodes foreign_nodes, std::string own_cluster, Refused told, Callers served)
       : foreign(foreign_nodes),
+        callers(served),
         cluster(std::move(own_cluster)),
         refused(std::move(told)),
         certificates(files),
         watcher(files) {}
 
   const ForeignNodes foreign;
+  const Callers callers;
   const std::string cluster;  // the server's own
   const Refused refused;
   CertificateCheck certificates;
@@ -74,7 +76,7 @@ void CheckCaller(void* state, grpc_auth_context* context, const grpc_metadata* m
   const std::vector<std::string> certificate = PropertiesOf(*context, GRPC_X509_PEM_CERT_PROPERTY_NAME);
   Status status = certificate.empty() ? Status(Code::kPermissionDenied, "the peer shows no certificate")
                                       : callbacks.certificates.Check(certificate.front());
-  if (status.ok()) status = Authorise(method, uris, callbacks.foreign, callbacks.cluster);
+  if (status.ok()) status = Authorise(method, uris, callbacks.foreign, callbacks.cluster, callbacks.callers);
   if (!status.ok() && callbacks.refused) {
     callbacks.refused({kDenied, uris.empty() ? "a certificate without a URI" : fmt::format("{}", fmt::join(uris, ",")),
                        std::string(method), status.message()});
@@ -85,8 +87,9 @@ void CheckCaller(void* state, grpc_auth_context* context, const grpc_metadata* m
 // gRPC's C++ layer offers no certificates that change; its C layer does.
 class ReloadingCredentials final : public grpc::ServerCredentials {
  public:
-  ReloadingCredentials(const TlsFiles& files, ForeignNodes foreign, std::string own_cluster, Refused refused) {
-    auto* callbacks = new Callbacks(files, foreign, std::move(own_cluster), std::move(refused));
+  ReloadingCredentials(const TlsFiles& files, ForeignNodes foreign, std::string own_cluster, Refused refused,
+                       Callers callers) {
+    auto* callbacks = new Callbacks(files, foreign, std::move(own_cluster), std::move(refused), callers);
     credentials_ =
         grpc_ssl_server_credentials_create_with_options(grpc_ssl_server_credentials_create_options_using_config_fetcher(
             GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, &Fetch, callbacks));
@@ -114,14 +117,15 @@ class ReloadingCredentials final : public grpc::ServerCredentials {
 }  // namespace
 
 Result<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const TlsFiles& files, ForeignNodes foreign,
-                                                                       std::string own_cluster, Refused refused) {
+                                                                       std::string own_cluster, Refused refused,
+                                                                       Callers callers) {
   if (!files.given()) return grpc::InsecureServerCredentials();
   RequireTls13();
   MUSTER_ASSIGN_OR_RETURN(const TlsMaterial fit, ReadTlsMaterial(files));  // for its error; the callback reads again
   if (!files.crl.empty()) {
     MUSTER_ASSIGN_OR_RETURN(const std::set<std::string> fit_too, ReadRevoked(files));
   }
-  return std::make_shared<ReloadingCredentials>(files, foreign, std::move(own_cluster), std::move(refused));
+  return std::make_shared<ReloadingCredentials>(files, foreign, std::move(own_cluster), std::move(refused), callers);
 }
 
 std::optional<Identity> CallerOf(const grpc::ServerContextBase& context) {

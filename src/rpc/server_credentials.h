@@ -20,12 +20,13 @@ class ServerCredentials;
 
 namespace muster::rpc {
 
-// Plaintext without files. `own_cluster` is as in Authorise. A call that is denied is told to `refused`. The error is
-// that of ReadTlsMaterial.
+// Plaintext without files. `own_cluster` and `callers` are as in Authorise. A call that is denied is told to `refused`.
+// The error is that of ReadTlsMaterial.
 Result<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const TlsFiles& files,
                                                                        ForeignNodes foreign = ForeignNodes::kRefused,
                                                                        std::string own_cluster = {},
-                                                                       Refused refused = {});
+                                                                       Refused refused = {},
+                                                                       Callers callers = Callers::kAll);
 
 // Who calls, inside a handler; nothing on a plaintext connection, where nobody is checked.
 std::optional<Identity> CallerOf(const grpc::ServerContextBase& context);

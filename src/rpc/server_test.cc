@@ -77,8 +77,59 @@ TEST(Server, StopIsIdempotentAndFreesThePort) {
   EXPECT_TRUE(next.Start().ok());
 }
 
-TEST(Server, StopTellsWatchersFirst) {
-  Server server({.address = {"127.0.0.1", 0}, .stop_grace = 20s});
+HealthCheckRequest Of(const std::string& service) {
+  HealthCheckRequest request;
+  request.set_service(service);
+  return request;
+}
+
+TEST(Server, AWatcherHearsWhatIsSaidOfItsService) {
+  Server server(AnyPort());
+  ASSERT_TRUE(server.Start().ok());
+  const auto stub = Health::NewStub(ChannelTo(server));
+  grpc::ClientContext context;
+  SetDeadline(context);
+  const auto stream = stub->Watch(&context, Of("muster.v1.Fleet"));
+  HealthCheckResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVICE_UNKNOWN);
+  server.SetServing(true);  // of the whole server
+  server.SetServing(true, "muster.v1.Fleet");
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
+  server.SetServing(true, "muster.v1.Fleet");  // no news
+  server.SetServing(false, "muster.v1.Fleet");
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
+  context.TryCancel();
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST(Server, HealthRefusesANameThatNoServiceHas) {
+  Server server(AnyPort());
+  ASSERT_TRUE(server.Start().ok());
+  const auto stub = Health::NewStub(ChannelTo(server));
+  const std::string bound = "service: has 201 bytes, and 200 are allowed";
+  HealthCheckResponse response;
+  {
+    grpc::ClientContext context;
+    SetDeadline(context);
+    const grpc::Status checked = stub->Check(&context, Of(std::string(201, 'x')), &response);
+    EXPECT_EQ(checked.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(checked.error_message(), bound);
+  }
+  grpc::ClientContext context;
+  SetDeadline(context);
+  const auto stream = stub->Watch(&context, Of(std::string(201, 'x')));
+  EXPECT_FALSE(stream->Read(&response));
+  const grpc::Status watched = stream->Finish();
+  EXPECT_EQ(watched.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(watched.error_message(), bound);
+}
+
+TEST(Server, StopTellsWatchersAndEndsThem) {
+  Server server({.address = {"127.0.0.1", 0}, .stop_grace = 60s});
   ASSERT_TRUE(server.Start().ok());
   server.SetServing(true);
   const auto stub = Health::NewStub(ChannelTo(server));
@@ -88,28 +139,59 @@ TEST(Server, StopTellsWatchersFirst) {
   HealthCheckResponse response;
   ASSERT_TRUE(stream->Read(&response));
   EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
+  const auto start = std::chrono::steady_clock::now();
   std::jthread stopping([&] { server.Stop(); });
   ASSERT_TRUE(stream->Read(&response));
   EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
-  context.TryCancel();  // a client that moves away lets Stop finish before the grace is over
   EXPECT_FALSE(stream->Read(&response));
-  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  const grpc::Status end = stream->Finish();
+  EXPECT_EQ(end.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(end.error_message(), "the server stops");
+  stopping.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 20s) << "a watcher does not use up the grace";
 }
 
 TEST(Server, CallsThatDoNotEndAreCancelledAfterTheGrace) {
   Server server({.address = {"127.0.0.1", 0}, .stop_grace = 50ms});
   ASSERT_TRUE(server.Start().ok());
-  const auto stub = Health::NewStub(ChannelTo(server));
+  grpc::GenericStub stub(ChannelTo(server));
+  grpc::CompletionQueue queue;
   grpc::ClientContext context;
   SetDeadline(context);
-  const auto stream = stub->Watch(&context, HealthCheckRequest());
-  HealthCheckResponse response;
-  ASSERT_TRUE(stream->Read(&response));
+  const auto next = [&] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  const auto call =
+      stub.PrepareCall(&context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+  call->StartCall(nullptr);
+  ASSERT_TRUE(next());
+  const grpc::Slice list_services(std::string("\x3a\x00", 2));
+  call->Write(grpc::ByteBuffer(&list_services, 1), nullptr);
+  ASSERT_TRUE(next());
+  grpc::ByteBuffer reply;
+  call->Read(&reply, nullptr);
+  ASSERT_TRUE(next()) << "it is under way";
   server.Stop();
-  while (stream->Read(&response)) EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
-  const grpc::Status end = stream->Finish();
+  grpc::Status end;
+  call->Finish(&end, nullptr);
+  ASSERT_TRUE(next());
   EXPECT_FALSE(end.ok());
   EXPECT_NE(end.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << end.error_message();
+}
+
+TEST(Server, AConnectionWithoutACallEnds) {
+  Server server({.address = {"127.0.0.1", 0}, .connection_idle = 1s});
+  ASSERT_TRUE(server.Start().ok());
+  const auto channel = ChannelTo(server);
+  const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(20);
+  ASSERT_TRUE(channel->WaitForConnected(deadline));
+  EXPECT_TRUE(channel->WaitForStateChange(GRPC_CHANNEL_READY, deadline));
+  grpc::ClientContext context;
+  SetDeadline(context);
+  HealthCheckResponse response;
+  EXPECT_TRUE(Health::NewStub(channel)->Check(&context, {}, &response).ok()) << "the next call has another";
 }
 
 TEST(Server, ReflectionListsAndDescribesItsServices) {

@@ -10,8 +10,10 @@
 #include <utility>
 
 #include "base/time.h"
-#include "bigfleet/v1alpha1/shard.grpc.pb.h"
+#include "bigfleet/v1alpha1/shard.pb.h"
 #include "rpc/aging_channel.h"
+#include "rpc/bounded_read.h"
+#include "rpc/bounded_rows.h"
 #include "rpc/session_conversion.h"
 
 namespace muster::rpc {
@@ -23,12 +25,12 @@ namespace pb = bigfleet::v1alpha1;
 constexpr Duration kFarewell = 2s;
 
 // Whoever set `writing_` may start the next write, and nobody else; the hold keeps the call from ending before that.
-class GrpcSessionClient final : public SessionClient, grpc::ClientBidiReactor<pb::OperatorMessage, pb::ShardMessage> {
+class GrpcSessionClient final : public SessionClient, grpc::ClientBidiReactor<pb::OperatorMessage, grpc::ByteBuffer> {
  public:
   GrpcSessionClient(std::string target, const std::shared_ptr<grpc::ChannelInterface>& channel, contract::Hello hello,
                     SessionHandler& handler)
-      : target_(std::move(target)), handler_(handler), stub_(pb::Shard::NewStub(channel)) {
-    stub_->async()->Session(&context_, this);
+      : target_(std::move(target)), handler_(handler), channel_(channel) {
+    StartDialogue<pb::OperatorMessage>(channel_, "/bigfleet.v1alpha1.Shard/Session", &context_, this);
     AddHold();
     StartRead(&in_);
     StartCall();
@@ -107,9 +109,15 @@ class GrpcSessionClient final : public SessionClient, grpc::ClientBidiReactor<pb
     queue_.clear();
   }
 
+  Result<contract::ShardMessage> Take() {
+    pb::ShardMessage message;
+    if (Status read = ReadBounded(in_, kServerReplyBounds, message); !read.ok())
+      return std::unexpected(std::move(read));
+    return TakeShardMessage(message);
+  }
   void OnReadDone(bool ok) override {
     if (ok) {
-      Result<contract::ShardMessage> message = TakeShardMessage(in_);
+      Result<contract::ShardMessage> message = Take();
       if (message) {
         handler_.Received(*std::move(message));
       } else {
@@ -144,9 +152,9 @@ class GrpcSessionClient final : public SessionClient, grpc::ClientBidiReactor<pb
 
   const std::string target_;
   SessionHandler& handler_;
-  const std::unique_ptr<pb::Shard::Stub> stub_;
+  const std::shared_ptr<grpc::ChannelInterface> channel_;
   grpc::ClientContext context_;
-  pb::ShardMessage in_;      // of the read under way
+  grpc::ByteBuffer in_;      // of the read under way
   pb::OperatorMessage out_;  // of the write under way
 
   std::mutex mu_;
@@ -169,7 +177,7 @@ Result<std::unique_ptr<SessionClient>> OpenSession(const std::string& target, co
                           MakeAgingChannel({.target = target,
                                             .tls = tls,
                                             .serves = {.kinds = {Identity::Kind::kShard}},
-                                            .max_message_bytes = kLargeMessageBytes}));
+                                            .max_message_bytes = static_cast<int>(kServerReplyBounds.bytes)}));
   return std::make_unique<GrpcSessionClient>(target, channel, std::move(hello), handler);
 }
 

@@ -6,8 +6,9 @@
 #include <utility>
 #include <variant>
 
-#include "bigfleet/v1alpha1/shardread.grpc.pb.h"
-#include "muster/v1/fleet.grpc.pb.h"
+#include "bigfleet/v1alpha1/shardread.pb.h"
+#include "muster/v1/fleet.pb.h"
+#include "rpc/bounded_rows.h"
 #include "rpc/channel.h"
 #include "rpc/open_calls.h"
 #include "rpc/shard_conversion.h"
@@ -69,17 +70,16 @@ class MachinesRead {
 
 // A stream of rows under way, alive until its answer was given. Reactions come one after the other.
 template <class WireRequest, class Row, class Rows>
-class RowsCall final : public grpc::ClientReadReactor<Row> {
+class RowsCall final : public grpc::ClientReadReactor<grpc::ByteBuffer> {
  public:
   using Done = std::function<void(Result<contract::ShardReply> reply)>;  // errors are explained
 
-  // `call(context, request, reactor)` starts it.
-  template <class Call>
-  static void Start(OpenCalls& calls, WireRequest request, const Call& call, Done done) {
+  static void Start(OpenCalls& calls, const std::shared_ptr<grpc::Channel>& channel, const char* path,
+                    WireRequest request, Done done) {
     auto* open = new RowsCall(calls, std::move(request), std::move(done));  // until OnDone
     calls.Begin(open->context, kListTimeout);
-    call(&open->context, &open->request_, open);
-    open->StartRead(&open->row_);
+    StartRows(channel, path, &open->context, &open->request_, open);
+    open->StartRead(&open->bytes_);
     open->StartCall();
   }
 
@@ -91,9 +91,15 @@ class RowsCall final : public grpc::ClientReadReactor<Row> {
 
   void OnReadDone(bool ok) override {
     if (!ok) return;
-    if (wrong_.ok()) wrong_ = rows_.Add(row_);
+    wrong_ = AddRow();
     if (!wrong_.ok()) return context.TryCancel();
-    this->StartRead(&row_);
+    this->StartRead(&bytes_);
+  }
+  Status AddRow() {
+    MUSTER_RETURN_IF_ERROR(tally_.Add(bytes_.Length()));
+    Row row;
+    MUSTER_RETURN_IF_ERROR(ReadBounded(bytes_, kServerReplyBounds, row));
+    return rows_.Add(row);
   }
   void OnDone(const grpc::Status& status) override {
     done_(Reply(status));
@@ -109,7 +115,8 @@ class RowsCall final : public grpc::ClientReadReactor<Row> {
 
   OpenCalls& calls_;
   WireRequest request_;
-  Row row_;
+  grpc::ByteBuffer bytes_;  // of a row
+  RowTally tally_;
   Rows rows_;
   Status wrong_;
   const Done done_;
@@ -118,53 +125,77 @@ class RowsCall final : public grpc::ClientReadReactor<Row> {
 class ShardClient final : public contract::ShardPort {
  public:
   ShardClient(const std::string& target, const std::shared_ptr<grpc::Channel>& channel)
-      : read_(pb::ShardRead::NewStub(channel)), fleet_(v1::Fleet::NewStub(channel)), calls_("shard " + target, "row") {}
+      : channel_(channel), calls_("shard " + target, "row") {}
 
   void Ask(contract::ShardRequest request, Answer done) override {
     std::visit([&](const auto& typed) { Send(typed, std::move(done)); }, request);
   }
 
  private:
-  using Fleet = v1::Fleet::StubInterface::async_interface;
-
   // From Fleet, which says more, and from a shard of another make what every one says.
   void Send(const contract::InspectNeeds& request, Answer done) {
     pb::InspectNeedsRequest wire;
     ToWire(request, wire);
     RowsCall<pb::InspectNeedsRequest, v1::InspectNeedsResponse, NeedsRead>::Start(
-        calls_, wire, [this](auto... args) { fleet_->async()->InspectNeeds(args...); },
+        calls_, channel_, "/muster.v1.Fleet/InspectNeeds", wire,
         [this, wire, done = std::move(done)](Result<contract::ShardReply> reply) {
           if (reply || reply.error().code() != Code::kUnimplemented) return done(std::move(reply));
           RowsCall<pb::InspectNeedsRequest, pb::InspectNeedsResponse, NeedsRead>::Start(
-              calls_, wire, [this](auto... args) { read_->async()->InspectNeeds(args...); }, Explained(done));
+              calls_, channel_, "/bigfleet.v1alpha1.ShardRead/InspectNeeds", wire, Explained(done));
         });
   }
   void Send(const contract::ListMachines& request, Answer done) {
     v1::ListMachinesRequest wire;
     ToWire(request, wire);
     RowsCall<v1::ListMachinesRequest, v1::MachineView, MachinesRead>::Start(
-        calls_, std::move(wire), [this](auto... args) { fleet_->async()->ListMachines(args...); },
-        Explained(std::move(done)));
+        calls_, channel_, "/muster.v1.Fleet/ListMachines", std::move(wire), Explained(std::move(done)));
   }
-  void Send(const contract::ListActions& r, Answer d) { Start(r, &Fleet::ListActions, kListTimeout, std::move(d)); }
-  void Send(const contract::ListClusters& r, Answer d) { Start(r, &Fleet::ListClusters, kListTimeout, std::move(d)); }
-  void Send(const contract::Explain& r, Answer d) { Start(r, &Fleet::Explain, kCallTimeout, std::move(d)); }
-  void Send(const contract::SetActuation& r, Answer d) { Start(r, &Fleet::SetActuation, kCallTimeout, std::move(d)); }
-  void Send(const contract::RepairMachine& r, Answer d) { Start(r, &Fleet::RepairMachine, kCallTimeout, std::move(d)); }
-  void Send(const contract::ForgetMachine& r, Answer d) { Start(r, &Fleet::ForgetMachine, kCallTimeout, std::move(d)); }
-  void Send(const contract::ListForgotten& r, Answer d) { Start(r, &Fleet::ListForgotten, kListTimeout, std::move(d)); }
-  void Send(const contract::RecallMachine& r, Answer d) { Start(r, &Fleet::RecallMachine, kCallTimeout, std::move(d)); }
-  void Send(const contract::AcceptLosses& r, Answer d) { Start(r, &Fleet::AcceptLosses, kCallTimeout, std::move(d)); }
+  void Send(const contract::ListActions& r, Answer d) {
+    Start<v1::ListActionsRequest, v1::ListActionsResponse>(r, "/muster.v1.Fleet/ListActions", kListTimeout,
+                                                           std::move(d));
+  }
+  void Send(const contract::ListClusters& r, Answer d) {
+    Start<v1::ListClustersRequest, v1::ListClustersResponse>(r, "/muster.v1.Fleet/ListClusters", kListTimeout,
+                                                             std::move(d));
+  }
+  void Send(const contract::Explain& r, Answer d) {
+    Start<v1::ExplainRequest, v1::ExplainResponse>(r, "/muster.v1.Fleet/Explain", kCallTimeout, std::move(d));
+  }
+  void Send(const contract::SetActuation& r, Answer d) {
+    Start<v1::SetActuationRequest, v1::SetActuationResponse>(r, "/muster.v1.Fleet/SetActuation", kCallTimeout,
+                                                             std::move(d));
+  }
+  void Send(const contract::RepairMachine& r, Answer d) {
+    Start<v1::RepairMachineRequest, v1::RepairMachineResponse>(r, "/muster.v1.Fleet/RepairMachine", kCallTimeout,
+                                                               std::move(d));
+  }
+  void Send(const contract::ForgetMachine& r, Answer d) {
+    Start<v1::ForgetMachineRequest, v1::ForgetMachineResponse>(r, "/muster.v1.Fleet/ForgetMachine", kCallTimeout,
+                                                               std::move(d));
+  }
+  void Send(const contract::ListForgotten& r, Answer d) {
+    Start<v1::ListForgottenRequest, v1::ListForgottenResponse>(r, "/muster.v1.Fleet/ListForgotten", kListTimeout,
+                                                               std::move(d));
+  }
+  void Send(const contract::RecallMachine& r, Answer d) {
+    Start<v1::RecallMachineRequest, v1::RecallMachineResponse>(r, "/muster.v1.Fleet/RecallMachine", kCallTimeout,
+                                                               std::move(d));
+  }
+  void Send(const contract::AcceptLosses& r, Answer d) {
+    Start<v1::AcceptLossesRequest, v1::AcceptLossesResponse>(r, "/muster.v1.Fleet/AcceptLosses", kCallTimeout,
+                                                             std::move(d));
+  }
   void Send(const contract::DecommissionCluster& r, Answer d) {
-    Start(r, &Fleet::DecommissionCluster, kCallTimeout, std::move(d));
+    Start<v1::DecommissionClusterRequest, v1::DecommissionClusterResponse>(r, "/muster.v1.Fleet/DecommissionCluster",
+                                                                           kCallTimeout, std::move(d));
   }
 
-  template <class Request, class WireRequest, class WireReply>
-  void Start(const Request& request, UnaryMethod<Fleet, WireRequest, WireReply> method, Duration timeout, Answer done) {
+  template <class WireRequest, class WireReply, class Request>
+  void Start(const Request& request, const char* path, Duration timeout, Answer done) {
     WireRequest wire;
     ToWire(request, wire);
-    calls_.Unary(
-        fleet_->async(), method, std::move(wire), timeout, [](WireReply& reply) { return TakeReply(reply); },
+    calls_.BoundedUnary<WireReply>(
+        channel_, path, std::move(wire), timeout, kServerReplyBounds, [](WireReply& reply) { return TakeReply(reply); },
         Explained(std::move(done)));
   }
 
@@ -177,8 +208,7 @@ class ShardClient final : public contract::ShardPort {
     };
   }
 
-  const std::unique_ptr<pb::ShardRead::Stub> read_;
-  const std::unique_ptr<v1::Fleet::Stub> fleet_;
+  const std::shared_ptr<grpc::Channel> channel_;
   OpenCalls calls_;  // last: its end waits for answers, which use the rest
 };
 
@@ -189,7 +219,7 @@ Result<std::unique_ptr<contract::ShardPort>> MakeShardClient(const std::string& 
                           MakeChannel({.target = target,
                                        .tls = tls,
                                        .serves = {.kinds = {Identity::Kind::kShard}},
-                                       .max_message_bytes = kLargeMessageBytes}));
+                                       .max_message_bytes = static_cast<int>(kServerReplyBounds.bytes)}));
   return std::make_unique<ShardClient>(target, channel);
 }
 

@@ -14,10 +14,6 @@
 namespace muster::rpc {
 namespace {
 
-constexpr std::string_view kHealthWatch = "/grpc.health.v1.Health/Watch";
-
-bool IsReflection(std::string_view method) { return method.starts_with("/grpc.reflection."); }
-
 class OpenStandardStream final : public StandardStreams::Stream {
  public:
   OpenStandardStream(OpenStreams& streams, std::string who) : streams_(streams), who_(std::move(who)) {}
@@ -63,19 +59,18 @@ class OpenStandardStream final : public StandardStreams::Stream {
 
 }  // namespace
 
-bool StandardStreams::Has(std::string_view method) { return method == kHealthWatch || IsReflection(method); }
+bool StandardStreams::Has(std::string_view method) { return method.starts_with("/grpc.reflection."); }
 
 std::unique_ptr<StandardStreams::Stream> StandardStreams::Begin(grpc::ServerContextBase& context,
                                                                 std::string_view method) {
-  OpenStreams& streams = IsReflection(method) ? reflections_ : watches_;
   std::string who = CallerName(context);
-  if (const Status fit = streams.Open(who, CallerOf(context).has_value()); !fit.ok()) {
+  if (const Status fit = streams_.Open(who, CallerOf(context).has_value()); !fit.ok()) {
     if (refused_) refused_({kTooMany, who, std::string(method), fit.message()});
     context.TryCancel();
     return nullptr;
   }
-  auto stream = std::make_unique<OpenStandardStream>(streams, std::move(who));
-  if (IsReflection(method)) stream->Await(context, std::string(method), refused_);
+  auto stream = std::make_unique<OpenStandardStream>(streams_, std::move(who));
+  stream->Await(context, std::string(method), refused_);
   return stream;
 }
 

@@ -1,9 +1,9 @@
-// StandardStreams: bounds of the streams of gRPC's own services, Health/Watch and reflection.
+// StandardStreams: bounds of the streams of gRPC's own service, reflection.
 //
-// gRPC makes and registers these services itself, so no BoundedService can stand in front of them. The server's
-// interceptor watches their calls instead: a stream beyond the bounds, and a reflection stream that says nothing for
-// kFirstWordTimeout, is cancelled (the caller hears CANCELLED), told to `refused`, and does not count any more. A
-// reflection stream holds a thread, so these are fewer.
+// gRPC makes and registers this service itself, so no BoundedService can stand in front of it. Its one method reads a
+// stream, which gRPC shows as it begins: the server's interceptor sees every call, also one without a message. A stream
+// beyond the bounds, and one that says nothing for kFirstWordTimeout, is cancelled (the caller hears CANCELLED), told
+// to `refused`, and does not count any more. Each holds a thread, so they are few.
 //
 // Thread-safety: any thread may begin a stream; a Stream is for one thread at a time.
 #pragma once
@@ -31,7 +31,7 @@ class StandardStreams {
     virtual void Heard() = 0;
   };
 
-  // Whether the method, by its path, is a stream of one of these services.
+  // Whether the method, by its path, is a stream of this service.
   static bool Has(std::string_view method);
 
   explicit StandardStreams(Refused refused) : refused_(std::move(refused)) {}
@@ -42,8 +42,7 @@ class StandardStreams {
 
  private:
   const Refused refused_;
-  OpenStreams watches_{{.of_identity = 16, .of_address = 128, .of_all = 1'024}};
-  OpenStreams reflections_{{.of_identity = 4, .of_address = 16, .of_all = 32}};
+  OpenStreams streams_{{.of_identity = 4, .of_address = 16, .of_all = 32}};
 };
 
 }  // namespace muster::rpc

@@ -3,7 +3,8 @@
 //
 // A change is a step by which the shard takes a machine away that its cluster has: a Reclaim, from the decision on,
 // because the cluster is told at once; the repair of a machine that served and is shown as Failed; and that the shard
-// gives up a machine which vanished, and buys another in its place. All count together. No changes are
+// gives up a machine which vanished or is shown as Failed with many others, and buys another in its place. All count
+// together. No changes are
 //   - Preempt, and surplus that goes instead of a victim: that is priority
 //   - what an order does: a repair by hand; repairs and machines given up after an operator accepted the losses, which
 //   a

@@ -43,9 +43,6 @@ constexpr Duration kOutageLasts = 30s;
 constexpr Duration kEnd = 11min;
 // Without a machine: the longest Create and Configure, a few failures, an outage's pause.
 constexpr Duration kStarvesAfter = 75s;
-// More for each quarter of the machines that cannot be created: with three quarters bad, fifteen tries in a row have
-// failed, of up to 6 s each, since a cheaper one whose hold is over comes before a dearer one that was never tried.
-constexpr Duration kStarvesForEachBadQuarter = 25s;
 // More for a machine that hangs: two deadlines, and the pauses after them.
 constexpr Duration kStarvesForOneThatHangs = 75s;
 constexpr Duration kToldWithin = 15s;  // of the end of a transition: a list, and the lines of its step
@@ -65,20 +62,6 @@ enum class Fault : uint8_t {
 };
 constexpr uint64_t kFaults = 9;
 
-shard::Config WorldConfig() {
-  shard::Config config;
-  config.policy.surplus_hold = 10s;
-  config.policy.release_hold_on_demand = 40s;
-  config.execute_concurrency = 4;
-  config.execute_queue = 20;
-  config.blob_timeout = 100s;
-  config.retry_longest = 1min;
-  config.hold_longest = 2min;
-  config.repair_first = 20s;
-  config.repair_longest = 1min;
-  return config;
-}
-
 // What a seed decides, the same with and without an outage.
 struct Plan {
   Fault fault = Fault::kStockOut;
@@ -96,6 +79,7 @@ struct Plan {
   int64_t takes = 0;         // machines of others, by priority
   bool whole_shard = false;  // of a trial
   std::string hangs;         // a machine
+  bool comes_first = false;  // the cluster with a bad template, and it wants every machine: not drawn
 };
 
 Plan DrawPlan(Rng rng) {
@@ -123,22 +107,45 @@ Plan DrawPlan(Rng rng) {
   }
   if (plan.fault == Fault::kPriority || plan.fault == Fault::kTrial) plan.falls.reset();
   plan.hangs = fmt::format("m-{:03}", rng.Between(16, 23));  // one of the cheap ones that are still to be bought
+  if (plan.fault == Fault::kBadTemplate) plan.restarts.push_back(plan.grows_after + draw(2s, 20s));
   return plan;
 }
 
+Plan DrawPlanOfOneThatComesFirst(Rng rng) {
+  Plan plan = DrawPlan(rng);
+  plan.fault = Fault::kBadTemplate;
+  plan.comes_first = true;
+  plan.falls.reset();
+  return plan;
+}
+
+shard::Config WorldConfig(const Plan& plan) {
+  shard::Config config;
+  config.policy.surplus_hold = 10s;
+  config.policy.release_hold_on_demand = 40s;
+  config.execute_concurrency = 4;
+  config.execute_queue = 20;
+  config.blob_timeout = 100s;
+  config.retry_longest = 1min;
+  config.hold_longest = 2min;
+  config.repair_first = 20s;
+  config.repair_longest = 1min;
+  // A cluster that may not have more machines configured than it has could not fill the queue.
+  if (plan.fault == Fault::kSilentCluster) config.first_bootstraps = 0;
+  return config;
+}
+
 Duration StarvesAfter(const Plan& plan) {
-  const auto quarters = plan.fault == Fault::kBadMachines ? static_cast<int64_t>(plan.bad_machines) : 0;
-  const Duration hangs = plan.fault == Fault::kHangs ? kStarvesForOneThatHangs : Duration::zero();
-  return kStarvesAfter + quarters * kStarvesForEachBadQuarter + hangs;
+  return kStarvesAfter + (plan.fault == Fault::kHangs ? kStarvesForOneThatHangs : Duration::zero());
 }
 
 class FailuresWorld {
  public:
-  FailuresWorld(uint64_t seed, bool without_outage)
+  FailuresWorld(uint64_t seed, bool without_outage, Plan (*draw)(Rng) = DrawPlan)
       : kernel_(seed),
-        plan_(DrawPlan(kernel_.ForkRng(0x6661696c))),
+        plan_(draw(kernel_.ForkRng(0x6661696c))),
         without_outage_(without_outage),
-        config_(WorldConfig()),
+        config_(WorldConfig(plan_)),
         disk_(kernel_, {}, 1),
         provider_(kernel_),
         host_(kernel_, disk_,
@@ -168,7 +175,7 @@ class FailuresWorld {
                         .breaks = [this](const auto& machine) { return HowItBreaks(machine); },
                         .ended = [this](const auto& machine) { OnEnded(machine); }});
     const bool priority = plan_.fault == Fault::kPriority;
-    clusters_.Add("a", {.priority = 10, .wanted = priority ? 16 : 6});
+    clusters_.Add("a", {.priority = plan_.comes_first ? 2000 : 10, .wanted = priority ? 16 : 6});
     clusters_.Add("b", {.priority = 10, .wanted = priority ? 16 : plan_.fault == Fault::kTrial ? 12 : 6});
     clusters_.Add("c", {.priority = 1000, .wanted = 4});
     if (priority) provider_.SetDrainTime(40s);
@@ -265,6 +272,7 @@ class FailuresWorld {
     faulty.silent = false;
     faulty.blob_error.clear();
     if (plan_.fault == Fault::kPriority) clusters_.Of("c").wanted = 8;
+    if (plan_.comes_first) faulty.wanted = 6;
     if (plan_.fault != Fault::kTrial) return;
     JudgeTrial();
     // More than once: the shard may be down.
@@ -281,6 +289,10 @@ class FailuresWorld {
 
   void Grow() {
     if (plan_.fault == Fault::kTrial) return;
+    if (plan_.comes_first) {
+      clusters_.Of(std::string(kFaulty)).wanted = std::ssize(provider_.machines());
+      return;
+    }
     if (plan_.fault == Fault::kPriority) {
       PROBE("sim.priority");
       clusters_.Of("c").wanted = std::ssize(provider_.machines()) - 2 * 16 + plan_.takes;
@@ -335,6 +347,7 @@ class FailuresWorld {
     untold_.clear();
     ages_.clear();
     binding_.clear();
+    draining_.clear();
   }
   void StartAfter(Duration pause) {
     born_ = now() + pause;
@@ -353,6 +366,7 @@ class FailuresWorld {
     holds_.Stepped(host_.core(), now(), effects);
     queue_.Stepped(host_.core(), effects);
     for (const shard::Core::Effect& effect : effects) {
+      if (const auto* audit = std::get_if<shard::Audit>(&effect)) ExcuseTry(audit->action);
       if (const auto* audit = std::get_if<shard::Audit>(&effect); audit != nullptr && audit->action.outcome == "failed")
         untold_.erase(audit->action.machine_id);
     }
@@ -403,8 +417,11 @@ class FailuresWorld {
         call.request);
     const auto* configure = std::get_if<contract::ConfigureRequest>(&call.request);
     const std::string bound = configure == nullptr ? "" : configure->machine_id;
-    provider_.Ask(call, [this, life, bound](const shard::Core::CallDone& done) {
+    const auto* drain = std::get_if<contract::DrainRequest>(&call.request);
+    const std::string drained = drain == nullptr ? "" : drain->machine_id;
+    provider_.Ask(call, [this, life, bound, drained](const shard::Core::CallDone& done) {
       if (!done.status.ok()) binding_.erase(bound);
+      if (!done.status.ok()) draining_.erase(drained);
       host_.Complete(life, done);
     });
   }
@@ -434,6 +451,7 @@ class FailuresWorld {
   template <class Request>
   void JudgeTransition(const Request& request) {
     if constexpr (std::is_same_v<Request, contract::DrainRequest>) {
+      JudgeTaking(request.machine_id);
       if (plan_.fault != Fault::kPriority || !IsFaulty()) return;
       taken_.insert(request.machine_id);
       findings_.Check(std::ssize(taken_) <= plan_.takes, [&] {
@@ -442,19 +460,35 @@ class FailuresWorld {
     }
     if constexpr (std::is_same_v<Request, contract::ConfigureRequest>) {
       binding_[request.machine_id] = request.cluster_id;
-      JudgeFirst(request.cluster_id);
+      JudgeGrowth(request.cluster_id);
     }
   }
 
-  // A cluster that has no machine shows with a few whether its template is good.
-  void JudgeFirst(const std::string& cluster) {
-    const auto serves = [&](const auto& row) {
+  ptrdiff_t Has(const std::string& cluster) const {
+    return std::ranges::count_if(provider_.machines(), [&](const auto& row) {
       return row.second.state == MachineState::kConfigured && row.second.cluster == cluster;
-    };
-    if (std::ranges::any_of(provider_.machines(), serves)) return;
+    });
+  }
+
+  // Nobody gives a machine back while one cluster wants all: what is drained is drained for it.
+  void JudgeTaking(const std::string& machine) {
+    if (!plan_.comes_first || !IsFaulty()) return;
+    PROBE("sim.taken_by_one_that_comes_first");
+    draining_.insert(machine);
+    const auto has = Has(std::string(kFaulty));
+    findings_.Check(std::ssize(draining_) <= std::max<ptrdiff_t>(config_.first_bootstraps, has), [&] {
+      return fmt::format("{} machines are taken at once for {}, which has {}", draining_.size(), kFaulty, has);
+    });
+  }
+
+  // A cluster shows with a few machines, or as many as it has, whether its template is good.
+  void JudgeGrowth(const std::string& cluster) {
+    if (config_.first_bootstraps == 0) return;
+    const auto has = Has(cluster);
     const auto at_once = std::ranges::count(binding_, cluster, [](const auto& row) { return row.second; });
-    findings_.Check(at_once <= config_.first_bootstraps, [&] {
-      return fmt::format("{} machines are configured at once for {}, which has none", at_once, cluster);
+    findings_.Check(at_once <= std::max<ptrdiff_t>(config_.first_bootstraps, has), [&] {
+      return fmt::format("{} machines are configured at once for {}, which has {}", at_once, cluster,
+                         has == 0 ? "none" : std::to_string(has));
     });
   }
 
@@ -480,6 +514,7 @@ class FailuresWorld {
   // How a transition ended has to be told.
   void OnEnded(const model::Machine& machine) {
     binding_.erase(machine.id);
+    draining_.erase(machine.id);
     untold_.erase(machine.id);
     if (machine.state != MachineState::kFailed || !host_.alive()) return;
     // A life that never saw it otherwise knows of no transition.
@@ -501,10 +536,21 @@ class FailuresWorld {
       changes_.Has(name, has[name], now());
       const bool faulty =
           name == kFaulty && (plan_.fault == Fault::kBadTemplate || plan_.fault == Fault::kSilentCluster);
-      const bool excused = faulty && now() >= fault_from_ && now() < fault_until_ + config_.hold_longest;
+      // What one that comes first asks for, others lack.
+      const bool excused =
+          (faulty || plan_.comes_first) && now() >= fault_from_ && now() < fault_until_ + config_.hold_longest;
       const std::string free = excused || holds_.IsClusterHeld(name, now()) ? "" : FreeFor(lacking == 1);
       starvation_.See(name, {.has = has[name], .wants = cluster.wanted, .free = free}, now());
     }
+  }
+
+  // Nobody can tell bad machines from good ones, and a cheaper one whose hold is over, or that was repaired, comes
+  // before a dearer one that was never tried: dozens of tries in a row may fail.
+  void ExcuseTry(const contract::ActionView& action) {
+    const bool failed = action.outcome == "failed" || action.outcome == "provider_error";
+    if (plan_.fault != Fault::kBadMachines || action.kind != "Provision" || !failed || !IsBad(action.machine_id))
+      return;
+    starvation_.Excuse(action.cluster_id, kernel_.now().wall - action.decided, now());
   }
 
   // A machine that a cluster which is short could have; an Idle one may be pledged to another one that is short too.
@@ -553,6 +599,7 @@ class FailuresWorld {
   std::map<std::string, Age> ages_;             // by cluster: when last inspected in this life
   std::set<std::string> taken_;                 // machines drained for a need that comes first
   std::map<std::string, std::string> binding_;  // machines being configured: for which cluster
+  std::set<std::string> draining_;              // machines taken for one that comes first
   std::set<std::string> tried_;                 // machines that a trial would have reclaimed
   std::map<std::string, MonoTime> untold_;      // machines whose last transition ended in Failed: when
   int64_t last_epoch_ = 0;
@@ -575,6 +622,10 @@ RunResult RunFailuresWorld(uint64_t seed) {
                                  model::FormatMoney(world.Cost()), model::FormatMoney(without.Cost()));
   }
   return result;
+}
+
+RunResult RunBadTemplateThatComesFirst(uint64_t seed) {
+  return FailuresWorld(seed, false, DrawPlanOfOneThatComesFirst).Run();
 }
 
 }  // namespace muster::sim

@@ -7,7 +7,7 @@
 //
 // Judged from outside: that what failed is left alone, over restarts too (hold_judge.h); that nobody stays short beside
 // machines that work (starvation_judge.h), so that the faults of one cost the others nothing, and one that hangs stops
-// nobody; that a cluster without a machine has three configured at a time; that nothing takes more
+// nobody; that a cluster has no more configured at a time than three, or than it has; that nothing takes more
 // than a tenth of a cluster at a time (change_judge.h); that the queue is fair (queue_judge.h); that what fails
 // is told as a failure; that needs do not age faster than time; that no more is taken by priority than is needed; that
 // a trial shows all that going live would do; that no epoch is out of range; and that an outage makes nothing dearer
@@ -21,5 +21,7 @@
 namespace muster::sim {
 
 RunResult RunFailuresWorld(uint64_t seed);
+// The same with one fault: the cluster with a bad template comes before all others, and wants every machine.
+RunResult RunBadTemplateThatComesFirst(uint64_t seed);
 
 }  // namespace muster::sim

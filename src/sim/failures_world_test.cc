@@ -1,6 +1,10 @@
 #include "sim/failures_world.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
 
 #include "base/parallel.h"
 #include "base/probe.h"
@@ -20,6 +24,26 @@ TEST(FailuresWorld, HoldsWhileAPartFails) {
   const CampaignReport report = RunCampaign(World(), {.seeds = 200, .repeats = 2}, parallel);
   for (const SeedFailure& failure : report.failures) ADD_FAILURE() << "seed " << failure.seed << ": " << failure.what;
   for (const char* area : {"shard", "sim"}) faults::ExpectReached("FailuresWorld.HoldsWhileAPartFails", area);
+}
+
+// How many of so many seeds fail, and the first failure.
+std::pair<int, std::string> FailedOfThoseThatComeFirst(uint64_t seeds) {
+  std::pair<int, std::string> failed;
+  for (uint64_t seed = 0; seed < seeds; ++seed) {
+    const RunResult run = RunBadTemplateThatComesFirst(seed);
+    if (run.failure && failed.first++ == 0) failed.second = fmt::format("seed {}: {}", seed, *run.failure);
+  }
+  return failed;
+}
+
+TEST(FailuresWorld, ABadTemplateThatComesFirstTakesNoMoreThanItMayConfigure) {
+  faults::ResetProbes();
+  EXPECT_EQ(FailedOfThoseThatComeFirst(50), (std::pair(0, std::string())));
+  EXPECT_GT(faults::ProbeHits()["sim.taken_by_one_that_comes_first"], 50u);
+  const faults::ScopedMutant on("shard.takes_what_it_cannot_configure");
+  const auto [failed, how] = FailedOfThoseThatComeFirst(3);
+  EXPECT_GT(failed, 0);
+  EXPECT_TRUE(how.contains("are taken at once for a")) << how;
 }
 
 class FailureBug : public testing::TestWithParam<faults::Row> {};

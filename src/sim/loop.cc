@@ -119,7 +119,10 @@ Settled Loop::RunUntilSettled(const SettleOptions& options) {
   for (;;) {
     const MonoTime calm_at = std::max(works_->last_change(), begin) + quiet;
     if (kernel.now().mono >= calm_at || kernel.now().mono >= begin + options.longest) break;
-    kernel.RunUntil(std::min(calm_at, begin + options.longest));
+    MonoTime until = std::min(calm_at, begin + options.longest);
+    if (options.second_passed) until = std::min(until, kernel.now().mono + 1s);
+    kernel.RunUntil(until);
+    if (options.second_passed) options.second_passed();
   }
   const MonoTime last = std::max(works_->last_change(), begin);
   Settled settled{.settled = kernel.now().mono - last >= quiet, .took = last - begin, .in_flight = works_->InFlight()};

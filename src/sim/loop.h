@@ -36,6 +36,8 @@ struct SettleOptions {
   // or demand is corrected. Shorter is quicker, and shows a fleet that has not given back what it holds for a while.
   Duration quiet{};
   Duration longest = 4h;  // of virtual time
+  // Called after each second of virtual time; nothing that is asked there may change the loop.
+  std::function<void()> second_passed = {};
 };
 struct Settled {
   bool settled = false;

@@ -149,6 +149,7 @@ class LossesWorld {
     } else if (const auto* audit = std::get_if<shard::Audit>(&effect)) {
       const contract::ActionView& action = audit->action;
       if (action.kind == "Repair") OnRepair(action);
+      if (action.kind == "Provision" && action.outcome == "pending") OnProvision(action);
       // What is repaired after the losses were accepted, is by that order.
       const bool ordered = action.kind == "Repair" && accepted_;
       if (!ordered) changes_.Audited(action, now() - (kernel_.now().wall - action.decided));
@@ -220,7 +221,8 @@ class LossesWorld {
   }
 
   void MakeFault() {
-    if (fault_ == Fault::kForgottenWhileDown) Restart();
+    const bool unseen = fault_ == Fault::kFalseFailed && later_.Chance(1, 3);
+    if (fault_ == Fault::kForgottenWhileDown || unseen) Restart();
     std::map<std::string, int> failed;  // by cluster
     for (const auto& [id, machine] : std::map(provider_.machines())) {
       if (machine.state != MachineState::kConfigured && fault_ != Fault::kZoneLost) continue;
@@ -229,6 +231,7 @@ class LossesWorld {
         case Fault::kFalseFailed:
           if (!rng_.Chance(1, 2)) break;
           PROBE("sim.false_failed");
+          failed_.emplace(id, machine);
           provider_.SetState(id, MachineState::kFailed);
           break;
         case Fault::kForgotten:
@@ -239,6 +242,7 @@ class LossesWorld {
         case Fault::kForgottenWhileDown:
           if (!rng_.Chance(1, 2)) break;
           PROBE("sim.forgotten_while_down");
+          ++unseen_[machine.cluster];
           provider_.Lose(id);
           break;
         case Fault::kFewFailed:
@@ -284,7 +288,7 @@ class LossesWorld {
 
   // The provider is well again, and what is lost indeed is accepted.
   void OperatorLooks() {
-    if (fault_ == Fault::kZoneLost) CheckReplaced();
+    if (fault_ == Fault::kZoneLost || fault_ == Fault::kForgottenWhileDown) CheckReplaced();
     faulty_ = false;
     accepted_ = true;
     provider_.RefuseDeletes(false);
@@ -311,11 +315,6 @@ class LossesWorld {
   void JudgeTransition(const Request& request) {
     ++moves_;
     if constexpr (std::is_same_v<Request, contract::DeleteRequest>) JudgeDelete(request.machine_id);
-    if constexpr (std::is_same_v<Request, contract::CreateRequest>) {
-      findings_.Check(fault_ != Fault::kForgottenWhileDown || accepted_, [&] {
-        return fmt::format("{} is bought for machines that went while the shard was down", request.machine_id);
-      });
-    }
     findings_.Check(
         !lost_.contains(request.machine_id) || now() - fault_at_ < config_.sweep_interval + kKnownWithin, [&] {
           return fmt::format("{} is called for though the lists have not shown it for long", request.machine_id);
@@ -333,6 +332,15 @@ class LossesWorld {
     findings_.Check(++refused_[id] <= most, [&] {
       return fmt::format("the provider is asked {} times to delete {}, which it refuses", refused_[id], id);
     });
+  }
+
+  // What is bought after machines went while the shard was down, is bought in the place of one of them.
+  void OnProvision(const contract::ActionView& action) {
+    const auto unseen = unseen_.find(action.cluster_id);
+    if (unseen == unseen_.end() || accepted_) return;
+    changes_.GivenUp(action.cluster_id, now());
+    fleet_.GivenUp(kFleet, now());
+    if (--unseen->second == 0) unseen_.erase(unseen);
   }
 
   void OnRepair(const contract::ActionView& action) {
@@ -375,20 +383,28 @@ class LossesWorld {
     }
   }
 
-  // Machines that serve each cluster; lost ones count for it until they are given up.
+  // Machines that serve each cluster.
   std::map<std::string, int64_t> Serving() const {
     std::map<std::string, int64_t> has;
     for (const auto& [id, machine] : provider_.machines()) {
       if (machine.state == MachineState::kConfigured) ++has[machine.cluster];
     }
-    for (const auto& [id, machine] : lost_) {
-      if (!accepted_ && !given_up_.contains(id)) ++has[machine.cluster];
+    return has;
+  }
+
+  // The same, with lost ones, which count until they are given up.
+  std::map<std::string, int64_t> Counting() const {
+    std::map<std::string, int64_t> has = Serving();
+    if (accepted_) return has;
+    for (const auto* lost : {&lost_, &failed_}) {
+      for (const auto& [id, machine] : *lost) has[machine.cluster] += given_up_.contains(id) ? 0 : 1;
     }
+    for (const auto& [cluster, machines] : unseen_) has[cluster] += machines;
     return has;
   }
 
   void JudgeClusters() {
-    std::map<std::string, int64_t> has = Serving();
+    std::map<std::string, int64_t> has = Counting();
     int64_t fleet = has["a"] + has["b"];
     std::string free;
     for (const auto& [id, machine] : provider_.machines()) {
@@ -399,8 +415,7 @@ class LossesWorld {
     fleet_.Has(kFleet, fleet, now());
     for (const auto& [name, cluster] : clusters_.all()) {
       changes_.Has(name, has[name], now());
-      const bool waits = IsPaused(name) || host_.core().losses().BarsBuying(name);
-      starvation_.See(name, {.has = has[name], .wants = cluster.wanted, .free = waits ? "" : free}, now());
+      starvation_.See(name, {.has = has[name], .wants = cluster.wanted, .free = IsPaused(name) ? "" : free}, now());
       JudgeDemand(name, cluster.wanted);
     }
   }
@@ -418,12 +433,22 @@ class LossesWorld {
     });
   }
 
-  // Machines that the provider lost, and the shard no longer counts on.
+  // Whether the shard counts on a machine that the provider lost, or has not seen yet that it shows it as Failed.
+  bool IsCountedOn(const std::string& id) const {
+    const shard::Machines& machines = host_.core().machines();
+    const shard::Tracked* tracked = machines.Find(id);
+    if (!failed_.contains(id)) return tracked != nullptr;
+    return tracked == nullptr || tracked->record->state != MachineState::kFailed ||
+           machines.AsideOf(id) != shard::SetAside::kNo;
+  }
+
+  // Machines that the provider lost or shows as Failed, and the shard no longer counts on.
   void JudgeGivenUp() {
-    if (lost_.empty() || accepted_) return;
-    const auto& tracked = host_.core().machines().tracked();
-    for (const auto& [id, machine] : lost_) {
-      if (tracked.contains(id) || !given_up_.insert(id).second) continue;
+    if (accepted_) return;
+    std::map<std::string, model::Machine> all = lost_;
+    all.insert(failed_.begin(), failed_.end());
+    for (const auto& [id, machine] : all) {
+      if (IsCountedOn(id) || !given_up_.insert(id).second) continue;
       // What a new life has never seen, it does not give up.
       const bool paused = machine.cluster == kPaused && was_paused_ && IsPaused(machine.cluster);
       findings_.Check(!paused || now() - born_ < 30s, [&] {
@@ -436,15 +461,11 @@ class LossesWorld {
 
   bool IsPaused(const std::string& cluster) const { return host_.core().rails().modes().IsKeptBack(cluster); }
 
-  // Before anybody looked: a lost zone does not wait for a person, unless it went while the shard was down.
+  // Before an operator looked: a lost zone does not wait for a person.
   void CheckReplaced() {
     std::map<std::string, int64_t> has = Serving();
-    for (const auto& [id, machine] : lost_) {
-      if (!given_up_.contains(id)) --has[machine.cluster];
-    }
     for (const auto& [name, cluster] : clusters_.all()) {
-      const bool waits = host_.alive() && host_.core().losses().BarsBuying(name);
-      findings_.Check(waits || has[name] >= cluster.wanted, [&] {
+      findings_.Check(has[name] >= cluster.wanted, [&] {
         return fmt::format("{} wants {} machines and has {}: a lost zone waits for a person", name, cluster.wanted,
                            has[name]);
       });
@@ -488,11 +509,13 @@ class LossesWorld {
   MonoTime born_;          // when the shard was started last
   MonoTime fault_at_;
   MonoTime no_whole_lists_until_;
-  bool was_paused_ = false;                     // in the cycle before
-  std::map<std::string, model::Machine> lost_;  // machines that cost money, as they were
-  std::set<std::string> given_up_;              // of them, those that are no longer tracked
-  std::map<std::string, bool> repairing_;       // whether the provider has acknowledged that
-  std::map<std::string, uint64_t> refused_;     // Deletes, by machine
+  bool was_paused_ = false;                       // in the cycle before
+  std::map<std::string, model::Machine> lost_;    // machines that cost money, as they were
+  std::map<std::string, model::Machine> failed_;  // shown as Failed in masses, as they were
+  std::map<std::string, int64_t> unseen_;         // by cluster: lost while the shard was down, and nothing bought yet
+  std::set<std::string> given_up_;                // of lost_ and failed_, those that the shard no longer counts on
+  std::map<std::string, bool> repairing_;         // whether the provider has acknowledged that
+  std::map<std::string, uint64_t> refused_;       // Deletes, by machine
   uint64_t lives_ = 1;
   uint64_t moves_ = 0;
 };

@@ -17,7 +17,7 @@ Scenario World() {
 TEST(LossesWorld, HoldsUnderEveryKindOfLoss) {
   faults::ResetProbes();
   InlineParallel parallel;
-  const CampaignReport report = RunCampaign(World(), {.seeds = 16, .repeats = 1}, parallel);
+  const CampaignReport report = RunCampaign(World(), {.seeds = 24, .repeats = 2}, parallel);
   for (const SeedFailure& failure : report.failures) ADD_FAILURE() << "seed " << failure.seed << ": " << failure.what;
   for (const char* area : {"shard", "sim"}) faults::ExpectReached("LossesWorld.HoldsUnderEveryKindOfLoss", area);
 }

@@ -15,6 +15,8 @@ using model::WorkloadPhase;
 using scheduler::RecordKind;
 
 constexpr std::string_view kLeaderKey = "/leader";
+// Fifteen heartbeats of a node: each leads to a comparison in the store and a call, either of which may be lost.
+constexpr Duration kTold = 30s;
 
 // "<node id> <host:port>"
 std::string NodeOf(const scheduler::Call& call) { return call.to.substr(0, call.to.find(' ')); }
@@ -120,6 +122,7 @@ void SchedulerJudge::CheckProgress(const std::string& id, const scheduler::Workl
   if (moved) CheckTarget(id, node);
   progress.sequence = std::max(progress.sequence, sequence);
   progress.node = node;
+  if (!node.empty()) assignments_[id].emplace(sequence, node);
   CheckAttempts(id, record, is_new, decided, progress);
 }
 
@@ -295,6 +298,40 @@ void SchedulerJudge::Registered(const std::string& node, const contract::NodeReg
   if (!answer.accepted || answer.state.epoch == 0) return;
   Check(told_epochs_[node].insert(answer.state.epoch).second,
         [&] { return fmt::format("two registrations of node {} have the epoch {}", node, answer.state.epoch); });
+}
+
+// --- what nodes have
+
+void SchedulerJudge::Live(const std::vector<LiveCopy>& copies, std::optional<MonoTime> quiet, MonoTime now) {
+  std::map<std::pair<std::string, uint64_t>, std::string> places;  // by workload and sequence
+  std::map<std::string, std::vector<std::string>> running;         // nodes by workload, with valid epochs
+  for (const LiveCopy& copy : copies) {
+    const std::string& id = copy.workload;
+    const auto [place, is_new] = places.try_emplace({id, copy.stamp.sequence}, copy.node);
+    Check(is_new, [&] {
+      return fmt::format("{} is on {} and {} by one assignment, {}", id, place->second, copy.node, copy.stamp.sequence);
+    });
+    const auto& given = assignments_[id];
+    const auto assigned = given.find(copy.stamp.sequence);
+    Check(assigned != given.end() && assigned->second == copy.node, [&] {
+      return fmt::format("{} has {} by the assignment {}, which the store never gave it", copy.node, id,
+                         copy.stamp.sequence);
+    });
+    const uint64_t epoch = epochs_[copy.node];
+    Check(copy.stamp.epoch <= epoch, [&] {
+      return fmt::format("{} has {} by the epoch {}, and its own is {}", copy.node, id, copy.stamp.epoch, epoch);
+    });
+    if (copy.running && copy.stamp.epoch == epoch) running[id].push_back(copy.node);
+  }
+  std::erase_if(running, [](const auto& entry) { return entry.second.size() < 2; });
+  std::erase_if(twice_, [&](const auto& entry) { return !running.contains(entry.first); });
+  for (const auto& [id, nodes] : running) {
+    MonoTime& since = twice_.try_emplace(id, now).first->second;
+    since = std::max(since, quiet.value_or(now));
+    Check(now - since < kTold, [&] {
+      return fmt::format("{} runs on {} and {} with valid epochs, though all can be reached", id, nodes[0], nodes[1]);
+    });
+  }
 }
 
 // --- rest

@@ -15,8 +15,12 @@
 // At every write: the scheduler that wrote was the leader.
 // At every call to an agent: at most as many are open for a node as the configuration says.
 // At every registration of a native node: its epoch is a new one.
-// At rest: desired equals actual on every node, nothing runs twice, nothing that fits waits, nothing is written;
-// nothing is left on a node that is dead while another has room.
+// At any moment, faults or not, of what native nodes have: it is there by an assignment to that node, and by an epoch
+// of that node, which the store had before the agent; one assignment is on one node. A node that cannot be reached
+// keeps what was given to another meanwhile, and its epoch stays valid until it registers again: two copies with valid
+// epochs are no fault by themselves. Once everything can be reached, the older one is told to go within kTold. At rest:
+// desired equals actual on every node, nothing runs twice, nothing that fits waits, nothing is written; nothing is left
+// on a node that is dead while another has room.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +38,14 @@
 #include "model/node.h"
 
 namespace muster::sim {
+
+// A workload that a native node has, with the stamp that its agent took.
+struct LiveCopy {
+  std::string workload;
+  std::string node;
+  bool running = false;
+  contract::Stamp stamp;
+};
 
 // A node as it is, whatever its scheduler believes.
 struct JudgedNode {
@@ -69,6 +81,9 @@ class SchedulerJudge {
   void Registered(const std::string& node, const contract::NodeRegistered& answer);
   // The process died: its calls are gone.
   void CallsForgotten(size_t process);
+  // Native nodes have these now. Since `quiet`, agents, schedulers and the store are up and can reach each other, but
+  // for single messages that are lost; nothing: they cannot.
+  void Live(const std::vector<LiveCopy>& copies, std::optional<MonoTime> quiet, MonoTime now);
   void AtRest(const std::vector<JudgedNode>& nodes);
   const std::map<std::string, scheduler::WorkloadRecord>& workloads() const { return workloads_; }
   const std::map<std::string, scheduler::NodeRecord>& nodes() const { return nodes_; }
@@ -127,8 +142,10 @@ class SchedulerJudge {
   std::map<std::string, scheduler::NodeRecord> nodes_;
   std::map<std::string, scheduler::WorkloadRecord> workloads_;
   std::map<std::string, scheduler::SetRecord> sets_;
-  std::map<std::string, model::Quota> quotas_;             // by tenant
-  std::map<std::string, Progress> progress_;               // by workload
+  std::map<std::string, model::Quota> quotas_;                          // by tenant
+  std::map<std::string, Progress> progress_;                            // by workload
+  std::map<std::string, std::map<uint64_t, std::string>> assignments_;  // by workload: the node of each sequence
+  std::map<std::string, MonoTime> twice_;                  // since when a workload runs twice with valid epochs
   std::map<std::string, uint64_t> epochs_;                 // by node
   std::map<std::string, std::set<uint64_t>> told_epochs_;  // by node: of its registrations
   std::pair<contract::Revision, MonoTime> leads_;          // the key of the election, and when it changed

@@ -6,6 +6,8 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -36,7 +38,9 @@ constexpr Duration kFaultyTime = 60s;
 // Orders that keep work away are taken back in its first 20 s, back-offs of the longest kind end, and attempts are
 // forgotten.
 constexpr Duration kCalmTime = 2min;
-constexpr Duration kStillTime = 20s;  // at the end of it nothing happens any more
+constexpr Duration kWorkTime = 40s;
+constexpr Duration kUnwatchedTime = 1min;  // ten node timeouts
+constexpr Duration kStillTime = 20s;       // at the end of it nothing happens any more
 constexpr std::string_view kLeaderKey = "/leader";
 constexpr size_t kSchedulers = 2;
 constexpr size_t kAgents = 5;
@@ -81,6 +85,21 @@ class SchedulerWorld {
     if (!journal) return;
     journal_ = *std::move(journal);
     schedulers_[0].host->SetJournal(journal_.get());
+  }
+
+  RunResult RunLoss(StoreLoss loss) {
+    for (size_t i = 0; i < kSchedulers; ++i) StartScheduler(i);
+    for (auto& agent : agents_) agent->Start();
+    Act();
+    ApplyQuota();
+    kernel_.After(kWorkTime / 2, [this] { backup_ = store_.Rows(); });
+    return RunPhases(kernel_, network_, judge_, result_,
+                     {{.begin = {}, .lasts = kWorkTime},
+                      {.begin = [this] { calm_ = true; }, .lasts = kCalmTime},
+                      {.begin = [this, loss] { LoseStore(loss); }, .lasts = kUnwatchedTime},
+                      {.begin = [this, loss] { CheckNothingDeleted(loss); }, .lasts = {}},
+                      {.begin = [this] { AcceptAll(); }, .lasts = kCalmTime},
+                      {.begin = [this] { CheckAtRest(); }}});
   }
 
   RunResult Run() {
@@ -147,6 +166,7 @@ class SchedulerWorld {
   // before a core can.
   void Into(size_t i, uint64_t life, std::function<void()> action) {
     ShowStore();
+    ShowNodes();
     if (judge_.failure()) return;
     Process& process = schedulers_[i];
     if (!process.host->alive() || process.host->life() != life) return;
@@ -265,7 +285,7 @@ class SchedulerWorld {
 
   void JudgeWriter(size_t i, const contract::CommitDone& done) {
     const auto* committed = std::get_if<contract::Committed>(&done.outcome);
-    if (committed == nullptr) return;
+    if (committed == nullptr || unjudged_) return;
     for (const contract::KeyValue& row : store_.Rows().rows) {
       if (row.key == kLeaderKey) judge_.Wrote(WorldConfig(i).id, committed->revision, row);
     }
@@ -428,8 +448,8 @@ class SchedulerWorld {
       if (dice < 20) return CrashScheduler(rng_.Below(kSchedulers));
       if (dice < 35) return PauseScheduler(rng_.Below(kSchedulers));
       if (dice < 45) {
-        store_.SetReachable(false);
-        kernel_.After(Duration(rng_.Between(0, Duration(15s).count())), [this] { store_.SetReachable(true); });
+        SetStoreReachable(false);
+        kernel_.After(Duration(rng_.Between(0, Duration(15s).count())), [this] { SetStoreReachable(true); });
         return;
       }
       if (dice < 50) return kernel_.JumpWall(Duration(rng_.Between(-Duration(1h).count(), Duration(1h).count())));
@@ -437,7 +457,8 @@ class SchedulerWorld {
         const ProcessId node = AgentProcess(rng_.Below(kAgents));
         const ProcessId scheduler = SchedulerProcess(rng_.Below(kSchedulers));
         network_.Cut(rng_.Chance(1, 2) ? node : scheduler, rng_.Chance(1, 2) ? scheduler : node);
-        kernel_.After(Duration(rng_.Between(0, Duration(20s).count())), [this] { network_.Heal(); });
+        cut_ = true;
+        kernel_.After(Duration(rng_.Between(0, Duration(20s).count())), [this] { Heal(); });
         return;
       }
       SimAgent& agent = *agents_[rng_.Below(kAgents)];
@@ -446,12 +467,21 @@ class SchedulerWorld {
     });
   }
 
+  void Heal() {
+    network_.Heal();
+    cut_ = false;
+  }
+  void SetStoreReachable(bool reachable) {
+    store_.SetReachable(reachable);
+    store_reachable_ = reachable;
+  }
+
   void CalmDown() {
     calm_ = true;
     network_.SetFaults({});
-    network_.Heal();
+    Heal();
     store_.SetFaults({.max_delay = 5ms});
-    store_.SetReachable(true);
+    SetStoreReachable(true);
     for (size_t i = 0; i < kSchedulers; ++i) {
       ResumeScheduler(i);
       StartScheduler(i);
@@ -473,15 +503,100 @@ class SchedulerWorld {
     kernel_.After(kCalmTime - kStillTime, [this] { still_ = true; });
   }
 
+  // --- another store in place of the one before
+
+  // From here on the judge does not follow what happens: it knows the store before. What the one in its place has never
+  // given to where it runs may be deleted there as an orphan alone.
+  void LoseStore(StoreLoss loss) {
+    unjudged_ = true;
+    judge_.Check(backup_.revision < store_.revision(), [] { return "the backup is as new as the store"; });
+    store_.GoBackTo(loss == StoreLoss::kRestored ? backup_ : store::RangeReply{.revision = 1});
+    std::map<std::string, scheduler::WorkloadRecord> stored;
+    for (const contract::KeyValue& row : store_.Rows().rows) {
+      const auto key = scheduler::ParseKey("", row.key);
+      if (!key || key->kind != scheduler::RecordKind::kWorkload) continue;
+      if (auto record = scheduler::DecodeWorkload(row.value)) stored.emplace(key->id, *std::move(record));
+    }
+    for (const auto& agent : agents_) {
+      for (const auto& [id, running] : agent->running()) {
+        const auto record = stored.find(id);
+        const bool later = record != stored.end() && record->second.workload.assigned_node != agent->node() &&
+                           running.stamp.sequence > record->second.stamp.sequence;
+        if (record == stored.end() || later) unknown_.emplace(agent->node(), id);
+      }
+    }
+    judge_.Check(!unknown_.empty(), [] { return "the store that took its place knows all that runs"; });
+  }
+  void CheckNothingDeleted(StoreLoss loss) {
+    std::string gone;
+    size_t count = 0;
+    size_t runs = 0;
+    for (const auto& agent : agents_) {
+      runs += agent->running().size();
+      for (const auto& [node, id] : unknown_) {
+        if (node != agent->node() || agent->running().contains(id)) continue;
+        gone += fmt::format(" {} on {}", id, node);
+        ++count;
+      }
+    }
+    // What a backup has runs again, and counts.
+    const size_t most = loss == StoreLoss::kRestored ? std::max<size_t>(5, (runs + count) / 2) : 0;
+    judge_.Check(count <= most, [&] {
+      return fmt::format("of {} workloads {} that the store does not know are deleted:{}", runs + count, count, gone);
+    });
+    const auto nodes = std::ranges::count_if(
+        store_.Rows().rows, [](const contract::KeyValue& row) { return row.key.ends_with("/status"); });
+    judge_.Check(nodes == kAgents, [&] { return fmt::format("{} nodes are in the store that took its place", nodes); });
+  }
+  // Agents refuse what is older than they know, until they join again.
+  void AcceptAll() {
+    for (auto& agent : agents_) {
+      agent->Crash(false);
+      agent->Start();
+    }
+    for (int turn = 0; turn < 10; ++turn) {
+      kernel_.After(turn * 2s, [this] {
+        for (auto& agent : agents_) Order(contract::CordonNode{.node = agent->node(), .cordoned = false});
+        for (auto& agent : agents_) Order(contract::AcceptNode{.node = agent->node()});
+      });
+    }
+  }
+
   // The judge sees the store without its faults.
   void ShowStore() {
-    if (store_.revision() == seen_) return;
+    if (unjudged_ || store_.revision() == seen_) return;
     seen_ = store_.revision();
     judge_.StoreHolds(store_.Rows().rows, kernel_.now().mono);
   }
 
+  // The judge sees what native nodes have, ten times a second.
+  void ShowNodes() {
+    if (unjudged_) return;
+    const MonoTime now = kernel_.now().mono;
+    const bool quiet = !cut_ && store_reachable_ && std::ranges::all_of(agents_, [](const auto& agent) {
+      return agent->alive();
+    }) && std::ranges::all_of(schedulers_, [](const Process& one) { return one.host->alive() && !one.paused; });
+    if (!quiet) quiet_since_.reset();
+    if (quiet && !quiet_since_) quiet_since_ = now;
+    if (now - nodes_seen_ < 100ms) return;
+    nodes_seen_ = now;
+    std::vector<LiveCopy> copies;
+    for (const auto& agent : agents_) {
+      if (!agent->options().native) continue;
+      for (const auto& [id, running] : agent->running()) {
+        copies.push_back({.workload = id,
+                          .node = agent->node(),
+                          .running = running.actual == contract::ActualState::kRunning,
+                          .stamp = running.stamp});
+      }
+    }
+    judge_.Live(copies, quiet_since_, now);
+  }
+
   void CheckAtRest() {
-    judge_.StoreHolds(store_.Rows().rows, kernel_.now().mono);
+    SchedulerJudge other(WorldConfig(0));  // knows nothing of the store before
+    SchedulerJudge& judge = unjudged_ ? other : judge_;
+    judge.StoreHolds(store_.Rows().rows, kernel_.now().mono);
     std::vector<JudgedNode> nodes;
     for (const auto& agent : agents_) {
       JudgedNode node{.node = agent->node(), .alive = agent->alive(), .types = agent->options().types};
@@ -491,7 +606,8 @@ class SchedulerWorld {
       }
       nodes.push_back(std::move(node));
     }
-    judge_.AtRest(nodes);
+    judge.AtRest(nodes);
+    judge_.Check(!other.failure(), [&] { return *other.failure(); });
   }
 
   static constexpr ProcessId kClient = ProcessId(0);
@@ -511,11 +627,19 @@ class SchedulerWorld {
   contract::RequestId last_request_ = 0;
   int64_t last_number_ = 0;
   contract::Revision seen_ = 0;
+  MonoTime nodes_seen_;
+  std::optional<MonoTime> quiet_since_;  // all can be reached
+  bool cut_ = false;                     // a connection
+  bool store_reachable_ = true;
   Duration trouble_every_{};
   bool limited_ = false;      // the tenant's quota is there
   std::string always_fails_;  // a workload; empty: none
   bool calm_ = false;         // no faults
   bool still_ = false;        // and nothing happens
+  // Of a world whose store is lost.
+  store::RangeReply backup_;
+  std::set<std::pair<std::string, std::string>> unknown_;  // nodes, and what they had that the store does not know
+  bool unjudged_ = false;                                  // the store is another one
   RunResult result_;
 };
 
@@ -524,5 +648,7 @@ class SchedulerWorld {
 RunResult RunSchedulerWorld(uint64_t seed, const SchedulerWorldOptions& options) {
   return SchedulerWorld(seed, options).Run();
 }
+
+RunResult RunStoreLoss(uint64_t seed, StoreLoss loss) { return SchedulerWorld(seed, {}).RunLoss(loss); }
 
 }  // namespace muster::sim

@@ -25,6 +25,16 @@ TEST(SchedulerWorld, HoldsOverManySeedsAndReachesItsProbes) {
   faults::ExpectReached("SchedulerWorld.HoldsOverManySeedsAndReachesItsProbes", "scheduler");
 }
 
+TEST(SchedulerWorld, AStoreThatIsEmptiedOrRestoredUnderWorkloadsDeletesNothingBeyondTheRail) {
+  for (const StoreLoss loss : {StoreLoss::kEmptied, StoreLoss::kRestored}) {
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      EXPECT_EQ(RunStoreLoss(seed, loss).failure.value_or(""), "") << "seed " << seed << ", " << static_cast<int>(loss);
+    }
+  }
+  const faults::ScopedMutant on("scheduler.no_orphan_rail");
+  EXPECT_NE(RunStoreLoss(0, StoreLoss::kEmptied).failure.value_or(""), "");
+}
+
 class SchedulerBug : public testing::TestWithParam<faults::Row> {};
 TEST_P(SchedulerBug, IsFound) { ExpectFound(GetParam(), World()); }
 INSTANTIATE_TEST_SUITE_P(SchedulerWorld, SchedulerBug,

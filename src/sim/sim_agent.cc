@@ -128,7 +128,7 @@ Result<contract::AgentReply> SimAgent::Answer(const contract::AgentRequest& requ
 Status SimAgent::CheckStamp(const std::string& workload, const contract::Stamp& stamp) {
   if (!options_.native) return {};
   contract::Stamp& last = last_stamps_[workload];
-  if (stamp.epoch != epoch_ || stamp.sequence < last.sequence) {
+  if (stamp.epoch != epoch_ || stamp < last) {
     ++refused_stamps_;
     return {Code::kFailedPrecondition, "an older assignment"};
   }

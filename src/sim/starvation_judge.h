@@ -2,11 +2,13 @@
 //
 // A cluster is short while fewer machines serve it than it wants. It may be so for as long as a bound allows without
 // gaining a machine, counted from when there first was a free machine that it could have had all the time. Which
-// machines are free is for the world to say: it leaves out those that its faults or the shard's holds bar.
+// machines are free is for the world to say: it leaves out those that its faults or the shard's holds bar. The time of
+// a try that could not succeed does not count.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -37,10 +39,16 @@ class StarvationJudge {
     });
   }
 
+  // A machine that seemed good was tried for the cluster, for so long, and could not be had.
+  void Excuse(const std::string& cluster, Duration tried, MonoTime now) {
+    const auto found = short_.find(cluster);
+    if (found != short_.end()) found->second.since = std::min(found->second.since + tried, now);
+  }
+
  private:
   struct Short {
     int64_t has = 0;
-    MonoTime since;  // when it last gained a machine, had enough, or there was nothing to have
+    MonoTime since;  // when it last gained a machine, had enough, or there was nothing to have; later by what excuses
   };
 
   const Duration bound_;

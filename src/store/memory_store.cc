@@ -95,6 +95,11 @@ class MemoryStore::State : public std::enable_shared_from_this<State> {
     reachable_ = reachable;
     Changed();
   }
+  void GoBackTo(const RangeReply& backup) {
+    table_.GoBackTo(backup);
+    leases_.clear();
+    Changed();
+  }
 
  private:
   struct HeldLease {
@@ -198,6 +203,7 @@ RangeReply MemoryStore::Rows() const { return state_->Read(contract::EveryKey())
 Revision MemoryStore::revision() const { return state_->revision(); }
 
 void MemoryStore::SetReachable(bool reachable) { state_->SetReachable(reachable); }
+void MemoryStore::GoBackTo(const RangeReply& backup) { state_->GoBackTo(backup); }
 
 void MemoryStore::Range(KeyRange range, Duration timeout, RangeDone done) {
   state_->Ask(

@@ -46,6 +46,9 @@ class MemoryStore final : public Store {
   void SetFaults(MemoryFaults faults);
   // While it is not reachable, requests are lost and watches stand still.
   void SetReachable(bool reachable);
+  // The store is lost, and begins again with what Rows() once said, or with nothing: `{.revision = 1}`. Who uses it is
+  // not told; leases and their keys are gone.
+  void GoBackTo(const RangeReply& backup);
   // What the store holds at this moment, whatever its faults: for those who judge a simulated world.
   RangeReply Rows() const;
   Revision revision() const;

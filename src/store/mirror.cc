@@ -21,9 +21,8 @@ Copy CopyOf(const std::vector<KeyValue>& rows) {
   return copy;
 }
 
-// What makes a copy of `before` one of `reply`. Revisions of another life of the store say nothing: then every row is
-// given.
-std::vector<contract::Change> Difference(const Copy& before, RangeReply reply, bool another_life) {
+// What makes a copy of `before` one of `reply`.
+std::vector<contract::Change> Difference(const Copy& before, RangeReply reply) {
   std::vector<contract::Change> changes;
   auto old = before.begin();
   const auto deleted_before = [&](const std::string* key) {
@@ -34,7 +33,7 @@ std::vector<contract::Change> Difference(const Copy& before, RangeReply reply, b
   };
   for (KeyValue& row : reply.rows) {
     deleted_before(&row.key);
-    const bool same = old != before.end() && old->first == row.key && old->second == row.modified && !another_life;
+    const bool same = old != before.end() && old->first == row.key && old->second == row.modified;
     if (old != before.end() && old->first == row.key) ++old;
     if (!same) changes.push_back({.deleted = false, .now = std::move(row)});
   }
@@ -52,7 +51,7 @@ class Mirror::State final : public Guarded {
   State(Store& store, Schedule& schedule, MirrorOptions options, Handler handler)
       : store_(store),
         schedule_(schedule),
-        options_(std::move(options)),
+        options_(Paced(std::move(options))),
         handler_(std::move(handler)),
         fresh_(schedule.now()),
         answered_(fresh_) {}
@@ -66,6 +65,12 @@ class Mirror::State final : public Guarded {
 
  private:
   enum class Phase : uint8_t { kFinding, kListing, kWatching };
+
+  // A store that is asked too seldom would be lost between two answers.
+  static MirrorOptions Paced(MirrorOptions options) {
+    options.check_every = std::min(options.check_every, options.lost_after / 3);
+    return options;
+  }
 
   void Closed() override { Retire(watch_); }
 
@@ -97,10 +102,7 @@ class Mirror::State final : public Guarded {
       return AskAfter(options_.check_every / 4);
     }
     if (phase_ == Phase::kFinding) return List();
-    if (reply->revision < seen) {
-      PROBE("store.mirror_went_back");
-      return List();
-    }
+    if (reply->revision < seen) return List();
     Fresh(called);
     AskAfter(options_.check_every);
   }
@@ -144,11 +146,12 @@ class Mirror::State final : public Guarded {
     Fresh(called);
     const Revision revision = reply.revision;
     Copy copy = CopyOf(reply.rows);
-    if (revision_ == 0) {
+    if (revision < revision_) PROBE("store.mirror_went_back");
+    if (revision_ == 0 || revision < revision_) {
       handler_(contract::RowsListed{.revision = revision, .rows = std::move(reply.rows)});
     } else {
       PROBE("store.mirror_listed_again");
-      auto changes = Difference(copy_, std::move(reply), revision < revision_);
+      auto changes = Difference(copy_, std::move(reply));
       if (!changes.empty()) handler_(contract::RowsChanged{.revision = revision, .changes = std::move(changes)});
     }
     copy_ = std::move(copy);

@@ -159,6 +159,19 @@ TEST_F(MirrorTest, SitsOutAShortLoss) {
   EXPECT_EQ(copy_.lines, (std::vector<std::string>{"listed 1", "changed 2: /a=1"}));
 }
 
+TEST_F(MirrorTest, IsNotLostBetweenTwoAnswers) {
+  std::vector<bool> lost;
+  const Mirror mirror(store_, time_, {.range = contract::EveryKey(), .check_every = 1s, .lost_after = 1s},
+                      [&](const MirrorEvent& event) {
+                        if (std::holds_alternative<contract::StoreLost>(event)) lost.push_back(true);
+                      });
+  time_.RunFor(1min);
+  EXPECT_TRUE(lost.empty());
+  store_.SetReachable(false);
+  time_.RunFor(2s);
+  EXPECT_EQ(lost.size(), 1U);
+}
+
 TEST_F(MirrorTest, BeginsWithAStoreThatIsNotThere) {
   const MonoTime begun = time_.now();
   store_.SetReachable(false);
@@ -228,16 +241,46 @@ TEST_F(MirrorTest, NoticesAStoreThatWentBack) {
   const Mirror mirror(store, time_, {.range = contract::KeysUnder("/")}, [&](const MirrorEvent& event) {
     if (const auto* changed = std::get_if<contract::RowsChanged>(&event)) {
       for (const contract::Change& change : changed->changes) seen.push_back(change.now.key + change.now.value);
+    } else if (const auto* listed = std::get_if<contract::RowsListed>(&event)) {
+      seen.push_back(fmt::format("listed {}", listed->revision));
+      for (const contract::KeyValue& row : listed->rows) seen.push_back(row.key + row.value);
     }
   });
   time_.RunFor(10s);
+  EXPECT_EQ(seen, (std::vector<std::string>{"listed 11", "/anew", "/bnew"}));
+  seen.clear();
   store.SwitchTo(older);
   time_.RunFor(10s);
-  EXPECT_EQ(seen, (std::vector<std::string>{"/aold", "/b"}));
+  EXPECT_EQ(seen, (std::vector<std::string>{"listed 2", "/aold"}));
   static_cast<void>(writes.Commit({{}, {Put("/c", "old")}}));
   time_.RunFor(1s);
   EXPECT_EQ(seen.back(), "/cold");
   EXPECT_GT(faults::ProbeHits()["store.mirror_went_back"], 0u);
+}
+
+// The store itself begins again, with a backup and then with nothing; a watch that waits for a higher revision is
+// silent.
+TEST_F(MirrorTest, ListsAStoreThatBeginsAgain) {
+  Commit({Put("/a", "1")});
+  const RangeReply backup = store_.Rows();
+  Commit({Put("/a", "2"), Put("/b", "2")});
+  std::vector<std::string> seen;
+  const Mirror mirror(store_, time_, {.range = contract::KeysUnder("/")}, [&](const MirrorEvent& event) {
+    const auto* listed = std::get_if<contract::RowsListed>(&event);
+    ASSERT_NE(listed, nullptr);
+    seen.push_back(fmt::format("listed {}", listed->revision));
+    for (const contract::KeyValue& row : listed->rows) seen.push_back(row.key + row.value);
+  });
+  time_.RunFor(10s);
+  EXPECT_EQ(seen, (std::vector<std::string>{"listed 3", "/a2", "/b2"}));
+  seen.clear();
+  store_.GoBackTo(backup);
+  time_.RunFor(10s);
+  EXPECT_EQ(seen, (std::vector<std::string>{"listed 2", "/a1"}));
+  seen.clear();
+  store_.GoBackTo({.revision = 1});
+  time_.RunFor(10s);
+  EXPECT_EQ(seen, (std::vector<std::string>{"listed 1"}));
 }
 
 TEST_F(MirrorTest, GivesNothingAfterItsEnd) {

@@ -97,6 +97,17 @@ bool Table::EndLease(LeaseId lease) {
   return true;
 }
 
+void Table::GoBackTo(const RangeReply& backup) {
+  rows_.clear();
+  for (const KeyValue& row : backup.rows) {
+    if (row.lease == 0) rows_.emplace(row.key, row);
+  }
+  history_.clear();
+  keys_of_.clear();
+  revision_ = backup.revision;
+  compacted_ = backup.revision;
+}
+
 Status Table::Compact(Revision revision) {
   if (revision > revision_) {
     return {Code::kOutOfRange, fmt::format("revision {} is in the future: the store is at {}", revision, revision_)};

@@ -40,6 +40,10 @@ class Table {
   // OUT_OF_RANGE for a revision in the future.
   Status Compact(Revision revision);
 
+  // Becomes what `backup` says, at its revision, without history. No lease is part of it, nor a key that has one; the
+  // leases that were are gone, and their ids are not given again.
+  void GoBackTo(const RangeReply& backup);
+
   // Aborts if an invariant does not hold.
   void CheckInvariants() const;
 

@@ -147,6 +147,7 @@ TEST_F(ContainersInACluster, EndByTheirRestartPolicy) {
       << failed.message;
   cluster_.Delete("job");
   cluster_.Delete("loop");
+  EXPECT_TRUE(WaitUntil([&] { return Ids().empty(); }));
 }
 
 TEST_F(ContainersInACluster, AComposeFileWithTwoServices) {

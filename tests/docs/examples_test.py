@@ -2,16 +2,16 @@
 
 A yaml block that begins with `# name.yaml` is a file. A block that begins with `$ ` holds commands and, below each, what
 it prints; they run in a directory with the page's files and the FOLDERs, with MUSTER as `muster`. A command ends with code
-0, or with N if it ends in `# exit N`. With MUSTER_ACCEPT=1 the page is rewritten to show what the commands print.
+0, or with N if it ends in `# exit N`, also in a pipe (exit_codes.py). With MUSTER_ACCEPT=1 the page is rewritten to show what the commands print.
 """
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
+import exit_codes
 from exit_codes import expected_exit, with_exit
 
 DOC, MUSTER = Path(sys.argv[1]), Path(sys.argv[2]).resolve()
@@ -32,7 +32,7 @@ class Examples(unittest.TestCase):
             env = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}"}
 
             def run(command):
-                return subprocess.run(command, shell=True, cwd=folder, env=env, capture_output=True, text=True)
+                return exit_codes.run(command, cwd=folder, env=env)
 
             if os.environ.get("MUSTER_ACCEPT"):
                 self.accept(text, run)

@@ -4,7 +4,9 @@ Starts `muster up` in a directory of its own on free ports and runs the page's c
 and the FOLDERs beside it. A block that begins with `$ ` holds commands and, below each, what it prints. A command that
 only looks is repeated until it prints what the page shows, for a minute and a half: machines come and go meanwhile.
 Figures and members that differ from run to run are masked on both sides, and a line `...` stands for any number of lines. A
-command ends with code 0, or with N if it ends in `# exit N`. With MUSTER_ACCEPT=1 the page is rewritten to show what the commands print once it stays the same.
+command ends with code 0, or with N if it ends in `# exit N`, also in a pipe (exit_codes.py); a plan's id in it is that of the latest plan. A block that begins with `^C`, after all
+commands, holds what `muster up` says when it is stopped. With MUSTER_ACCEPT=1 blocks that do not hold are rewritten to show what the commands print once it
+stays the same.
 """
 import os
 import re
@@ -13,21 +15,28 @@ import time
 import unittest
 from pathlib import Path
 
+import exit_codes
 from exit_codes import expected_exit, with_exit
 from running_up import PATIENCE, RunningUp
 
 DOC, MUSTER = Path(sys.argv[1]), Path(sys.argv[2]).resolve()
 FOLDERS = [Path(name).resolve() for name in sys.argv[3:]]
 BLOCK = re.compile(r"```\n\$ (.*?)```", re.DOTALL)
+STOP = re.compile(r"```\n\^C\n(.*?)```", re.DOTALL)
+PLAN_ID = re.compile(r"\bp1(\.[0-9a-f]{8}){4}\b")
 LOOKS = {"get", "describe", "events", "logs", "fleet", "explain", "diff", "plan", "what-if"}
 STAYS = 8  # seconds: longer than surplus is held
 MASKS = [(re.compile(pattern), shown) for pattern, shown in [
     (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
-    (r"\bp1(\.[0-9a-f]{8}){4}\b", "PLAN-ID"),
+    (PLAN_ID, "PLAN-ID"),
     (r"\bcycle \d+", "cycle N"),
     (r"\b\d+(ms|s|m|h|d)\b", "AGE"),
     (r"\brevision [0-9a-f]{12}", "revision REVISION"),
-    (r"\bhello-\d+", "hello-N"),  # which member is on which node depends on whose agent joins first
+    # Which member is on which node depends on whose agent joins first.
+    (r"\bhello-\d+", "hello-N"),
+    (r"(?<= on node )local-\d+", "local-N"),
+    (r"(?<=placed on )local-\d+", "local-N"),
+    (r"(?<=stopped; ).*(?= goes on from here)", "COMMAND"),
     (r"[ \t]+", " "),
 ]]
 
@@ -50,43 +59,61 @@ def matches(shown, printed):
 class LivePage(RunningUp):
     muster = MUSTER
     folders = FOLDERS
+    plan_id = ""
 
     @staticmethod
     def looks(command):
         words = command.split()
-        return len(words) > 1 and words[0] == "muster" and words[1] in LOOKS
+        return len(words) > 1 and words[0] in ("muster", "build/muster") and words[1] in LOOKS
+
+    def with_plan(self, command):
+        """The command with the id of the latest plan in place of the page's."""
+        return PLAN_ID.sub(self.plan_id, command) if self.plan_id else command
+
+    def run_of_page(self, command):
+        result = exit_codes.run(self.with_plan(command), cwd=self.folder.name, env=self.env)
+        found = PLAN_ID.search(result.stdout)
+        if found:
+            self.plan_id = found.group(0)
+        return result
 
     def test_commands_print_what_the_page_shows(self):
         self.wait_until_it_answers()
         text = DOC.read_text()
         if os.environ.get("MUSTER_ACCEPT"):
-            DOC.write_text(BLOCK.sub(self.rewritten, text))
+            DOC.write_text(STOP.sub(self.stopped, BLOCK.sub(self.rewritten, text)))
             return
         commands = 0
         for block in BLOCK.findall(text):
             for example in block.split("\n$ "):
                 command, _, shown = example.partition("\n")
                 end = time.monotonic() + PATIENCE
-                result = self.run_once(command)
+                result = self.run_of_page(command)
                 while self.looks(command) and not self.agrees(command, shown, result):
                     if time.monotonic() > end:
                         break
-                    result = self.run_once(command)
+                    result = self.run_of_page(command)
                 if not matches(masked(shown), masked(result.stdout)):
                     self.assertEqual("\n".join(masked(result.stdout)), "\n".join(masked(shown)), command + "\n" + result.stderr)
                 self.assertEqual(result.returncode, expected_exit(command), command + "\n" + result.stderr)
                 commands += 1
         self.assertGreater(commands, 0, "the page has no example")
+        for shown in STOP.findall(text):
+            self.assertEqual(self.last_words(shown), masked(shown))
+
+    def last_words(self, shown):
+        """As many lines of what `muster up` said until it ended."""
+        return masked(self.stop()[1])[-len(masked(shown)):]
 
     @staticmethod
     def agrees(command, shown, result):
         return matches(masked(shown), masked(result.stdout)) and result.returncode == expected_exit(command)
 
     def settled_result(self, command):
-        result = self.run_once(command)
+        result = self.run_of_page(command)
         since = time.monotonic()
         while self.looks(command) and time.monotonic() - since < STAYS:
-            again = self.run_once(command)
+            again = self.run_of_page(command)
             if masked(again.stdout) != masked(result.stdout):
                 since = time.monotonic()
             result = again
@@ -95,10 +122,20 @@ class LivePage(RunningUp):
     def rewritten(self, match):
         parts = []
         for example in match.group(1).split("\n$ "):
-            command = example.partition("\n")[0]
+            command, _, shown = example.partition("\n")
             result = self.settled_result(command)
+            if "..." in shown.split("\n") and self.agrees(command, shown, result):
+                parts.append(example.rstrip() + "\n")
+                continue
+            command = self.with_plan(command)
             parts.append(f"{with_exit(command, result.returncode)}\n{result.stdout.rstrip()}".rstrip() + "\n")
         return "```\n$ " + "\n$ ".join(parts) + "```"
+
+    def stopped(self, match):
+        if self.last_words(match.group(1)) == masked(match.group(1)):
+            return match.group(0)
+        lines = self.stop()[1].rstrip().split("\n")[-len(match.group(1).rstrip().split("\n")):]
+        return "```\n^C\n" + "\n".join(lines) + "\n```"
 
 
 unittest.main(argv=sys.argv[:1], verbosity=2)

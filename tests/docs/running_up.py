@@ -1,4 +1,4 @@
-"""RunningUp: a test of a running system. Starts `muster up` in a directory of its own on free ports, and ends it."""
+"""RunningUp: a test of a running system. Starts `muster up` in a home of its own on free ports, and ends it."""
 import os
 import random
 import signal
@@ -38,26 +38,32 @@ class RunningUp(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(prefix="muster-live-")
         root = Path(self.folder.name)
-        (root / "bin").mkdir()
-        (root / "bin" / "muster").symlink_to(self.muster)
+        for place in ("bin", "build"):  # on the path, and as a page that builds it names it
+            (root / place).mkdir()
+            (root / place / "muster").symlink_to(self.muster)
         for shared in self.folders:
             (root / shared.name).symlink_to(shared)
-        address = {name: f"127.0.0.1:{port}" for name, port in zip(PORTS, free_ports(len(PORTS)))}
-        self.env = {**os.environ, "PATH": f"{root}/bin:{os.environ['PATH']}", "MUSTER_SCHEDULER": address["scheduler-listen"],
+        self.address = address = {name: f"127.0.0.1:{port}" for name, port in zip(PORTS, free_ports(len(PORTS)))}
+        self.env = {**{name: value for name, value in os.environ.items() if name != "XDG_STATE_HOME"}, "HOME": str(root), "PATH": f"{root}/bin:{os.environ['PATH']}", "MUSTER_SCHEDULER": address["scheduler-listen"],
                     "MUSTER_SHARD": address["shard-listen"]}
         flags = [word for name in PORTS for word in (f"--{name}", address[name])]
         self.output = open(root / "up.txt", "w+")
-        self.up = subprocess.Popen([str(self.muster), "up", "--data-dir", str(root / "data"), "--plain", *flags], cwd=root,
-                                   env=self.env, stdout=self.output, stderr=subprocess.STDOUT)
+        self.up = subprocess.Popen([str(self.muster), "up", "--plain", *flags], cwd=root, env=self.env, stdout=self.output,
+                                   stderr=subprocess.STDOUT)
 
     def tearDown(self):
-        self.up.send_signal(signal.SIGINT)
-        code = self.up.wait(timeout=60)
-        self.output.seek(0)
-        said = self.output.read()
+        code, said = self.stop()
         self.output.close()
         self.folder.cleanup()
         self.assertEqual(code, 0, said)
+
+    def stop(self):
+        """Ctrl-C: the exit code, and all that it printed. Again, it does nothing more."""
+        if self.up.poll() is None:
+            self.up.send_signal(signal.SIGINT)
+        code = self.up.wait(timeout=60)
+        self.output.seek(0)
+        return code, self.output.read()
 
     def run_once(self, command):
         return subprocess.run(command, shell=True, cwd=self.folder.name, env=self.env, capture_output=True, text=True)

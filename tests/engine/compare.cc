@@ -111,6 +111,29 @@ DecideFn AskingForTheUnknown(DecideFn decide) {
   };
 }
 
+DecideFn WithNamesThatPass(DecideFn decide) {
+  return [decide = std::move(decide), calls = 0](const World& world, Memory& memory, MonoTime now,
+                                                 const Policy& policy) mutable {
+    constexpr int kNames = 7;
+    World passing = world;
+    const auto name = [](int call, int n) { return fmt::format("example.com/passes-{}-{}", call, n); };
+    if (calls % 2 == 0) {
+      model::Machine machine{.id = fmt::format("passes-{}", calls),
+                             .state = model::MachineState::kSpeculative,
+                             .instance_type = "passes",
+                             .price_per_hour = {1'000'000},
+                             .resources = {{"cpu", 1000}}};
+      for (int n = 0; n < kNames; ++n) machine.resources.Set(name(calls, n), 1000);
+      passing.machines.push_back(std::move(machine));
+    }
+    for (size_t i = 0; i < passing.needs.size(); i += 3) {
+      passing.needs[i].aggregate.Set(name(static_cast<int>(i) % 2 * 4, static_cast<int>(i) % kNames), 1000);
+    }
+    ++calls;
+    return decide(passing, memory, now, policy);
+  };
+}
+
 Decision Comparison::Decide(const World& world, Memory& memory, MonoTime now, const Policy& policy) {
   const Memory before = memory;
   const Decision expected = reference::Decide(world, memory, now, policy);

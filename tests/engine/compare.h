@@ -17,6 +17,9 @@ DecideFn UnderNewNames(DecideFn decide);
 // Some needs ask for what no machine has, and then some machines have some of it.
 DecideFn AskingForTheUnknown(DecideFn decide);
 
+// Machines with many names that no other has come and go; some needs ask for such names all the time.
+DecideFn WithNamesThatPass(DecideFn decide);
+
 class Comparison {
  public:
   // The reference's decision; `memory` becomes its memory. Memory that is not what the last call left behind is a

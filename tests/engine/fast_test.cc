@@ -100,6 +100,24 @@ TEST(FastEngine, DecidesAsTheReferenceWhileNeedsAskForTheUnknown) {
   EXPECT_NE(found.find("long-lived: "), std::string::npos) << found;
 }
 
+std::string LetNamesPass(uint64_t seed) {
+  Choices choices = ChoicesFor(7'700'000 + seed);
+  const Scene scene = RandomScene(choices, kFlavours[seed % kFlavours.size()]);
+  Comparison comparison;
+  (void)RunHistory(choices, scene, 20, WithNamesThatPass(comparison.AsFunction()));
+  return comparison.difference();
+}
+
+TEST(FastEngine, DecidesAsTheReferenceWhileNamesOfResourcesComeAndGo) {
+  faults::ResetProbes();
+  for (uint64_t seed = 0; seed < 60 * SearchScale(); ++seed) ASSERT_EQ(LetNamesPass(seed), "") << "seed " << seed;
+  EXPECT_GT(faults::ProbeHits()["fast.dimension_evicted"], 60u);
+  const faults::ScopedMutant on("fast.evicted_unread");
+  std::string found;
+  for (uint64_t seed = 0; seed < 60 && found.empty(); ++seed) found = LetNamesPass(seed);
+  EXPECT_NE(found.find("long-lived: "), std::string::npos) << found;
+}
+
 TEST(FastEngine, DecidesAsTheReferenceInSmallWorlds) {
   uint64_t looked_at = 0;
   const uint64_t worlds = ForEachSmallWorld(SearchScale() >= 10 ? 1 : 40, [&](const Scene& scene, uint64_t number) {

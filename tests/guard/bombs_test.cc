@@ -4,11 +4,16 @@
 // MUSTER_STREAMS says how many silent streams are opened, 2,000 unless given; 100,000 is the campaign of
 // docs/security.md.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -23,6 +28,8 @@ using shard::Eventually;
 constexpr const char* kSession = "/bigfleet.v1alpha1.Shard/Session";
 constexpr const char* kList = "/bigfleet.v1alpha1.CapacityProvider/List";
 constexpr const char* kHealth = "/grpc.health.v1.Health/Check";
+constexpr const char* kWatchOfHealth = "/grpc.health.v1.Health/Watch";
+constexpr const char* kReflection = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
 constexpr double kMostGrowth = 64;  // MiB
 
 std::string Hello(const std::string& cluster) {
@@ -38,7 +45,8 @@ class Bombs : public shard::PeersTest {
  protected:
   void SetUp() override {
     ASSERT_TRUE(provider_.up());
-    StartShard(provider_.grpc());
+    StartShard(provider_.grpc(), {"--control-listen", ":0"});
+    ASSERT_NE(shard_->control(), "");
   }
   // Runs the bomb, and demands that the server stays small and answers.
   template <class Bomb>
@@ -61,6 +69,25 @@ class Bombs : public shard::PeersTest {
     std::cout << fmt::format("a pause took {:.3f} s\n", seconds);
     EXPECT_LT(seconds, 1);
   }
+  // A hundred clusters with a blob of 20 MiB each, at once; `left` counts those that have not ended. Their threads go
+  // behind all others: clusters run elsewhere, and take no processor from a shard and its operators.
+  static constexpr int kBlobs = 100;
+  std::vector<std::jthread> SendBlobs(std::atomic<int>& left) {
+    const auto blob = std::make_shared<const std::string>(Blob(20 << 20));
+    std::vector<std::jthread> clusters;
+    for (int i = 0; i < kBlobs; ++i) {
+      clusters.emplace_back([&left, i, blob, target = shard_->grpc()] {
+        setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
+        RawStream stream(OpenChannel(target), kSession);
+        stream.Write(Hello(fmt::format("cluster-{}", i)));
+        stream.Read();
+        stream.Write(*blob);
+        EXPECT_FALSE(stream.Finish().ok());
+        --left;
+      });
+    }
+    return clusters;
+  }
   // The same when what is received has no room left: gRPC may end any call then, and it is made again.
   void PauseComesThrough() {
     EXPECT_TRUE(Eventually([this] {
@@ -70,12 +97,11 @@ class Bombs : public shard::PeersTest {
           .has_value();
     }));
   }
-  // The same on the socket in the data directory, whose memory for messages the network does not share. The median,
-  // because the bombs' own threads keep the processors busy.
-  void PauseOnTheSocketIsQuick() {
-    const auto client = *rpc::MakeShardClient("unix:" + fleet_.File("shard") + "/control.sock");
+  // How long orders take, one after the other, over a connection of their own, until `over`; each is acknowledged.
+  static std::vector<double> PauseAt(const std::string& target, const std::function<bool(size_t)>& over) {
+    const auto client = *rpc::MakeShardClient(target);
     std::vector<double> seconds;
-    for (int i = 0; i < 5; ++i) {
+    while (!over(seconds.size())) {
       const SteadyTime start = Start();
       const auto reply = shard::Wait<contract::ShardReply>([&](auto done) {
         client->Ask(contract::SetActuation{.mode = contract::ActuationMode::kPaused, .reason = "under load"},
@@ -85,6 +111,13 @@ class Bombs : public shard::PeersTest {
       seconds.push_back(SecondsSince(start));
     }
     std::ranges::sort(seconds);
+    return seconds;
+  }
+  // On the socket in the data directory, whose memory for messages the network does not share. The median, because the
+  // bombs' own threads keep the processors busy.
+  void PauseOnTheSocketIsQuick() {
+    const std::vector<double> seconds =
+        PauseAt("unix:" + fleet_.File("shard") + "/control.sock", [](size_t given) { return given == 5; });
     EXPECT_LT(seconds[2], 1);
   }
   double Refused(smoke::Server& server, const std::string& reason) {
@@ -164,21 +197,37 @@ TEST_F(Bombs, ARequestIsBoundedInBytesAndInMemory) {
 }
 
 TEST_F(Bombs, LargeBlobsOfManyClustersAtOnce) {
-  constexpr int kClusters = 100;
-  const std::string blob = Blob(20 << 20);
   Survive(*shard_, [&] {
-    std::vector<std::jthread> clusters;
-    for (int i = 0; i < kClusters; ++i) {
-      clusters.emplace_back([&, i] {
-        RawStream stream(OpenChannel(shard_->grpc()), kSession);
-        stream.Write(Hello(fmt::format("cluster-{}", i)));
-        stream.Read();
-        stream.Write(blob);
-        EXPECT_FALSE(stream.Finish().ok());
-      });
-    }
+    std::atomic<int> left = kBlobs;
+    const std::vector<std::jthread> clusters = SendBlobs(left);
+    // Over TCP, as long as the blobs come: each order is acknowledged. The median, as on the socket.
+    const std::vector<double> seconds =
+        PauseAt(shard_->control(), [&](size_t given) { return given >= 10 && left == 0; });
+    std::cout << fmt::format("{} pauses over TCP, in seconds: {:.2f}\n", seconds.size(), fmt::join(seconds, " "));
+    EXPECT_LT(seconds[seconds.size() / 2], 1);
+  });
+}
+
+TEST_F(Bombs, LargeBlobsLeaveTheSocketFreeToo) {
+  Survive(*shard_, [&] {
+    std::atomic<int> left = kBlobs;
+    const std::vector<std::jthread> clusters = SendBlobs(left);
     PauseOnTheSocketIsQuick();
     PauseComesThrough();
+  });
+}
+
+// Whoever is no operator finds nothing there to fill its memory with, in plaintext too.
+TEST_F(Bombs, TheControlAddressHasTheMethodsOfOperatorsAlone) {
+  RawStream stream(OpenChannel(shard_->control()), kSession);
+  stream.Write(Hello("blue"));
+  EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  Survive(*shard_, [&] {
+    const std::string bomb = "\x0A" + Delimited(std::string(3 << 20, '\x01'));
+    const grpc::Status large = RawCall(OpenChannel(shard_->control()), "/muster.v1.Fleet/SetActuation", bomb);
+    EXPECT_EQ(large.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << large.error_message();
+    const grpc::Status larger = RawCall(OpenChannel(shard_->control()), "/muster.v1.Fleet/SetActuation", bomb + bomb);
+    EXPECT_EQ(larger.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << larger.error_message();
   });
 }
 
@@ -209,6 +258,36 @@ TEST_F(Bombs, StreamsThatSayNothingEnd) {
   });
   EXPECT_GT(Refused(*shard_, "silent"), 0);
   EXPECT_GT(Refused(*shard_, "too_many"), 0);
+}
+
+// On each of its three addresses: streams that say nothing, calls that wait for their message, and those that are
+// served and do not end by themselves.
+TEST_F(Bombs, CallsThatDoNotEndKeepNoServerFromItsEnd) {
+  const std::string list_services = "\x3A" + Delimited("");
+  const std::string socket = "unix:" + fleet_.File("shard") + "/control.sock";
+  std::vector<std::unique_ptr<RawStream>> open;
+  for (const std::string& target : {shard_->grpc(), shard_->control(), socket}) {
+    const auto channel = OpenChannel(target);
+    for (int i = 0; i < 10; ++i) {
+      if (target != shard_->control()) open.push_back(std::make_unique<RawStream>(channel, kSession));
+      open.push_back(std::make_unique<RawStream>(channel, kHealth));
+      open.push_back(std::make_unique<RawStream>(channel, "/muster.v1.Fleet/ListMachines"));
+    }
+    for (int i = 0; i < 3; ++i) {
+      open.push_back(std::make_unique<RawStream>(channel, kReflection));
+      EXPECT_TRUE(open.back()->Write(list_services));
+      EXPECT_TRUE(open.back()->Read());
+      open.push_back(std::make_unique<RawStream>(channel, kWatchOfHealth));
+      EXPECT_TRUE(open.back()->Write(""));
+      EXPECT_TRUE(open.back()->Read());
+    }
+  }
+  const SteadyTime start = Start();
+  shard_->process().Signal(SIGTERM);
+  EXPECT_EQ(shard_->process().Wait(), 0) << shard_->process().err();
+  const double seconds = SecondsSince(start);
+  std::cout << fmt::format("stopped in {:.2f} s\n", seconds);
+  EXPECT_LT(seconds, 5);
 }
 
 TEST_F(Bombs, SlowHttpClientsKeepNobodyFromAnAnswerNorAServerFromItsEnd) {

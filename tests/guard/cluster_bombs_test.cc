@@ -3,6 +3,7 @@
 #include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <csignal>
 #include <iostream>
 #include <optional>
@@ -182,16 +183,21 @@ TEST_P(ClusterBombs, AMessageIsBoundedInBytes) {
 TEST_P(ClusterBombs, LargeMessagesOfManyAtOnce) {
   const std::string blob(20 << 20, 'x');
   const std::vector<const MethodDescriptor*> methods = Methods();
+  constexpr int kCallers = 100;
   Survive([&] {
+    std::atomic<int> left = kCallers;
     std::vector<std::jthread> callers;
-    for (size_t i = 0; i < 100; ++i) {
-      callers.emplace_back([&, i] {
+    for (size_t i = 0; i < kCallers; ++i) {
+      callers.emplace_back([&, i, channel = Channel()] {
         const grpc::Status status =
-            methods.empty() ? RawCall(Channel(), kHealth, blob) : Send(Channel(), *methods[i % methods.size()], blob);
+            methods.empty() ? RawCall(channel, kHealth, blob) : Send(channel, *methods[i % methods.size()], blob);
         EXPECT_FALSE(status.ok());
+        --left;
       });
     }
-    IsAlive();
+    int asked = 0;
+    for (; left > 0; ++asked) IsAlive();
+    EXPECT_GT(asked, 0);
   });
 }
 
@@ -254,7 +260,23 @@ TEST_P(ClusterBombs, CallsWhoseMessageDoesNotComeEnd) {
   });
 }
 
-// The services that gRPC brings along.
+// Health is asked by whoever comes.
+TEST_P(ClusterBombs, CallsOfHealthWhoseMessageDoesNotComeEnd) {
+  constexpr int kCalls = 200;  // of one connection
+  Survive([&] {
+    std::vector<std::unique_ptr<RawStream>> silent;
+    const auto channel = Channel();
+    const SteadyTime start = Start();
+    for (int i = 0; i < kCalls; ++i) {
+      silent.push_back(std::make_unique<RawStream>(channel, i % 2 == 0 ? kHealth : kWatchOfHealth));
+    }
+    IsAlive();
+    for (auto& stream : silent) EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+    EXPECT_LT(SecondsSince(start), 10);
+    EXPECT_TRUE(shard::Eventually([&] { return Refused("silent") == kCalls; })) << Refused("silent");
+  });
+}
+
 TEST_P(ClusterBombs, WatchesOfHealthAreBoundedInNumber) {
   constexpr int kWatches = 300;
   constexpr int kMost = 128;  // of one address
@@ -268,12 +290,12 @@ TEST_P(ClusterBombs, WatchesOfHealthAreBoundedInNumber) {
       if (watches.back()->Read()) {
         ++served;
       } else {
-        EXPECT_EQ(watches.back()->Finish().error_code(), grpc::StatusCode::CANCELLED);
+        EXPECT_EQ(watches.back()->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
       }
     }
     EXPECT_EQ(served, kMost);
     IsAlive();
-    EXPECT_GE(Refused("too_many"), kWatches - kMost);
+    EXPECT_EQ(Refused("too_many"), kWatches - kMost);
     watches.clear();
     EXPECT_TRUE(shard::Eventually([&] {
       RawStream again(channels[0], kWatchOfHealth);
@@ -283,6 +305,7 @@ TEST_P(ClusterBombs, WatchesOfHealthAreBoundedInNumber) {
   });
 }
 
+// The service that gRPC brings along.
 TEST_P(ClusterBombs, AReflectionStreamThatAsksNothingEnds) {
   constexpr int kMost = 16;  // of one address
   const auto channel = Channel();

@@ -127,11 +127,12 @@ class Enrol : public ::testing::Test {
     chmod(files.key.c_str(), S_IRUSR | S_IWUSR);
     return files;
   }
-  static Status Sign(const std::string& target, const TlsFiles& as, const std::string& node) {
+  static Status Sign(const std::string& target, const TlsFiles& as, const std::string& node,
+                     const std::string& key = rpc::MakeNodeKey()) {
     const auto client = rpc::MakeEnrolClient(target, as);
     if (!client) return client.error();
     const auto made = shard::Wait<rpc::SignedNode>([&](auto done) {
-      (*client)->Sign({.node = node, .host = "127.0.0.1", .csr_pem = *rpc::MakeCertificateRequest(rpc::MakeNodeKey())},
+      (*client)->Sign({.node = node, .host = "127.0.0.1", .csr_pem = *rpc::MakeCertificateRequest(key)},
                       std::move(done));
     });
     return made ? Status() : made.error();
@@ -292,11 +293,15 @@ TEST_F(Enrol, AStolenTokenBuysNothing) {
     agent.process().Signal(SIGTERM);
     EXPECT_EQ(agent.process().Wait(), 0);
   }
-  EXPECT_EQ(Sign(blue.grpc(), own, "n1"), Status()) << "a node renews";
-  EXPECT_EQ(Sign(blue.grpc(), own, "n2").code(), Code::kPermissionDenied) << "for itself";
+  const std::string key = *host::ReadTextFile(own.key);
+  EXPECT_EQ(Sign(blue.grpc(), own, "n1", key), Status()) << "a node renews";
+  EXPECT_EQ(Sign(blue.grpc(), own, "n2", key).code(), Code::kPermissionDenied) << "for itself";
+  EXPECT_EQ(Sign(blue.grpc(), own, "n1"),
+            Status(Code::kPermissionDenied,
+                   "csr_pem: a node renews its certificate with the key that it has, and this is another"));
   ASSERT_TRUE(Eventually([&] { return !ReadyNode(blue.grpc()).has_value(); }));
   ASSERT_TRUE(Ask(blue.grpc(), contract::DeleteObject{.kind = contract::ObjectKind::kNode, .name = "n1"}, admin_));
-  EXPECT_EQ(Sign(blue.grpc(), own, "n1").code(), Code::kPermissionDenied) << "and not once it is deleted";
+  EXPECT_EQ(Sign(blue.grpc(), own, "n1", key).code(), Code::kPermissionDenied) << "and not once it is deleted";
   blue.process().Signal(SIGTERM);
   EXPECT_EQ(blue.process().Wait(), 0);
   EXPECT_TRUE(blue.process().err().contains("certificate of a node signed"));

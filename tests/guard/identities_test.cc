@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <fstream>
 #include <future>
+#include <iostream>
 #include <mutex>
 #include <optional>
 
@@ -158,9 +159,11 @@ TEST_F(Identities, AnExpiredCertificateIsRefusedThoughItsConnectionLasts) {
     grpc::ClientContext context;
     rpc::SetDeadline(context, 20s);
     pb::Machine machine;
-    return stub->Get(&context, {}, &machine).error_code();
+    pb::MachineRef request;
+    request.set_id("m");
+    return stub->Get(&context, request, &machine).error_code();
   };
-  EXPECT_NE(code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(code(), grpc::StatusCode::UNIMPLEMENTED) << "it was let in";
   EXPECT_TRUE(Eventually([&] { return code() == grpc::StatusCode::PERMISSION_DENIED; }));
 }
 
@@ -193,6 +196,34 @@ TEST_F(Identities, TheOwnerOfTheDataDirectoryNeedsNoCertificate) {
   const auto reply = shard::Wait<contract::ProviderReply>(
       [&](auto done) { (*client)->Ask(contract::CreateRequest{.machine_id = "m"}, 20s, std::move(done)); });
   EXPECT_EQ(reply.error().message(), "it was let in");
+}
+
+TEST_F(Identities, TheControlAddressIsForOperatorsAlone) {
+  rpc::RoleServerOptions options;
+  options.listen = options.control_listen = options.metrics_addr = {"127.0.0.1", 0};
+  options.tls = Files("server", "IP:127.0.0.1,URI:bigfleet://provider/p");
+  rpc::RoleServer server(options);
+  ASSERT_EQ(server.Listen({{rpc::kProviderService, rpc::MakeProviderService(port_)}}), Status());
+  server.Serve();
+  const std::string target = server.control_address().ToString();
+  const auto get = [&](const std::string& name, const std::string& uri) {
+    const auto channel =
+        *rpc::MakeChannel({.target = target, .tls = Files(name, "URI:" + uri), .own_connection = true});
+    grpc::ClientContext context;
+    rpc::SetDeadline(context, 20s);
+    pb::Machine machine;
+    pb::MachineRef request;
+    request.set_id("m");
+    return pb::CapacityProvider::NewStub(channel)->Get(&context, request, &machine);
+  };
+  EXPECT_EQ(get("readonly", "bigfleet://readonly").error_message(), "it was let in");
+  EXPECT_EQ(get("admin", "bigfleet://admin").error_message(), "it was let in");
+  const grpc::Status shard = get("shard", "bigfleet://shard/s");
+  EXPECT_EQ(shard.error_code(), grpc::StatusCode::PERMISSION_DENIED) << "who may call it at the other address";
+  EXPECT_EQ(shard.error_message(), "\"bigfleet://shard/s\" is no operator, and this address is for operators alone");
+  EXPECT_EQ(rpc::CheckHealth(server.control_address(), "", 20s, Files("shard-2", "URI:bigfleet://shard/s")).code(),
+            Code::kPermissionDenied);
+  EXPECT_EQ(rpc::CheckHealth(server.control_address(), "", 20s, Files("admin-2", "URI:bigfleet://admin")), Status());
 }
 
 // A scheduler program of the cluster blue under TLS, and callers with certificates of this CA.
@@ -365,6 +396,35 @@ TEST_F(Identities, AConnectionWithoutAHandshakeEnds) {
   EXPECT_FALSE(silent.Closed());
   EXPECT_TRUE(Eventually([&] { return silent.Closed() && begun.Closed(); }));
   EXPECT_LT(SecondsSince(start), 10);
+  const std::string refused = "muster_server_refused_total{reason=\"handshake\"} ";
+  EXPECT_TRUE(Eventually([&] { return Metrics().contains(refused + "2\n"); })) << Metrics();
+  const SlowClient plain(server_->listen_address(), "GET / HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(Eventually([&] { return Metrics().contains(refused + "3\n"); })) << Metrics();
+  rpc::CertificateAuthorityForTest another;
+  TlsFiles strange = another.Write(dir_.path(), "strange", another.Sign("URI:bigfleet://admin"));
+  strange.ca = Files("any", "URI:bigfleet://admin").ca;
+  EXPECT_EQ(rpc::CheckHealth(server_->listen_address(), "", 20s, strange).code(), Code::kUnavailable);
+  EXPECT_TRUE(Eventually([&] { return Metrics().contains(refused + "4\n"); })) << Metrics();
+}
+
+// Half a handshake, and a call without any: neither takes a megabyte, nor lasts ten seconds.
+TEST_F(ClusterIdentities, StrangersHoldLittleAndNotForLong) {
+  constexpr int kStrangers = 200;
+  const pid_t pid = scheduler_->process().pid();
+  const host::Address address = *host::ParseListenAddress(scheduler_->grpc(), false, "grpc");
+  const std::string half = std::string("\x16\x03\x01\x40\x00\x01\x00\x3f\xfc", 9) + std::string(12 << 10, 'x');
+  const std::string plain = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + std::string(12 << 10, '\0');
+  ForgetPeak(pid);
+  const double before = PeakMiB(pid);
+  const SteadyTime start = Start();
+  std::vector<SlowClient> strangers;
+  for (int i = 0; i < kStrangers; ++i) strangers.emplace_back(address, i % 2 == 0 ? half : plain);
+  EXPECT_TRUE(Eventually([&] { return std::ranges::all_of(strangers, &SlowClient::Closed); }));
+  EXPECT_LT(SecondsSince(start), 10);
+  const double growth = PeakMiB(pid) - before;
+  std::cout << fmt::format("{} strangers took {:.1f} MiB\n", kStrangers, growth);
+  EXPECT_LT(growth, 64) << "a third of a megabyte each";
+  EXPECT_FALSE(scheduler_->process().Ended()) << scheduler_->process().err();
 }
 
 TEST_F(Identities, AKeyThatEveryoneMayReadIsRefused) {

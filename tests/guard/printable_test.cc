@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "guard/hostile.h"
+#include "host/sqlite_store.h"
 #include "shard/peers.h"
 
 namespace muster::guard {
@@ -123,6 +124,91 @@ TEST_F(Printable, WhatPeersSayIsShownAndNotSent) {
   const std::string rejected = Output({"fleet", "machines", "--provider", peer.target()});
   EXPECT_TRUE(rejected.contains("not shown: bad\\x1b[2J")) << rejected;
   EXPECT_EQ(Steering(shard_->process().err()), "") << "the log";
+}
+
+// A shard that says what it likes, and ends the session.
+class HostileShard final : public shard::pb::Shard::Service {
+ public:
+  HostileShard() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~HostileShard() override { server_->Shutdown(std::chrono::system_clock::now()); }
+  std::string target() const { return fmt::format("127.0.0.1:{}", port_); }
+
+ private:
+  grpc::Status Session(grpc::ServerContext*,
+                       grpc::ServerReaderWriter<shard::pb::ShardMessage, shard::pb::OperatorMessage>* stream) override {
+    shard::pb::ShardMessage ack;
+    ack.mutable_ack()->set_echo("echo" + kNasty);
+    stream->Write(ack);
+    shard::pb::ShardMessage update;
+    shard::pb::NodeStateUpdate& node = *update.mutable_node_state_update();
+    node.set_supersedes_key("node:" + kNasty);
+    node.set_machine_id("machine" + kNasty);
+    node.set_cluster_id("blue");
+    node.set_state(shard::pb::MACHINE_STATE_FAILED);
+    node.set_last_error("error" + kNasty);
+    stream->Write(update);
+    shard::pb::ShardMessage reclaim;
+    reclaim.mutable_reclaim_instruction()->set_instruction_id("i");
+    reclaim.mutable_reclaim_instruction()->add_nodes("node" + kNasty);
+    reclaim.mutable_reclaim_instruction()->set_grace_period_seconds(1);
+    stream->Write(reclaim);
+    return {grpc::StatusCode::FAILED_PRECONDITION, "the end" + kNasty};
+  }
+
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+TEST_F(Printable, WhatAShardSaysToAClusterIsShownAndNotSent) {
+  const HostileShard shard;
+  const std::string needs = fleet_.File("needs.yaml");
+  std::ofstream(needs) << "[{priority: 1, aggregate: {cpu: 1}, minUnit: {cpu: 1}}]\n";
+  const std::string shown = Output({"rollup", "-f", needs, "--cluster", "blue", "--shard", shard.target()});
+  EXPECT_EQ(Steering(shown), "") << shown;
+  for (const char* part :
+       {"acknowledged echo\\x1b", "machine machine\\x1b", "error\\x1b", "give up node\\x1b", "the end\\x1b"}) {
+    EXPECT_TRUE(shown.contains(part)) << part << "\n" << shown;
+  }
+}
+
+TEST_F(Printable, WhatIsInAStoreIsShownAndNotSent) {
+  const std::string directory = fleet_.File("store");
+  const std::string key = "/workloads/web" + kNastyWord;
+  ASSERT_EQ(
+      host::CreateSqliteStore(directory, {{.key = key, .value = "value" + kNastyWord, .created = 1, .modified = 1}}, 7),
+      Status());
+  const std::string at = "sqlite:" + directory;
+  for (const std::string output : {"text", "json"}) {
+    for (const std::vector<std::string>& verb :
+         std::vector<std::vector<std::string>>{{"store", "list"},
+                                               {"store", "list", "--keys-only"},
+                                               {"store", "list", "--prefix", "/workloads/"},
+                                               {"store", "get", "none" + kNastyWord}}) {
+      std::vector<std::string> words = verb;
+      words.insert(words.end(), {"-o", output, "--store", at});
+      const std::string shown = Output(words);
+      EXPECT_EQ(Steering(shown), "") << verb[1] << " -o " << output << "\n" << shown;
+      EXPECT_TRUE(shown.contains("\\x1b") || shown.contains("\\u001b") || output == "json") << shown;
+    }
+  }
+  // Its lines are the value's own.
+  const std::string value = Output({"store", "get", key, "--store", at});
+  EXPECT_TRUE(value.starts_with("value\\x1b[2J\n!\\x0d")) << value;
+}
+
+TEST_F(Printable, WhatAProviderRefusesWithIsShownByConformanceAndNotSent) {
+  ASSERT_TRUE(provider_.up());
+  shard::Peer peer(provider_.grpc());
+  peer.habit = [] { return grpc::Status(grpc::StatusCode::INTERNAL, "broken" + kNasty); };
+  for (const std::string output : {"text", "json"}) {
+    const std::string shown = Output({"conformance", "provider", peer.target(), "-o", output});
+    EXPECT_EQ(Steering(shown), "") << shown;
+  }
 }
 
 }  // namespace

@@ -77,6 +77,31 @@ inline model::WorkloadSpec RandomSpec(Rng& rng, const std::string& name) {
   return spec;
 }
 
+// What ties workloads to each other: spread, exclusion, co-location, and how many of a set must stay; and jobs.
+inline void TieTogether(Rng& rng, model::WorkloadSpec& spec) {
+  const auto key = [&] { return std::string(rng.Chance(1, 2) ? model::kZoneKey : "kubernetes.io/hostname"); };
+  const bool members = spec.kind == model::WorkloadKind::kSet;
+  if (members && rng.Chance(1, 3)) {
+    spec.spec.spread = {{.spread = {.topology_key = key(),
+                                    .max_skew = static_cast<int32_t>(rng.Between(1, 2)),
+                                    .when = rng.Chance(2, 3) ? model::WhenUnsatisfiable::kDoNotSchedule
+                                                             : model::WhenUnsatisfiable::kScheduleAnyway}}};
+  }
+  if (members && rng.Chance(1, 4)) {
+    spec.spec.exclude = {{.topology_key = "kubernetes.io/hostname", .weight = rng.Chance(1, 2) ? 0 : 50}};
+  } else if (members && rng.Chance(1, 4)) {
+    spec.spec.colocate = {{.topology_key = key(), .weight = rng.Chance(1, 2) ? 0 : 50}};
+  } else if (rng.Chance(1, 6)) {  // apart from the first of the world
+    spec.spec.exclude = {{.topology_key = key(), .selector = {{{"app", model::Operator::kIn, {"app0"}}}}}};
+    if (spec.name == "app0") spec.spec.exclude.clear();
+  }
+  if (members && rng.Chance(1, 3)) spec.min_available = {static_cast<int32_t>(rng.Between(1, spec.replicas))};
+  if (members && rng.Chance(1, 6)) {
+    spec.kind = model::WorkloadKind::kJob;
+    spec.spec.restart = model::RestartPolicy::kOnFailure;
+  }
+}
+
 inline void ApplyFile(sim::Loop& loop, const model::WorkloadFile& file) {
   for (const model::WorkloadSpec& spec : file.workloads) {
     const auto applied = loop.Ask(kCluster, contract::ApplySpec{.spec = spec});
@@ -89,11 +114,21 @@ struct RandomWorld {
   model::WorkloadFile change;       // an apply that would do something
 };
 
-inline RandomWorld MakeRandomWorld(uint64_t seed) {
+// The worlds of a seed differ in what ties workloads to each other alone.
+enum class Ties : uint8_t { kNone, kDrawn };
+
+// `chance` is what is drawn while it runs: how long each message takes. The world is the same.
+inline RandomWorld MakeRandomWorld(uint64_t seed, Ties ties = Ties::kNone, uint64_t chance = 0) {
   Rng rng(seed);
+  Rng rng_of_ties(seed + 1'000'003);
+  const auto spec_of = [&](const std::string& name) {
+    model::WorkloadSpec spec = RandomSpec(rng, name);
+    if (ties == Ties::kDrawn) TieTogether(rng_of_ties, spec);
+    return spec;
+  };
   sim::LoopStart start{
       .machines = RandomMachines(rng), .clusters = {{.id = kCluster}}, .settings = sim::LivelySettings()};
-  start.seed = seed;
+  start.seed = seed + 1'000'000 * chance;
   if (rng.Chance(1, 3)) {
     model::Need need;
     need.profile = model::Profile(model::ProfileParts{.priority = static_cast<int32_t>(100 * rng.Between(0, 2))});
@@ -108,15 +143,15 @@ inline RandomWorld MakeRandomWorld(uint64_t seed) {
   }
   RandomWorld world{.loop = *std::move(made), .change = {}};
   model::WorkloadFile base;
-  for (int64_t i = 0; i < rng.Between(1, 3); ++i) base.workloads.push_back(RandomSpec(rng, fmt::format("app{}", i)));
+  for (int64_t i = 0; i < rng.Between(1, 3); ++i) base.workloads.push_back(spec_of(fmt::format("app{}", i)));
   ApplyFile(*world.loop, base);
   EXPECT_TRUE(world.loop->RunUntilSettled().settled) << "seed " << seed;
   // Something new, or something else of what is there.
   if (rng.Chance(1, 2)) {
-    world.change.workloads.push_back(RandomSpec(rng, "new"));
+    world.change.workloads.push_back(spec_of("new"));
   } else {
     model::WorkloadSpec spec = base.workloads[rng.Below(base.workloads.size())];
-    if (spec.kind == model::WorkloadKind::kSet && rng.Chance(1, 2)) {
+    if (spec.kind != model::WorkloadKind::kWorkload && rng.Chance(1, 2)) {
       spec.replicas = static_cast<int32_t>(rng.Between(0, 12));
     } else {
       spec.spec.resources.Set("cpu", 500 * rng.Between(1, 7));

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,7 +12,10 @@
 #include <vector>
 
 #include "cli/live_run.h"
+#include "cli/live_view.h"
 #include "cli/live_world.h"
+#include "cli/plan_live.h"
+#include "host/temp_dir_for_test.h"
 #include "live/random_world.h"
 #include "sim/loop_for_test.h"
 
@@ -110,6 +115,114 @@ TEST_F(LiveWorldOf, WhatKeepsTheFleetFromServingItsOwnClusterIsSaid) {
   EXPECT_TRUE(Says(ReadAs([](View& view) { view.hold_until = WallTime(1'767'225'600s); }),
                    "cluster home acquires nothing before 2026-01-01T00:00:00"));
   EXPECT_TRUE(Says(ReadAs([](View& view) { view.decommissioned = true; }), "cluster home is decommissioned"));
+}
+
+// On a running system of any size the copy may take a while.
+TEST_F(LiveWorldOf, APlanThatTakesLongSaysSoAndThenHowToDoIt) {
+  const host::TempDir dir;
+  const std::string file = dir.File("it's more.yaml");
+  std::ofstream(file) << "kind: Set\nname: more\nreplicas: 2\ntemplate: {type: process, command: [serve], resources: "
+                         "{cpu: 1}}\n";
+  for (const auto step : {0ms, 10ms}) {
+    LoopHalves halves(*loop_);
+    std::chrono::steady_clock::time_point now{};
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const auto planned = cli::PlanLive(
+        halves,
+        {.files = {file}, .cluster = kCluster, .output = "table", .clock = [&now, step] { return now += step; }});
+    const std::string out = testing::internal::GetCapturedStdout();
+    const std::string err = testing::internal::GetCapturedStderr();
+    ASSERT_TRUE(planned.has_value()) << planned.error().ToString();
+    EXPECT_EQ(err.substr(0, err.find(',')), step == 0ms ? "" : "running a copy of the cluster and the fleet");
+    const std::string word = dir.path() + "/it'\\''s more.yaml'\n";
+    EXPECT_TRUE(out.contains("nothing else moves: muster apply --plan-id p1.")) << out;
+    EXPECT_TRUE(out.ends_with(" --cluster home -f '" + word)) << out;
+    EXPECT_TRUE(out.contains("was run until it came to rest, with the settings of muster up")) << out;
+  }
+}
+
+// Another shell's environment may name another scheduler and shard.
+TEST_F(LiveWorldOf, ThePrintedApplyAsksWhomThePlanAsked) {
+  const host::TempDir dir;
+  std::ofstream(dir.File("more.yaml")) << "kind: Set\nname: more\nreplicas: 2\ntemplate: {type: process, command: "
+                                          "[serve], resources: {cpu: 1}}\n";
+  const auto printed = [&](cli::HalvesFlags flags) {
+    LoopHalves halves(*loop_);
+    testing::internal::CaptureStdout();
+    const auto planned =
+        cli::PlanLive(halves, {.files = {dir.File("more.yaml")}, .cluster = "", .output = "table", .halves = flags});
+    const std::string out = testing::internal::GetCapturedStdout();
+    EXPECT_TRUE(planned.has_value()) << planned.error().ToString();
+    const size_t begin = out.find(" p1.");
+    return begin == std::string::npos ? out : out.substr(out.find(' ', begin + 1));
+  };
+  const std::string file = " -f " + dir.File("more.yaml") + "\n";
+  cli::HalvesFlags flags;
+  flags.cluster.scheduler = cli::DefaultScheduler();
+  flags.shard.shard = cli::DefaultShard();
+  EXPECT_EQ(printed(flags), file);
+  flags.cluster.scheduler = "s1:8085,s2:8085";
+  flags.shard.shard = "shard:7780";
+  flags.cluster.tls = {.cert = "my certs/a.pem", .key = "a.key", .ca = "ca.pem", .crl = "crl.pem", .insecure = true};
+  EXPECT_EQ(
+      printed(flags),
+      " --scheduler s1:8085,s2:8085 --shard shard:7780 --tls-cert 'my certs/a.pem' --tls-key a.key --tls-ca ca.pem"
+      " --tls-crl crl.pem --insecure" +
+          file);
+}
+
+// Twelve more would wait, and nothing else is otherwise.
+TEST_F(LiveWorldOf, WhatIfSaysThatSomethingWouldChangeWhereOnlyMoreWaits) {
+  Apply("web", 16);  // all machines are full
+  const auto what_if = [&](const cli::Event& event) {
+    LoopHalves halves(*loop_);
+    const auto world = cli::ReadLiveWorld(halves, kCluster);
+    EXPECT_TRUE(world.has_value()) << world.error().ToString();
+    auto outcome = cli::RunEvent(*world, event);
+    EXPECT_TRUE(outcome.has_value()) << outcome.error().ToString();
+    return *std::move(outcome);
+  };
+  const cli::LiveOutcome more = what_if({.demand = 1750});
+  EXPECT_TRUE(more.moves.empty());
+  EXPECT_EQ(more.cost_before, more.cost_after);
+  EXPECT_EQ(more.pending.size(), 12U);
+  EXPECT_EQ(more.shortfalls.size(), 1U);
+  EXPECT_TRUE(more.changes_anything());
+  EXPECT_FALSE(what_if({.prices = {{"small", 1000}}}).changes_anything()) << "the same price";
+
+  // What waited before waits again: no change, neither for an event nor for the file that is applied already.
+  Apply("web", 20);
+  const cli::LiveOutcome same = what_if({.prices = {{"small", 1000}}});
+  EXPECT_EQ(same.pending.size(), 4U);
+  EXPECT_EQ(same.shortfalls.size(), 1U);
+  EXPECT_FALSE(same.changes_anything());
+  LoopHalves halves(*loop_);
+  const auto world = cli::ReadLiveWorld(halves, kCluster);
+  ASSERT_TRUE(world.has_value()) << world.error().ToString();
+  const auto planned = cli::RunApply(*world, FileOf("web", 20));
+  ASSERT_TRUE(planned.has_value()) << planned.error().ToString();
+  EXPECT_EQ(planned->pending.size(), 4U);
+  EXPECT_FALSE(planned->changes_anything());
+}
+
+// Longer than any pause after which something may still happen by itself (sim/loop.cc).
+constexpr Duration kLongCreate = 15min;
+
+// Machines are on their way when the event happens.
+TEST_F(LiveWorldOf, AWorldThatWasNotAtRestBeforeTheEventIsNotSettled) {
+  sim::Apply(*loop_, kCluster, sim::Set("web", 16, 1000));
+  LoopHalves halves(*loop_);
+  auto world = cli::ReadLiveWorld(halves, kCluster);
+  ASSERT_TRUE(world.has_value()) << world.error().ToString();
+  world->start.settings.dwell[0] = kLongCreate;
+  const auto outcome = cli::RunEvent(*world, {.prices = {{"small", 2000}}});
+  ASSERT_TRUE(outcome.has_value()) << outcome.error().ToString();
+  EXPECT_EQ(outcome->after.Bound(kCluster).size(), 4U) << "it came to rest afterwards";
+  EXPECT_FALSE(outcome->settled.settled);
+  ASSERT_EQ(outcome->settled.in_flight.size(), 2U);
+  EXPECT_TRUE(outcome->settled.in_flight[0].starts_with("before the event, machine m-"));
+  EXPECT_TRUE(cli::OutcomeText(*outcome).contains("the copy did not come to rest.\n  before the event, machine m-"));
 }
 
 class LiveWorldWithACeiling : public LiveWorldOf {

@@ -145,7 +145,10 @@ TEST_F(SchedulerAgents, ANodeThatBeatsAndCannotBeDialledLosesItsWorkloadsOnce) {
   ASSERT_TRUE(Eventually([&] { return second->Runs("web"); }));
   EXPECT_TRUE(cluster_.NodeBecomes("n1", NodeStatus::kNotReady));
   // Heartbeats alone do not make it Ready: nothing is placed there, and nothing moves again.
-  EXPECT_FALSE(Eventually([&] { return cluster_.Node("n1").status == NodeStatus::kReady; }, 1s));
+  // As many node timeouts as ten minutes have in the field.
+  const Duration away = ShortSettings("memory:").config.node_timeout * (10min / 1s) / (3min / 1s);
+  EXPECT_FALSE(Eventually(
+      [&] { return cluster_.Node("n1").status == NodeStatus::kReady || cluster_.View("web").node != "n2"; }, away));
   EXPECT_EQ(cluster_.View("web").node, "n2");
   EXPECT_EQ(cluster_.role().View()->counters.failovers, 1);
   first->ServeAgain();
@@ -280,6 +283,8 @@ TEST_F(SchedulerAgents, AWorkloadThatEndsWithZeroIsCompletedIfItsPolicySaysSo) {
 
 TEST_F(SchedulerAgents, WorkloadsThatTheStoreDoesNotHaveAreDeletedOnTheNode) {
   const auto agent = Join("n1");
+  ASSERT_EQ(cluster_.Apply(Cluster::Container("web")), Status());
+  ASSERT_TRUE(cluster_.Becomes("web", kRunning));
   agent->behave([](Behaviour& b) { b.lies = {"ghost"}; });
   EXPECT_TRUE(Eventually([&] { return agent->calls("DeleteWorkload") == 1; }));
 }
@@ -297,6 +302,35 @@ TEST_F(SchedulerAgents, AnEmptyStoreUnderManyWorkloadsDeletesNothing) {
   EXPECT_EQ(agent->calls("DeleteWorkload"), 0);
   cluster_.Get<contract::Done>(contract::AcceptNode{.node = "n1"});
   EXPECT_TRUE(Eventually([&] { return agent->calls("DeleteWorkload") >= 100; }));
+}
+
+TEST_F(SchedulerAgents, AnEmptyStoreUnderFourWorkloadsOnEachOfTwentyFiveNodesDeletesNothing) {
+  std::vector<std::unique_ptr<FakeAgent>> agents;
+  for (int n = 0; n < 25; ++n) {
+    agents.push_back(std::make_unique<FakeAgent>(fmt::format("n{:02}", n)));
+    std::vector<std::string> running;
+    for (int i = 0; i < 4; ++i) running.push_back(fmt::format("w{:02}-{}", n, i));
+    agents.back()->behave([&](Behaviour& b) { b.lies = running; });
+  }
+  const auto held = [&] {
+    int32_t all = 0;
+    for (const auto& node : cluster_.Get<contract::NodesListed>(contract::ListNodes{}).nodes) all += node.orphans_held;
+    return all;
+  };
+  const auto deleted = [&] {
+    int all = 0;
+    for (const auto& agent : agents) all += agent->calls("DeleteWorkload");
+    return all;
+  };
+  ASSERT_EQ(cluster_.Apply(Cluster::Container("other")), Status());  // the store is as good as empty
+  for (const auto& agent : agents) agent->Register(cluster_.address());
+  EXPECT_TRUE(Eventually([&] { return held() == 100 || deleted() > 0; }));
+  EXPECT_EQ(held(), 100);
+  EXPECT_EQ(deleted(), 0);
+  cluster_.Get<contract::Done>(contract::AcceptNode{.node = "n07"});
+  EXPECT_TRUE(Eventually([&] { return agents[7]->calls("DeleteWorkload") == 4; }));
+  EXPECT_TRUE(Eventually([&] { return held() == 96; }));
+  EXPECT_EQ(deleted(), 4);
 }
 
 TEST_F(SchedulerAgents, DeletingAWorkloadOnADeadNodeCompletes) {

@@ -38,7 +38,7 @@ class Commands : public testing::Test {
     const cli::ClusterAccess access = cli::RealCluster();
     cli::AddClusterVerbs(app, access);
     cli::Verb explain = app.AddVerb("explain", "Explain");
-    cli::AddExplainSubjects(explain, access);
+    explain.Run(cli::AddExplainSubjects(explain, access));
     const std::string schedulers = "--scheduler=127.0.0.1:1," + cluster_.address();
     std::vector<const char*> argv = {"muster"};
     for (const std::string& word : words) argv.push_back(word.c_str());
@@ -98,7 +98,12 @@ TEST_F(Commands, ASetIsAppliedRolledOutDrainedAndDeleted) {
   const std::string described = Run({"describe", "node", "n1"}).out;
   EXPECT_NE(described.find("Status:     Ready\n"), std::string::npos) << described;
 
-  EXPECT_EQ(Run({"delete", "set/web"}).code, 0);
+  const Outcome deleted = Run({"delete", "set/web"});
+  EXPECT_EQ(deleted.code, 0);
+  EXPECT_EQ(deleted.out, "set/web deleted\n");
+  EXPECT_EQ(Run({"get", "workloads,sets", "-o", "name"}).out, "") << "it is gone";
+  EXPECT_EQ(Apply(Web(1, "web:3")), "set/web created\n");
+  EXPECT_EQ(Run({"delete", "set/web", "--no-wait"}).out, "set/web is being deleted\n");
   EXPECT_TRUE(Eventually([this] { return Run({"get", "workloads,sets", "-o", "name"}).out.empty(); }));
 }
 

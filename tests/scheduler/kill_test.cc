@@ -3,8 +3,9 @@
 // alone, and nodes have reserved what their workloads ask for and nothing else. And two schedulers on one etcd, of
 // which the leader is killed, or stopped.
 //
-// MUSTER_KILLS says how many random kills there are on each store, 5 unless given; MUSTER_AWAY for how many seconds an
-// etcd is away, 5 unless given.
+// MUSTER_KILLS says how many random kills there are on each store, 5 unless given; MUSTER_BURST how many applies are
+// under way at each of them, 400 unless given, and 2,000 from 20 kills on; MUSTER_AWAY for how many seconds an etcd is
+// away, 5 unless given.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,19 +33,17 @@
 namespace muster::scheduler {
 namespace {
 
-constexpr int kNodes = 4;
-constexpr int64_t kCpuMilli = 3;
+constexpr int kNodes = 6;         // with room for 20 bursts of 2,000
+constexpr int64_t kCpuMilli = 1;  // of a workload
 constexpr Duration kLong = 60s;
 
-int Kills() {
-  const char* asked = std::getenv("MUSTER_KILLS");
-  return asked != nullptr ? std::stoi(asked) : 5;
+int Variable(const char* name, int otherwise) {
+  const char* asked = std::getenv(name);
+  return asked != nullptr ? std::stoi(asked) : otherwise;
 }
-
-Duration Away() {
-  const char* asked = std::getenv("MUSTER_AWAY");
-  return std::chrono::seconds(asked != nullptr ? std::stoi(asked) : 5);
-}
+int Kills() { return Variable("MUSTER_KILLS", 5); }
+int AppliesPerKill() { return Variable("MUSTER_BURST", Kills() >= 20 ? 2000 : 400); }
+Duration Away() { return std::chrono::seconds(Variable("MUSTER_AWAY", 5)); }
 
 // Clients that apply as fast as they are answered, and remember what was acknowledged.
 class Burst {
@@ -187,11 +186,12 @@ TEST_P(SchedulerKilled, AtRandomMoments) {
   ASSERT_TRUE(Ready());
   Rng rng(11);
   const int kills = Kills();
+  const int applies = AppliesPerKill();
   for (int i = 0; i < kills; ++i) {
     const size_t before = burst_.acknowledged();
-    burst_.Begin(life_->client(), 400);
+    burst_.Begin(life_->client(), applies);
     // A moment drawn in acknowledgements, not in seconds.
-    const size_t until = before + 1 + rng.Below(350);
+    const size_t until = before + 1 + rng.Below(static_cast<uint64_t>(applies) * 7 / 8);
     ASSERT_TRUE(Eventually([&] { return !life_->process().Ended() && burst_.acknowledged() >= until; }, kLong))
         << burst_.refusal();
     Kill();
@@ -200,7 +200,8 @@ TEST_P(SchedulerKilled, AtRandomMoments) {
     ASSERT_TRUE(Ready());
   }
   Judge(kills);
-  std::cout << fmt::format("{}: {} kills, {} acknowledged applies\n", GetParam(), kills, burst_.acknowledged());
+  std::cout << fmt::format("{}: {} kills in bursts of {}, {} acknowledged applies\n", GetParam(), kills, applies,
+                           burst_.acknowledged());
 }
 
 TEST_P(SchedulerKilled, AtEveryCrashPoint) {
@@ -209,6 +210,12 @@ TEST_P(SchedulerKilled, AtEveryCrashPoint) {
     points.insert(row.name);
   }
   ASSERT_EQ(points.size(), 7);
+  if (!etcd_) {  // whose own are in another process
+    for (const faults::Row& row : faults::RowsOf("SqliteStoreKilled.AtEveryCrashPoint", "store", "crash")) {
+      points.insert(row.name);
+    }
+    ASSERT_EQ(points.size(), 9);
+  }
   ASSERT_TRUE(Start());
   ASSERT_TRUE(Ready());
   burst_.Begin(life_->client(), 10);
@@ -472,6 +479,37 @@ TEST_F(SchedulerPair, WhileEtcdIsAwayQuestionsAreAnsweredAndNothingMoves) {
   EXPECT_EQ(first.calls("DeleteWorkload") + second.calls("DeleteWorkload"), 0);
   EXPECT_EQ(first.calls("ApplyWorkload") + second.calls("ApplyWorkload"), applied + 1);
   std::cout << fmt::format("etcd was away for {} s, {} questions were answered meanwhile\n", Away() / 1s, answered);
+}
+
+// Its etcd loses its data and begins again at a lower revision, while the scheduler and its nodes go on.
+TEST(SchedulerStoreLost, AnEmptyEtcdInPlaceOfTheOneBeforeDeletesNothing) {
+  store::Etcd etcd;
+  RoleOptions options = ShortSettings(etcd.url());
+  Cluster cluster(options);
+  ASSERT_TRUE(Eventually([&] { return cluster.role().View()->leading; }, kLong));
+  FakeAgent first("n1");
+  FakeAgent second("n2");
+  for (FakeAgent* agent : {&first, &second}) {
+    agent->Register(cluster.address());
+    ASSERT_TRUE(cluster.NodeBecomes(agent->node(), model::NodeStatus::kReady));
+  }
+  for (int i = 0; i < 20; ++i) ASSERT_EQ(cluster.Apply(Cluster::Container(fmt::format("w{}", i))), Status());
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(cluster.Becomes(fmt::format("w{}", i), model::WorkloadPhase::kRunning, kLong));
+  }
+  etcd.Kill();
+  etcd.Wipe();
+  etcd.Start(0);
+  const auto held = [&](const std::string& node) {
+    const auto reply = cluster.Ask(contract::GetNode{.node = node});
+    return reply ? std::get<contract::NodeView>(*reply).orphans_held : 0;
+  };
+  ASSERT_TRUE(Eventually([&] { return held("n1") + held("n2") == 20; }, kLong)) << held("n1") << " " << held("n2");
+  EXPECT_FALSE(cluster.Has("w0"));
+  EXPECT_EQ(cluster.Apply(Cluster::Container("other")), Status());
+  ASSERT_TRUE(cluster.Becomes("other", model::WorkloadPhase::kRunning, kLong));
+  EXPECT_EQ(first.calls("DeleteWorkload") + second.calls("DeleteWorkload"), 0);
+  EXPECT_EQ(first.workloads().size() + second.workloads().size(), 21U);
 }
 
 }  // namespace

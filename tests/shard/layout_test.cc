@@ -138,11 +138,36 @@ TEST(EarlierLayout, LayoutsTwoToFiveAreRead) {
   }
 }
 
+// Layout 6 named the clusters that lack machines, did not say how many, and forgot no cluster.
+TEST(EarlierLayout, LayoutSixIsRead) {
+  SavedState state{.config = {.id = "shard-7"}};
+  state.clusters.names.insert("a");
+  state.losses.failing.insert("a");
+  state.losses.sizes = {{"", 120}, {"a", 100}};
+  std::string bytes;
+  codec::Writer writer(bytes);
+  writer.Varint(0);
+  writer.Varint(6);
+  SavedState::TakeFields([&](const auto&... field) {
+    size_t left = sizeof...(field);
+    ((left-- > 2 ? codec::Encode(writer, state.*(field.member)) : void()), ...);
+  });
+  const Losses::State& l = state.losses;
+  const auto put = [&](const auto&... fields) { (codec::Encode(writer, fields), ...); };
+  put(l.failed, l.vanished, l.replaced, l.missing, l.failing, l.vanishing, l.sizes, Losses::Names{"a"});
+  const std::optional<Core> loaded = Core::Load(bytes);
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_EQ(loaded->losses().failing(), (Losses::Names{"a"}));
+  EXPECT_EQ(loaded->losses().state().lacking.at("a").machines, 100);
+  EXPECT_EQ(Core::Load(loaded->Save())->Save(), loaded->Save());
+  EXPECT_FALSE(Core::Load(bytes + "x").has_value());
+}
+
 TEST(EarlierLayout, OneOfANewerBuildIsRefused) {
   std::string bytes = Core::Recover({}, {})->Save();
-  ASSERT_EQ(bytes.substr(0, 2), std::string("\0\6", 2));
+  ASSERT_EQ(bytes.substr(0, 2), std::string("\0\7", 2));
   EXPECT_TRUE(Core::Load(bytes).has_value());
-  bytes[1] = 7;
+  bytes[1] = 8;
   EXPECT_FALSE(Core::Load(bytes).has_value());
 }
 

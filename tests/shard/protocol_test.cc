@@ -124,6 +124,18 @@ TEST_F(Protocol, FreeMachinesOfAReportAreIdleOrCanBeBought) {
   })) << coordinator.last().DebugString();
 }
 
+TEST_F(Protocol, PlansOfSeveralWorkersAreTimed) {
+  ASSERT_TRUE(provider_.up());
+  StartShard(provider_.grpc(), {"--phase1-workers", "2"});
+  if (HasFatalFailure()) return;
+  Speaker blue(shard_->grpc(), "blue");
+  ASSERT_TRUE(Eventually([&] { return blue.acknowledged("hello") == 1; }));
+  blue.Say(20, 1);
+  const std::string seconds = "bigfleet_shard_phase1_proposal_duration_seconds_";
+  EXPECT_TRUE(Eventually([&] { return Metric(seconds + "count{mode=\"incremental\"}") > 0; }));
+  EXPECT_GT(Metric(seconds + "sum{mode=\"incremental\"}"), 0);
+}
+
 TEST_F(Protocol, SeriesAreThereFromTheStartAndEndWithTheirCluster) {
   ASSERT_TRUE(provider_.up());
   StartShard(provider_.grpc());

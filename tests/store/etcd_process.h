@@ -72,6 +72,8 @@ class Etcd {
     processes_[member]->Wait();
     processes_[member].reset();
   }
+  // Of one that is stopped: it begins again with nothing.
+  void Wipe(size_t member = 0) { std::filesystem::remove_all(dir_.File(fmt::format("data{}", member))); }
   // Stands still, with its connections open.
   void Pause(size_t member) { processes_[member]->Signal(SIGSTOP); }
   void Resume(size_t member) { processes_[member]->Signal(SIGCONT); }

@@ -373,6 +373,49 @@ TEST(SqliteStore, KeepsItsHistoryBounded) {
   EXPECT_EQ(kept.changes().size(), 500u);
 }
 
+// A transaction is one revision, however much it changes.
+TEST(SqliteStore, KeepsTheChangesOfItsHistoryBounded) {
+  const host::TempDir dir;
+  Revision last = 0;
+  for (int life = 0; life < 2; ++life) {
+    const auto store = host::OpenSqliteStore(dir.File("store"), {.durable = false, .keep_changes = 500});
+    Blocking blocking(**store);
+    for (int i = 0; i < 37; ++i) {
+      std::vector<contract::StoreWrite> writes;
+      for (int k = 0; k < 100; ++k) writes.push_back(Put(fmt::format("/k/{:02}", k), "v"));
+      last = std::get<contract::Committed>(blocking.Commit({{}, std::move(writes)})).revision;
+    }
+    // 1,500 changes become 500: at the 15th transaction, and at every tenth after it.
+    WatchLog old(**store, contract::EveryKey(), 2);
+    ASSERT_TRUE(old.WaitFor(last));
+    EXPECT_EQ(old.compacted(), last - (life == 0 ? 7 : 14));
+    WatchLog kept(**store, contract::EveryKey(), last - 4);
+    ASSERT_TRUE(kept.WaitFor(last));
+    EXPECT_EQ(kept.compacted(), 0);
+    EXPECT_EQ(kept.changes().size(), 500u);
+  }
+}
+
+// The first group after an upgrade is not held up by all that an older version kept.
+TEST(SqliteStore, CompactsWhatIsFarBeyondItsBoundsInSteps) {
+  const host::TempDir dir;
+  {
+    const auto store = host::OpenSqliteStore(dir.File("store"), {.durable = false});
+    Blocking blocking(**store);
+    std::vector<contract::StoreWrite> writes;
+    for (int k = 0; k < 100; ++k) writes.push_back(Put(fmt::format("/k/{:02}", k), "v"));
+    for (int i = 0; i < 500; ++i)
+      ASSERT_TRUE(std::holds_alternative<contract::Committed>(blocking.Commit({{}, writes})));
+  }
+  // Revisions 2 to 501 of 100 changes each.
+  const auto store = host::OpenSqliteStore(dir.File("store"), {.durable = false, .keep_changes = 500});
+  for (const Revision compacted : {201, 401, 496}) {
+    WatchLog old(**store, contract::EveryKey(), 2);  // one group
+    ASSERT_TRUE(old.WaitFor(501));
+    EXPECT_EQ(old.compacted(), compacted);
+  }
+}
+
 TEST(StoreBackup, ComesBackAsItWas) {
   std::string every;
   for (int byte = 0; byte < 256; ++byte) every += static_cast<char>(byte);

@@ -16,9 +16,10 @@ namespace muster::operators {
 namespace {
 
 constexpr Duration kReviewPause = 1s;
-constexpr Duration kUnaskedGrace = 10min;  // as the shard gives to what it reclaims
-constexpr size_t kMostReported = 1000;     // kinds of machines; a scheduler takes no more
-constexpr int kReportsMissed = 3;          // a report holds for so many intervals
+constexpr Duration kUnaskedGrace = 10min;            // as the shard gives to what it reclaims
+constexpr size_t kMostReported = 1000;               // kinds of machines; a scheduler takes no more
+constexpr uint64_t kOrderLimit = uint64_t{1} << 61;  // no clock reaches it, and a scheduler takes what follows it
+constexpr int kReportsMissed = 3;                    // a report holds for so many intervals
 
 template <class... Handlers>
 struct Overloaded : Handlers... {
@@ -99,6 +100,8 @@ void Core::OnListed(const ClusterListed& listed, Now now, std::vector<Effect>& o
     return true;
   });
   if (!MUTANT("operators.list_keeps_gone")) state_.demand.RemoveWorkloadsBut(listed.workloads);
+  // A record may have gone and come anew since the last list.
+  for (const std::string& node : state_.jobs | std::views::keys) ForgetOrder(node);
   for (const contract::NodeView& node : listed.nodes) OnNode(node, now);
   for (const contract::WorkloadView& view : listed.workloads) OnWorkload(view.workload, view, now, out);
   state_.listed = true;
@@ -111,6 +114,12 @@ void Core::OnNode(const contract::NodeView& node, Now now) {
   known.drained = !node.drain_instruction.empty();
   known.cordoned = node.cordoned;
   known.ready = node.status == model::NodeStatus::kReady;
+  if (node.last_order < kOrderLimit) state_.last_order = std::max(state_.last_order, node.last_order);
+  // Somebody took the drain back, though its machine goes.
+  if (const auto job = state_.jobs.find(node.node);
+      job != state_.jobs.end() && job->second.drained && !known.drained && node.last_order >= job->second.order) {
+    job->second.drained = false;
+  }
   const auto machine = state_.machines.find(node.node);
   if (state_.announced.contains(node.node) && machine != state_.machines.end() && !state_.jobs.contains(node.node)) {
     const bool kept = machine->second == model::MachineState::kConfigured;
@@ -163,6 +172,7 @@ void Core::OnChanged(const contract::ObjectChanged& change, Now now, std::vector
     } else {
       state_.nodes.erase(change.name);
       state_.demand.RemoveNode(change.name);
+      ForgetOrder(change.name);
     }
     Gather(now);
   }
@@ -263,6 +273,15 @@ void Core::DrainUnasked(const std::string& node, Now now) {
           .job = Job::kDrain, .instruction = "draining", .grace = kUnaskedGrace, .deadline = now.wall + kUnaskedGrace});
 }
 
+void Core::ForgetOrder(const std::string& node) {
+  if (const auto job = state_.jobs.find(node); job != state_.jobs.end() && job->second.drained) job->second.order = 0;
+}
+
+// The machine was repaired, say, before the scheduler took the order: what runs there now is not to be deleted.
+bool Core::IsVoid(const std::string& node, const NodeJob& job) const {
+  return job.job == Job::kDelete && state_.machines.contains(node) && !MUTANT("operators.deletes_draining_node");
+}
+
 void Core::KeepMachine(const std::string& id) {
   if (!MUTANT("operators.acks_void_instruction")) {
     for (Reclaim& reclaim : state_.reclaims | std::views::values) std::erase(reclaim.nodes, id);
@@ -271,12 +290,22 @@ void Core::KeepMachine(const std::string& id) {
   SetJob(id, NodeJob{.job = Job::kUncordon});
 }
 
+uint64_t Core::NextOrder(Now now) {
+  const auto moment = static_cast<uint64_t>(std::max<int64_t>(0, now.wall.time_since_epoch() / 1us));
+  return state_.last_order = std::max(state_.last_order + 1, moment);
+}
+
 void Core::StartJobs(Now now, std::vector<Effect>& out) {
+  std::erase_if(state_.jobs, [this](const auto& entry) {
+    const NodeJob& job = entry.second;
+    return !job.call && !job.after && IsVoid(entry.first, job);
+  });
   if (!state_.listed) return;
   for (auto& [node, job] : state_.jobs) {
     if (job.call || job.after || job.drained || (job.not_before && *job.not_before > now.mono)) continue;
     job.not_before.reset();
     job.call = ++state_.last_call;
+    job.order = NextOrder(now);
     contract::ClusterRequest request;
     switch (job.job) {
       case Job::kDrain:
@@ -284,10 +313,12 @@ void Core::StartJobs(Now now, std::vector<Effect>& out) {
                                       .grace = job.grace,
                                       .reason = "the fleet reclaims the machine",
                                       .instruction = job.instruction,
-                                      .deadline = job.deadline};
+                                      .deadline = job.deadline,
+                                      .order = job.order};
         break;
       case Job::kUncordon:
-        request = contract::CordonNode{.node = node, .cordoned = false, .reason = "the fleet keeps the machine"};
+        request = contract::CordonNode{
+            .node = node, .cordoned = false, .reason = "the fleet keeps the machine", .order = job.order};
         break;
       case Job::kDelete:
         request = contract::DeleteObject{.kind = contract::ObjectKind::kNode, .name = node, .force = true};
@@ -324,6 +355,8 @@ void Core::OnCallDone(const CallDone& done, Now now, std::vector<Effect>& out) {
   }
   if (job.job == Job::kDrain) {
     job.drained = true;
+    // An agent that joins later does so with a record that was never drained.
+    if (!done.status.ok() || !state_.nodes.contains(node)) ForgetOrder(node);
     return;
   }
   // Who tells of changes may be behind: the node would be found left over again, and at once.

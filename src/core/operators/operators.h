@@ -18,7 +18,7 @@
 // Invariants: (1) no roll-up before the cluster was listed: an operator that knows nothing must not say "nothing";
 // (2) an instruction is acknowledged only when each of its nodes is cordoned or unknown to the scheduler; (3) a node is
 // deleted only after its machine was reported in a state that serves nobody, or was not reported any more and does not
-// beat. Thread-safety: none, as for every core.
+// beat, and not once the machine serves or comes again. Thread-safety: none, as for every core.
 #pragma once
 
 #include <map>
@@ -66,8 +66,9 @@ class Core {
     std::optional<contract::CallId> after;  // of the job that it took the place of: what is said later is done later
     std::optional<MonoTime> not_before;     // after a failure
     bool drained = false;                   // kDrain: the node is cordoned; the job stays for its instruction
+    uint64_t order = 0;                     // its number; of a drained node 0: its record was not there, or went
 
-    MUSTER_FIELDS(NodeJob, job, instruction, grace, deadline, call, after, not_before, drained)
+    MUSTER_FIELDS(NodeJob, job, instruction, grace, deadline, call, after, not_before, drained, order)
   };
   struct Reclaim {
     std::vector<std::string> nodes;
@@ -102,11 +103,13 @@ class Core {
     std::optional<contract::CallId> report_call;  // under way
     bool reported = false;                        // the scheduler may hold that something comes
     contract::CallId last_call = 0;
+    uint64_t last_order = 0;  // above every order that was given, here or in an earlier life
     int64_t rollups = 0;
     std::string last_echo;
 
     MUSTER_FIELDS(State, config, session, listed, demand, nodes, machines, announced, all_announced, jobs, reclaims,
-                  rollup_at, review_at, last_call, rollups, last_echo, coming, report_at, report_call, reported)
+                  rollup_at, review_at, last_call, rollups, last_echo, coming, report_at, report_call, reported,
+                  last_order)
   };
 
   explicit Core(State state) : state_(std::move(state)) {}
@@ -125,6 +128,11 @@ class Core {
   // The machine is kept: what was said of giving it up is void, and is not acknowledged.
   void KeepMachine(const std::string& id);
   void DrainUnasked(const std::string& node, Now now);
+  // The node's record may be another one from here on, which knows nothing of a drain that was done.
+  void ForgetOrder(const std::string& node);
+  bool IsVoid(const std::string& node, const NodeJob& job) const;
+  // Above the orders of earlier lives too, whether or not they have arrived: the clock says so, unless it was set back.
+  uint64_t NextOrder(Now now);
   void StartJobs(Now now, std::vector<Effect>& out);
   void Acknowledge(std::vector<Effect>& out);
   void ReviewDemand(Now now, std::vector<Effect>& out);

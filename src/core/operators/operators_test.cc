@@ -325,6 +325,32 @@ TEST(Operators, ANodeOfAMachineThatIsKeptIsUncordonedThoughItNeverDrained) {
   EXPECT_FALSE(std::get<contract::CordonNode>(restarted.Said<Call>()[0].request).cordoned);
 }
 
+// Its machine was repaired before the scheduler took the order: what runs there then must not be deleted.
+TEST(Operators, ADeletionThatWasRefusedIsNotTriedAgainOnceTheMachineServes) {
+  for (const MachineState again : {MachineState::kConfiguring, MachineState::kConfigured}) {
+    Lab lab;
+    lab.Give(SessionOpened{});
+    lab.Give(ClusterListed{.nodes = {Node("m1")}, .workloads = {}});
+    lab.Give(Machine("m1", MachineState::kConfigured));
+    lab.Give(Machine("m1", MachineState::kFailed));
+    const std::vector<Call> deletions = lab.Said<Call>();
+    ASSERT_EQ(deletions.size(), 1U);
+    EXPECT_TRUE(std::holds_alternative<contract::DeleteObject>(deletions[0].request));
+    if (again == MachineState::kConfigured) {  // it comes while the order is under way, and the answer is lost
+      lab.Give(Machine("m1", again));
+      lab.Finish(deletions[0], Status(Code::kDeadlineExceeded, "no answer"));
+    } else {  // it comes before the order is tried again
+      lab.Finish(deletions[0], Status(Code::kUnavailable, "no leader"));
+      lab.Give(Machine("m1", again));
+    }
+    lab.Pass(1min);
+    EXPECT_TRUE(lab.Said<Call>().empty()) << "the node is left alone";
+    lab.Give(Machine("m1", MachineState::kFailed));
+    ASSERT_EQ(lab.Said<Call>().size(), 1U) << "and goes when its machine fails again";
+    EXPECT_TRUE(std::holds_alternative<contract::DeleteObject>(lab.Said<Call>()[0].request));
+  }
+}
+
 // A machine that went while there was no session: nobody says so, but the shard no longer names it.
 TEST(Operators, ANodeWhoseMachineWentUnseenIsForgotten) {
   Lab lab;
@@ -508,7 +534,95 @@ TEST(Operators, AnOrderWaitsForTheEndOfTheOneBefore) {
   EXPECT_FALSE(drains_last());
 }
 
+// An order whose answer did not come may arrive after the next one: the numbers tell the scheduler which is later.
+TEST(Operators, OrdersAreNumberedAboveAllThatWereGiven) {
+  const auto number = [](const Call& call) {
+    const auto* drain = std::get_if<contract::DrainNode>(&call.request);
+    return drain != nullptr ? drain->order : std::get<contract::CordonNode>(call.request).order;
+  };
+  Lab lab;
+  lab.Give(SessionOpened{});
+  NodeView node = Node("n1", "r0");
+  node.last_order = 1'000'000'000'000;  // of an earlier life whose clock was ahead
+  lab.Give(ClusterListed{.nodes = {node}});
+  lab.Give(Machine("n1", MachineState::kConfigured));
+  const std::vector<Call> uncordons = lab.Said<Call>();
+  ASSERT_EQ(uncordons.size(), 1U);
+  EXPECT_GT(number(uncordons[0]), node.last_order);
+  lab.Give(Reclaim("r1", {"n1"}));
+  lab.Finish(uncordons[0], Status(Code::kDeadlineExceeded, "no answer in time"));
+  const std::vector<Call> drains = lab.Said<Call>();
+  ASSERT_EQ(drains.size(), 1U);
+  EXPECT_GT(number(drains[0]), number(uncordons[0]));
+  lab.Finish(drains[0], Status(Code::kFailedPrecondition, "a later order was given"));
+  lab.Pass(1s);
+  const std::vector<Call> again = lab.Said<Call>();
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_GT(number(again[0]), number(drains[0]));
+}
+
+TEST(Operators, AnOrderIsNumberedByTheClockOfItsLife) {
+  Lab lab;
+  lab.Give(SessionOpened{});
+  lab.Give(ClusterListed{.nodes = {Node("n1")}});
+  lab.Pass(30s);
+  lab.Give(Reclaim("r1", {"n1"}));
+  ASSERT_EQ(lab.Said<Call>().size(), 1U);
+  EXPECT_EQ(std::get<contract::DrainNode>(lab.Said<Call>()[0].request).order, 30'000'000U);
+}
+
+// By a person, or by an order of an earlier life of the operator that was long on its way.
+TEST(Operators, ADrainThatSomebodyTakesBackIsGivenAgain) {
+  Lab lab;
+  lab.Give(SessionOpened{});
+  lab.Give(ClusterListed{.nodes = {Node("n1")}});
+  lab.Give(Reclaim("r1", {"n1"}));
+  const std::vector<Call> drains = lab.Said<Call>();
+  ASSERT_EQ(drains.size(), 1U);
+  lab.Finish(drains[0]);
+  NodeView before = Node("n1");
+  lab.Give(ClusterChanged{{.kind = contract::ObjectKind::kNode, .name = "n1", .now = before}});
+  EXPECT_TRUE(lab.Said<Call>().empty()) << "news from before the drain";
+  NodeView after = Node("n1");
+  after.last_order = std::get<contract::DrainNode>(drains[0].request).order;
+  lab.Give(ClusterChanged{{.kind = contract::ObjectKind::kNode, .name = "n1", .now = after}});
+  ASSERT_EQ(lab.Said<Call>().size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<contract::DrainNode>(lab.Said<Call>()[0].request));
+}
+
 // A session opens with the states of all machines; an instruction that still holds follows.
+// Its agent joins after the instruction, or its record goes and comes again: a record that was never drained.
+TEST(Operators, ANodeThatJoinsOnADrainingMachineIsDrained) {
+  const auto drained_when_it_joins = [](bool listed, Status answer, bool told) {
+    Lab lab;
+    lab.Give(SessionOpened{});
+    ClusterListed list;
+    if (listed) list.nodes = {Node("n1")};
+    lab.Give(list);
+    lab.Give(Reclaim("r1", {"n1"}));
+    const std::vector<Call> drains = lab.Said<Call>();
+    EXPECT_EQ(drains.size(), 1U);
+    lab.Finish(drains.at(0), answer);
+    EXPECT_EQ(lab.Sent<contract::ReclaimAck>().size(), 1U);
+    if (told) lab.Give(ClusterChanged{{.kind = contract::ObjectKind::kNode, .name = "n1", .now = std::monostate()}});
+    if (told || !listed) {
+      lab.Give(ClusterChanged{{.kind = contract::ObjectKind::kNode, .name = "n1", .now = Node("n1")}});
+    } else {  // it went and came while nobody watched
+      lab.Give(ClusterListed{.nodes = {Node("n1")}});
+    }
+    const std::vector<Call> again = lab.Said<Call>();
+    if (again.size() != 1) return false;
+    const auto* drain = std::get_if<contract::DrainNode>(&again[0].request);
+    return drain != nullptr && drain->instruction == "r1" &&
+           drain->order > std::get<contract::DrainNode>(drains[0].request).order;
+  };
+  EXPECT_TRUE(drained_when_it_joins(false, Status(Code::kNotFound, "there is no node n1"), false));
+  EXPECT_TRUE(drained_when_it_joins(true, Status(Code::kNotFound, "there is no node n1"), true));
+  EXPECT_TRUE(drained_when_it_joins(true, {}, true)) << "its record went";
+  EXPECT_TRUE(drained_when_it_joins(true, {}, false)) << "a list has another record of it";
+  EXPECT_TRUE(drained_when_it_joins(false, {}, false)) << "the operator had not heard of it yet";
+}
+
 TEST(Operators, AnInstructionThatWasTakenBackIsNotAcknowledged) {
   const auto acks_uncordoned = [] {
     Lab lab;

@@ -196,6 +196,43 @@ TEST(SchedulerPreemption, HigherPriorityEvictsTheFewestAfterAWait) {
   EXPECT_EQ(pending, 1);
 }
 
+// A scheduler cannot know that it has no operator: one that has nothing to say looks the same. It waits in any case,
+// unless it is told not to.
+TEST(SchedulerPreemption, WaitsWithoutAnOperatorTooUnlessToldNotTo) {
+  for (const bool at_once : {false, true}) {
+    Lab lab({.preempt_after = at_once ? Duration(0s) : Duration(10s)});
+    lab.AddNode("n1");
+    lab.Apply("low", Lab::Template(8000));
+    lab.Run(10min);  // and nothing was heard of an operator
+    model::WorkloadTemplate high = Lab::Template(8000);
+    high.priority = 100;
+    lab.Apply("high", high);
+    lab.Run(100ms);
+    EXPECT_EQ(lab.Decided(DecisionKind::kEvicted), at_once ? 1 : 0);
+    lab.Run(9800ms);
+    EXPECT_EQ(lab.Decided(DecisionKind::kEvicted), at_once ? 1 : 0);
+    lab.Run(200ms);
+    EXPECT_EQ(lab.Decided(DecisionKind::kEvicted), 1);
+    lab.Run(2s);
+    EXPECT_EQ(lab.Phase("high"), "Running");
+  }
+}
+
+TEST(SchedulerPreemption, WithoutAWaitItStillWaitsForAMachineThatComes) {
+  Lab lab({.preempt_after = 0s});
+  lab.AddNode("n1");
+  lab.Apply("low", Lab::Template(8000));
+  lab.Run(5s);
+  EXPECT_TRUE(lab.Try(contract::ReportMachines{.machines = {contract::ComingMachine{}}, .valid_for = 30s}).ok());
+  model::WorkloadTemplate high = Lab::Template(8000);
+  high.priority = 100;
+  lab.Apply("high", high);
+  lab.Run(29s);
+  EXPECT_EQ(lab.Decided(DecisionKind::kEvicted), 0);
+  lab.Run(2s);
+  EXPECT_EQ(lab.Decided(DecisionKind::kEvicted), 1);
+}
+
 TEST(SchedulerPreemption, RespectsMinAvailable) {
   Lab lab;
   lab.AddNode("n1");
@@ -693,11 +730,14 @@ TEST(SchedulerTenants, RateLimitsApplies) {
 
 // --- orphans
 
+// Within that time every node has reported, and what the store does not know is counted.
+constexpr Duration kCounted = 4min;
+
 TEST(SchedulerOrphans, UnknownWorkloadIsDeletedAfterAFreshComparison) {
   Lab lab;
   lab.AddNode("n1");
   lab.Apply("web");
-  lab.Run(5s);
+  lab.Run(kCounted);
   lab.agents["n1"].workloads["ghost"].status = {.workload = "ghost", .actual = ActualState::kRunning};
   EXPECT_TRUE(lab.Beat("n1").ok());
   lab.Run(100ms);
@@ -708,6 +748,8 @@ TEST(SchedulerOrphans, UnknownWorkloadIsDeletedAfterAFreshComparison) {
 TEST(SchedulerOrphans, RefusedDeleteOfAnOrphanIsADecision) {
   Lab lab;
   lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(kCounted);
   lab.agents["n1"].workloads["ghost"].status = {.workload = "ghost", .actual = ActualState::kRunning};
   lab.agents["n1"].delete_error = Status(Code::kFailedPrecondition, "the stamp 1/1 of ghost is old: it has 1/7");
   EXPECT_TRUE(lab.Beat("n1").ok());
@@ -726,7 +768,7 @@ TEST(SchedulerOrphans, ACopyThatIsBehindDeletesNothing) {
   Lab lab;
   lab.AddNode("n1");
   lab.Apply("web");
-  lab.Run(5s);
+  lab.Run(kCounted);
   // Another scheduler assigned "other" to this node, and the watch is late.
   lab.watch_held = true;
   WorkloadRecord other = *lab.core.copy().Find<WorkloadRecord>("web");
@@ -759,6 +801,183 @@ TEST(SchedulerOrphans, EmptyStoreUnderAHundredWorkloadsDeletesNothing) {
   lab.Run(30s);
   EXPECT_TRUE(lab.agents["n3"].workloads.empty());
   EXPECT_EQ(lab.agents["n4"].workloads.size(), 10U);
+}
+
+// Four on each of 25 nodes: no node has too many of them, the cluster has.
+std::string TwentyFive(int n) { return fmt::format("n{:02}", n); }
+void RunHundred(Lab& lab, bool native) {
+  for (int n = 0; n < 25; ++n) {
+    LabAgent& agent = lab.agents[TwentyFive(n)];
+    agent.native = native;
+    agent.epoch = native ? 7 : 0;
+    for (int i = 0; i < 4; ++i) {
+      const std::string id = fmt::format("w{:02}-{}", n, i);
+      agent.workloads[id].status = {.workload = id, .actual = ActualState::kRunning};
+      if (native) agent.workloads[id].status.stamp = {.epoch = 7, .sequence = 9};
+    }
+    lab.AddNode(TwentyFive(n));
+  }
+}
+size_t LeftOf(Lab& lab, const std::string& prefix) {
+  size_t left = 0;
+  for (const auto& [node, agent] : lab.agents) {
+    left += static_cast<size_t>(
+        std::ranges::count_if(agent.workloads, [&](const auto& entry) { return entry.first.starts_with(prefix); }));
+  }
+  return left;
+}
+
+class SchedulerOrphansOf : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Nodes, SchedulerOrphansOf, testing::Bool(),
+                         [](const auto& row) { return row.param ? "native" : "foreign"; });
+
+TEST_P(SchedulerOrphansOf, EmptyStoreUnderAHundredWorkloadsOfTwentyFiveNodesDeletesNothing) {
+  Lab lab;
+  RunHundred(lab, GetParam());
+  lab.Run(30min);
+  EXPECT_EQ(LeftOf(lab, "w"), 100U);
+  EXPECT_EQ(lab.Decided(DecisionKind::kOrphansHeld), 25) << "the alert is given once for each node";
+  EXPECT_EQ(lab.decisions.back().reason, "orphan.store_empty");
+  lab.Apply("other");
+  lab.Run(30min);
+  EXPECT_EQ(LeftOf(lab, "w"), 100U) << "it stays, whatever comes into the store";
+  EXPECT_TRUE(lab.Try(contract::AcceptNode{"n03"}).ok());
+  lab.Run(1min);
+  EXPECT_EQ(LeftOf(lab, "w"), 96U);
+  EXPECT_EQ(lab.Node("n03").orphans_held, 0);
+  EXPECT_EQ(lab.Node("n04").orphans_held, 4);
+}
+
+// Somebody has applied something before the nodes came: the store is as good as empty.
+TEST_P(SchedulerOrphansOf, AlmostEmptyStoreUnderAHundredWorkloadsDeletesNothing) {
+  Lab lab;
+  lab.Apply("other");
+  RunHundred(lab, GetParam());
+  lab.Run(1min);
+  EXPECT_EQ(lab.Decided(DecisionKind::kOrphansHeld), 0) << "not every node has reported: it is counted";
+  lab.Run(30min);
+  EXPECT_EQ(LeftOf(lab, "w"), 100U);
+  EXPECT_EQ(lab.Decided(DecisionKind::kOrphansHeld), 25);
+  const auto held = std::ranges::find(lab.decisions, DecisionKind::kOrphansHeld, &contract::Decision::kind);
+  EXPECT_EQ(held->reason, "orphan.cluster_held");
+  EXPECT_TRUE(held->message.ends_with(": 100 of 101 workloads of all nodes, 4 of them here")) << held->message;
+  for (int n = 0; n < 25; ++n) {
+    EXPECT_TRUE(lab.Try(contract::AcceptNode{TwentyFive(n)}).ok());
+    lab.Run(20s);
+    EXPECT_EQ(LeftOf(lab, "w"), 100U - 4 * (static_cast<size_t>(n) + 1)) << "one node after the other";
+  }
+}
+
+// The store loses everything while the scheduler runs, and is written again at once.
+TEST_P(SchedulerOrphansOf, StoreThatIsEmptiedUnderAHundredWorkloadsDeletesNothing) {
+  Lab lab;
+  for (int n = 0; n < 25; ++n) {
+    lab.agents[TwentyFive(n)].native = GetParam();
+    lab.AddNode(TwentyFive(n));
+  }
+  for (int i = 0; i < 100; ++i) lab.Apply(fmt::format("w{:02}", i), Lab::Template(50, 0));
+  lab.Run(30min);
+  ASSERT_EQ(LeftOf(lab, "w"), 100U);
+  std::vector<std::string> keys;
+  for (const auto& [key, row] : lab.store->rows) keys.push_back(key);
+  for (const std::string& key : keys) lab.WriteBehind(key, std::nullopt);
+  lab.Run(10ms);
+  lab.Apply("other");
+  for (int n = 0; n < 25; ++n) lab.Register(lab.Facts(TwentyFive(n)));
+  lab.Run(30min);
+  EXPECT_EQ(LeftOf(lab, "w"), 100U);
+  EXPECT_EQ(lab.Decided(DecisionKind::kOrphansHeld), 25);
+}
+
+// Another store, without anything, takes the place of the store while the scheduler runs.
+TEST_P(SchedulerOrphansOf, AnEmptyStoreInPlaceOfTheStoreUnderAHundredWorkloadsDeletesNothing) {
+  Lab lab;
+  for (int n = 0; n < 25; ++n) {
+    lab.agents[TwentyFive(n)].native = GetParam();
+    lab.AddNode(TwentyFive(n));
+  }
+  for (int i = 0; i < 100; ++i) lab.Apply(fmt::format("w{:02}", i), Lab::Template(50, 0));
+  lab.Run(30min);
+  ASSERT_EQ(LeftOf(lab, "w"), 100U);
+  *lab.store = LabStore();
+  lab.ReturnStore();
+  lab.Run(10s);
+  EXPECT_TRUE(lab.core.copy().All<WorkloadRecord>().empty());
+  EXPECT_EQ(lab.Beat("n00").code(), Code::kNotFound) << "nodes are told to register";
+  for (int n = 0; n < 25; ++n) EXPECT_TRUE(lab.Register(lab.Facts(TwentyFive(n))).accepted);
+  lab.Apply("other");
+  lab.Run(30min);
+  EXPECT_EQ(LeftOf(lab, "w"), 100U);
+  for (int n = 0; n < 25; ++n) EXPECT_TRUE(lab.agents[TwentyFive(n)].deleted.empty());
+  EXPECT_EQ(lab.Decided(DecisionKind::kOrphansHeld), 25);
+  EXPECT_EQ(lab.Phase("other"), "Running");
+  EXPECT_EQ(lab.core.View()->counters.conflicts, 0U);
+}
+
+// The backup is of the time when the nodes a* had four each; since then they have moved to b*. The store starts them
+// again where its records say; what runs is left alone.
+TEST_P(SchedulerOrphansOf, RestoredStoreUnderAHundredWorkloadsOfTwentyFiveNodesDeletesNothing) {
+  Lab lab;
+  const auto each = [&](const std::string& prefix, const auto& act) {
+    for (int n = 0; n < 25; ++n) act(prefix + TwentyFive(n));
+  };
+  const auto add = [&](const std::string& node) {
+    lab.agents[node].native = GetParam();
+    lab.AddNode(node);
+  };
+  each("a", add);
+  each("b", add);
+  each("b", [&](const std::string& node) {
+    EXPECT_TRUE(lab.Try(contract::CordonNode{.node = node, .cordoned = true}).ok());
+  });
+  for (int i = 0; i < 100; ++i) lab.Apply(fmt::format("w{:02}", i), Lab::Template(50, 0));
+  lab.Run(1min);
+  each("b", [&](const std::string& node) {
+    EXPECT_TRUE(lab.Try(contract::CordonNode{.node = node, .cordoned = false}).ok());
+  });
+  const LabStore backup = *lab.store;
+  each("a", [&](const std::string& node) {
+    ASSERT_EQ(lab.core.copy().OnNode(node).size(), 4U);
+    EXPECT_TRUE(lab.Try(contract::DrainNode{.node = node, .reason = "repair"}).ok());
+  });
+  lab.Run(20min);
+  each("b", [&](const std::string& node) { ASSERT_EQ(lab.agents[node].workloads.size(), 4U); });
+
+  *lab.store = backup;
+  lab.Restart();
+  lab.decisions.clear();
+  lab.Run(30min);
+  each("b", [&](const std::string& node) {
+    EXPECT_TRUE(lab.agents[node].deleted.empty());
+    EXPECT_EQ(lab.Node(node).orphans_held, 4);
+  });
+  each("a", [&](const std::string& node) { EXPECT_EQ(lab.agents[node].workloads.size(), 4U) << "they run twice"; });
+  EXPECT_EQ(lab.Decided(DecisionKind::kOrphansHeld), 25);
+  EXPECT_TRUE(lab.Try(contract::AcceptNode{"bn03"}).ok());
+  lab.Run(1min);
+  EXPECT_TRUE(lab.agents["bn03"].workloads.empty());
+  EXPECT_EQ(lab.agents["bn04"].workloads.size(), 4U);
+}
+
+// A few are deleted as ever, and what is let through counts for those that follow.
+TEST(SchedulerOrphans, TheRailCountsWhatWasLetThroughLately) {
+  Lab lab;
+  for (int n = 0; n < 10; ++n) lab.AddNode(TwentyFive(n));
+  lab.Apply("web");
+  lab.Run(kCounted);
+  const auto appear = [&](int n) {
+    const std::string id = fmt::format("ghost-{}", n);
+    lab.agents[TwentyFive(n)].workloads[id].status = {.workload = id, .actual = ActualState::kRunning};
+    lab.Run(11s);
+  };
+  for (int n = 0; n < 5; ++n) appear(n);
+  EXPECT_EQ(LeftOf(lab, "ghost"), 0U);
+  appear(5);
+  EXPECT_EQ(LeftOf(lab, "ghost"), 1U) << "the sixth within a node timeout";
+  EXPECT_EQ(lab.Node("n05").orphans_held, 1);
+  lab.Run(kCounted);
+  appear(6);
+  EXPECT_EQ(LeftOf(lab, "ghost"), 1U) << "the others are long ago, the one that is held stays";
 }
 
 // The backup is of the time when n1 had them; since then they have moved to n2.
@@ -798,6 +1017,250 @@ TEST(SchedulerOrphans, RestoredStoreUnderAHundredWorkloadsDeletesNothing) {
   lab.Run(1min);
   EXPECT_TRUE(lab.agents["n2"].workloads.empty());
   EXPECT_EQ(lab.agents["n1"].workloads.size(), 100U) << "where the restored store has them";
+}
+
+// As above, and n1 is no more: what the restored store has there is given to n3, by a later assignment than that of n2.
+TEST(SchedulerOrphans, RestoredStoreWhoseNodesAreGoneDeletesNothing) {
+  Lab lab;
+  for (const std::string node : {"n1", "n2", "n3"}) {
+    lab.agents[node].native = true;
+    lab.AddNode(node);
+  }
+  const auto cordon = [&](const std::string& node, bool cordoned) {
+    EXPECT_TRUE(lab.Try(contract::CordonNode{.node = node, .cordoned = cordoned}).ok());
+  };
+  cordon("n2", true);
+  cordon("n3", true);
+  for (int i = 0; i < 100; ++i) lab.Apply(fmt::format("w{:02}", i), Lab::Template(50, 0));
+  lab.Run(1min);
+  const LabStore backup = *lab.store;
+  cordon("n2", false);
+  EXPECT_TRUE(lab.Try(contract::DrainNode{.node = "n1", .reason = "repair"}).ok());
+  lab.Run(20min);
+  ASSERT_EQ(lab.agents["n2"].workloads.size(), 100U);
+  lab.StopBeating("n1");
+  lab.agents["n1"].unreachable = true;
+
+  *lab.store = backup;
+  lab.store->revision += 1'000'000;  // as a SQLite store is restored
+  lab.StopBeating("n2");             // until the failover is over: what it has is not known to be unknown before
+  lab.Restart();
+  cordon("n3", false);
+  lab.Run(5min);
+  ASSERT_EQ(lab.core.copy().OnNode("n3").size(), 100U);
+  lab.StartBeating("n2");
+  lab.Run(30min);
+  EXPECT_TRUE(lab.agents["n2"].deleted.empty());
+  EXPECT_EQ(lab.Node("n2").orphans_held, 100);
+  lab.Restart();
+  lab.Run(30min);
+  EXPECT_TRUE(lab.agents["n2"].deleted.empty()) << "nor does the next scheduler";
+  EXPECT_EQ(lab.agents["n2"].workloads.size(), 100U);
+  cordon("n2", true);
+
+  // They go on to another node: what is held stays so.
+  lab.agents["n4"].native = true;
+  lab.AddNode("n4");
+  EXPECT_TRUE(lab.Try(contract::DrainNode{.node = "n3", .reason = "repair"}).ok());
+  lab.Run(20min);
+  EXPECT_EQ(lab.core.copy().OnNode("n4").size(), 100U);
+  EXPECT_TRUE(lab.agents["n3"].workloads.empty());
+  EXPECT_EQ(lab.agents["n2"].workloads.size(), 100U);
+  EXPECT_EQ(lab.Node("n2").orphans_held, 100);
+  EXPECT_TRUE(lab.Try(contract::AcceptNode{"n2"}).ok());
+  lab.Run(1min);
+  EXPECT_TRUE(lab.agents["n2"].workloads.empty());
+}
+
+// What a node had of a workload is released once, not for ever.
+TEST(SchedulerOrphans, WhatIsAppliedAgainIsNotReleasedAnyMore) {
+  Lab lab;
+  lab.AddNode("n1");
+  for (int i = 0; i < 8; ++i) lab.Apply(fmt::format("w{}", i), Lab::Template(100));
+  lab.Run(kCounted);
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(lab.Delete(fmt::format("w{}", i)).ok());
+  lab.Run(1s);
+  ASSERT_TRUE(lab.core.copy().All<WorkloadRecord>().empty());
+  EXPECT_EQ(lab.core.parts().orphans.state().released.size(), 8U);
+  for (int i = 0; i < 8; ++i) lab.Apply(fmt::format("w{}", i), Lab::Template(100));
+  lab.Run(1s);
+  EXPECT_TRUE(lab.Beat("n1").ok());
+  EXPECT_TRUE(lab.core.parts().orphans.state().released.empty());
+  for (int i = 0; i < 8; ++i) lab.WriteBehind(fmt::format("/workloads/w{}", i), std::nullopt);
+  lab.Run(30min);
+  EXPECT_EQ(lab.agents["n1"].workloads.size(), 8U) << "a store that lost them is no reason to delete them";
+  EXPECT_EQ(lab.Node("n1").orphans_held, 8);
+}
+
+TEST(SchedulerOrphans, ARemovalThatTheStoreRefusesReleasesNothing) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(5s);
+  lab.StopBeating("n1");
+  lab.agents["n1"].unreachable = true;  // so that the workload is removed without it
+  lab.Run(30s);
+  lab.refuses_commits = Status(Code::kResourceExhausted, "the store is full");
+  EXPECT_EQ(lab.Delete("web").code(), Code::kResourceExhausted);
+  lab.Run(1s);
+  EXPECT_TRUE(lab.Exists("web"));
+  EXPECT_TRUE(lab.core.parts().orphans.state().released.empty());
+}
+
+TEST(SchedulerOrphans, ANodeThatIsForgottenHasReleasedNothing) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.AddNode("n2");
+  for (int i = 0; i < 4; ++i) lab.Apply(fmt::format("w{}", i), Lab::Template(100));
+  lab.Run(5s);
+  lab.StopBeating("n1");
+  lab.StopBeating("n2");
+  lab.Run(5min);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(lab.Delete(fmt::format("w{}", i)).ok());
+  lab.Run(1s);
+  EXPECT_EQ(lab.core.parts().orphans.state().released.size(), 2U);
+  for (const std::string node : {"n1", "n2"}) {
+    EXPECT_TRUE(lab.Try(contract::DeleteObject{.kind = contract::ObjectKind::kNode, .name = node, .force = true}).ok());
+  }
+  lab.Run(1s);
+  EXPECT_TRUE(lab.core.parts().orphans.state().released.empty());
+  for (int i = 2; i < 4; ++i) EXPECT_TRUE(lab.Delete(fmt::format("w{}", i)).ok());
+  lab.Run(1s);
+  EXPECT_FALSE(lab.Exists("w3"));
+  EXPECT_TRUE(lab.core.parts().orphans.state().released.empty()) << "nor when it is not known any more";
+}
+
+// Some heartbeats have a part of what the node has.
+TEST(SchedulerOrphans, AnIncompleteReportDoesNotEndTheAlert) {
+  Lab lab;
+  lab.agents["n1"].native = true;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(kCounted);
+  const auto appear = [&](const std::string& id) {
+    lab.agents["n1"].workloads[id].status = {
+        .workload = id, .actual = ActualState::kRunning, .stamp = {.epoch = 1, .sequence = 1}};
+  };
+  for (int i = 0; i < 10; ++i) appear(fmt::format("ghost-{}", i));
+  EXPECT_TRUE(lab.Beat("n1").ok());
+  ASSERT_EQ(lab.Node("n1").orphans_held, 10);
+  contract::Heartbeat beat{.node = "n1", .epoch = lab.agents["n1"].epoch, .statuses_complete = false};
+  EXPECT_TRUE(lab.Try(beat).ok());
+  EXPECT_EQ(lab.Node("n1").orphans_held, 10);
+  beat.statuses = {lab.agents["n1"].workloads.at("ghost-3").status};
+  EXPECT_TRUE(lab.Try(beat).ok());
+  EXPECT_EQ(lab.Node("n1").orphans_held, 10);
+  EXPECT_TRUE(lab.agents["n1"].deleted.empty());
+  EXPECT_EQ(lab.Decided(DecisionKind::kOrphansHeld), 1);
+  EXPECT_TRUE(lab.Try(contract::AcceptNode{"n1"}, 0ms).ok());
+  beat.statuses.clear();
+  EXPECT_TRUE(lab.Try(beat).ok());
+  lab.Run(1min);
+  EXPECT_EQ(lab.agents["n1"].workloads.size(), 1U) << "what was accepted stays so";
+}
+
+// Whatever an agent says, and for how long: memory has a bound, and what is beyond it is not deleted either.
+TEST(SchedulerOrphans, IncompleteReportsAreNotedUpToABound) {
+  Lab lab;
+  for (const std::string node : {"n1", "n2"}) {
+    lab.agents[node].native = true;
+    lab.AddNode(node);
+  }
+  lab.StopBeating("n1");
+  lab.StopBeating("n2");
+  contract::Heartbeat beat{.node = "n1", .epoch = lab.agents["n1"].epoch, .statuses_complete = false};
+  const auto status = [](const std::string& id) {
+    return contract::WorkloadStatus{
+        .workload = id, .actual = ActualState::kRunning, .stamp = {.epoch = 1, .sequence = 1}};
+  };
+  for (int part = 0; part < 12; ++part) {
+    beat.statuses.clear();
+    for (int i = 0; i < 1000; ++i) beat.statuses.push_back(status(fmt::format("ghost-{}-{}", part, i)));
+    EXPECT_TRUE(lab.Try(beat, 1s).ok());
+  }
+  EXPECT_EQ(lab.Node("n1").orphans_held, 10'000);
+  EXPECT_EQ(lab.core.parts().orphans.state().reports.at("n1").unknown.size(), 10'000U);
+  EXPECT_EQ(lab.Decided(DecisionKind::kOrphansHeld), 1);
+  // One that was not noted gets a record, on another node: it has not moved there.
+  EXPECT_TRUE(lab.Try(contract::CordonNode{.node = "n1", .cordoned = true}).ok());
+  lab.Apply("ghost-11-999");
+  lab.Run(5s);
+  ASSERT_TRUE(lab.core.copy().OnNode("n2").contains("ghost-11-999"));
+  beat.statuses = {status("ghost-11-999")};
+  beat.statuses[0].stamp = lab.core.copy().Find<WorkloadRecord>("ghost-11-999")->stamp;
+  EXPECT_TRUE(lab.Try(beat, 1s).ok());
+  EXPECT_TRUE(lab.agents["n1"].deleted.empty());
+  EXPECT_EQ(lab.Node("n1").orphans_held, 10'000);
+  EXPECT_EQ(lab.Decided(DecisionKind::kOrphanDeleted), 0);
+  EXPECT_TRUE(lab.Try(contract::AcceptNode{"n1"}, 0ms).ok());
+  EXPECT_EQ(lab.core.parts().orphans.state().reports.at("n1").unknown.size(), 0U);
+}
+
+// More of what a node had is stored for another node by now than one of its reports had.
+TEST(SchedulerOrphans, TheRailCountsWhatIncompleteReportsHadTogether) {
+  Lab lab;
+  for (const std::string node : {"n1", "n2"}) {
+    lab.agents[node].native = true;
+    lab.AddNode(node);
+  }
+  lab.Apply("web");
+  lab.Run(lab.config().node_timeout - 8s);
+  for (const std::string node : {"n1", "n2"}) {
+    lab.StopBeating(node);
+    lab.agents[node].hangs = true;  // nor does a list say more
+  }
+  contract::Heartbeat beat{.node = "n1", .epoch = lab.agents["n1"].epoch, .statuses_complete = false};
+  const auto report = [&](int ghost) {
+    beat.statuses = {{.workload = fmt::format("ghost-{}", ghost),
+                      .actual = ActualState::kRunning,
+                      .stamp = {.epoch = 1, .sequence = 1}}};
+    EXPECT_TRUE(lab.Try(beat, 10ms).ok());
+  };
+  for (int i = 0; i < 9; ++i) report(i);
+  ASSERT_EQ(lab.core.parts().orphans.state().reports.at("n1").unknown.size(), 9U);
+  EXPECT_TRUE(lab.Try(contract::CordonNode{.node = "n1", .cordoned = true}).ok());
+  for (int i = 0; i < 9; ++i) lab.Apply(fmt::format("ghost-{}", i), Lab::Template(50));
+  lab.Run(10s);
+  ASSERT_GE(lab.core.copy().OnNode("n2").size(), 9U);
+  report(9);
+  lab.Run(1s);
+  EXPECT_EQ(lab.Node("n1").orphans_held, 1) << "ten of few, not of 2^64";
+  EXPECT_TRUE(lab.agents["n1"].deleted.empty());
+}
+
+// A record of a version that did not keep the sequence of the assignment before.
+TEST(SchedulerOrphans, WhatMovedUnderAnOlderVersionIsKnown) {
+  Lab lab;
+  lab.agents["n1"].native = true;
+  lab.agents["n2"].native = true;
+  lab.AddNode("n1");
+  for (int i = 0; i < 8; ++i) lab.Apply(fmt::format("w{}", i), Lab::Template(100));
+  lab.Run(5s);
+  lab.AddNode("n2");
+  lab.StopBeating("n1");
+  lab.Run(5min);
+  ASSERT_EQ(lab.core.copy().OnNode("n2").size(), 8U);
+  for (int i = 0; i < 8; ++i) {
+    const std::string id = fmt::format("w{}", i);
+    WorkloadRecord record = *lab.core.copy().Find<WorkloadRecord>(id);
+    EXPECT_GT(record.previous_sequence, 0U) << "every move has it";
+    record.previous_sequence = 0;
+    lab.WriteBehind("/workloads/" + id, Encode(record));
+  }
+  lab.Run(1s);
+  EXPECT_TRUE(lab.Beat("n1").ok());
+  lab.Run(1min);
+  EXPECT_EQ(lab.Node("n1").orphans_held, 0);
+  EXPECT_TRUE(lab.agents["n1"].workloads.empty());
+  // What n1 was given later than the record says is not known.
+  const uint64_t later = lab.core.copy().Find<WorkloadRecord>("w0")->stamp.sequence + 1;
+  for (int i = 0; i < 8; ++i) {
+    const std::string id = fmt::format("w{}", i);
+    lab.agents["n1"].workloads[id].status = {
+        .workload = id, .actual = ActualState::kRunning, .stamp = {.epoch = 1, .sequence = later}};
+  }
+  EXPECT_TRUE(lab.Beat("n1").ok());
+  EXPECT_EQ(lab.Node("n1").orphans_held, 8);
 }
 
 TEST(SchedulerOrphans, NativeNodeThatReturnsStopsAllThatMovedAway) {

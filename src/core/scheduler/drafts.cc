@@ -14,6 +14,8 @@ namespace {
 constexpr size_t kMaxCommits = 64;
 constexpr Duration kFirstPause = 50ms;
 constexpr Duration kLongestPause = 2s;
+// So often an object is committed again as soon as the copy is as new as the store was at the conflict.
+constexpr int32_t kPromptAttempts = 3;
 
 std::string_view CategoryOf(RecordKind kind) {
   switch (kind) {
@@ -82,7 +84,7 @@ Draft& Drafts::OpenDraft(const ObjectId& object) {
   return found->second;
 }
 
-void Drafts::Remove(const ObjectId& object) { Begin(object).removes = true; }
+void Drafts::Remove(const ObjectId& object) { Open(object).removes = true; }
 
 void Drafts::AddEvent(const ObjectId& object, EventType type, const std::string& node, std::string reason, Now now) {
   EventRecord event{
@@ -244,7 +246,6 @@ void Drafts::Send(contract::Transaction transaction, Row row, StepContext& ctx) 
   if (!state_.leader_key.empty() && !MUTANT("scheduler.leader_unguarded")) {
     transaction.compares.push_back(contract::IfUnchanged(state_.leader_key, state_.leader_revision));
   }
-  ++ctx.counters.commits;
   ctx.Emit(contract::Commit{.id = id, .transaction = std::move(transaction), .timeout = config_.commit_timeout});
 }
 
@@ -305,44 +306,61 @@ void Drafts::ApplyToCopy(const ObjectId& object, const Draft& draft, contract::R
 void Drafts::BlockObject(const ObjectId& object, contract::Revision revision, MonoTime now) {
   const int32_t failures = state_.failures[object]++;
   const Duration pause = std::min<Duration>(kLongestPause, kFirstPause * (1 << std::min(failures, 10)));
-  state_.blocked[object] = {.until = now + pause, .revision = revision};
+  // After that, what it conflicts with is not what the copy shows: the election is lost, or the store is another one.
+  state_.blocked[object] = {.until = now + pause, .revision = failures < kPromptAttempts ? revision : 0};
 }
 
 Drafts::Ended Drafts::OnCommitDone(const contract::CommitDone& done, StepContext& ctx) {
-  Ended ended;
   const auto found = state_.commits.find(done.id);
   MUSTER_CHECK(found != state_.commits.end(), "the host ended commit {}, which is not open", done.id);
   const Row row = std::move(found->second);
   state_.commits.erase(found);
-  const auto* committed = std::get_if<contract::Committed>(&done.outcome);
-  const auto* conflict = std::get_if<contract::Conflict>(&done.outcome);
-  const auto* unknown = std::get_if<contract::Unknown>(&done.outcome);
+  ctx.counters.commits += std::holds_alternative<contract::Committed>(done.outcome);
+  ctx.counters.conflicts += std::holds_alternative<contract::Conflict>(done.outcome);
+  ctx.counters.unknowns += std::holds_alternative<contract::Unknown>(done.outcome);
+  return End(row, done.outcome, ctx);
+}
+
+std::vector<Drafts::Ended> Drafts::Disown(StepContext& ctx) {
+  const contract::CommitOutcome unknown = contract::Unknown{Status(Code::kUnavailable, "the store is another one")};
+  std::vector<Ended> ended;
+  for (auto& [id, row] : state_.commits) ended.push_back(End(std::exchange(row, {}), unknown, ctx));
+  return ended;
+}
+
+Drafts::Ended Drafts::End(const Row& row, const contract::CommitOutcome& outcome, StepContext& ctx) {
+  Ended ended;
+  const auto* committed = std::get_if<contract::Committed>(&outcome);
+  const auto* conflict = std::get_if<contract::Conflict>(&outcome);
+  const auto* unknown = std::get_if<contract::Unknown>(&outcome);
   if (conflict != nullptr) PROBE("scheduler.conflict");
   if (unknown != nullptr) PROBE("scheduler.unknown");
-  ctx.counters.conflicts += conflict != nullptr;
-  ctx.counters.unknowns += unknown != nullptr;
   // The lease of events has ended: they are written without one until there is another.
   const bool lease_gone = unknown != nullptr && unknown->status.code() == Code::kNotFound && state_.event_lease != 0;
   if (lease_gone) PROBE("scheduler.event_lease_gone");
   if (lease_gone) state_.event_lease = 0;
   ended.check = row.check;
   ended.holds = committed != nullptr;
+  const bool refused = unknown != nullptr && unknown->Refused() && !lease_gone;
   for (const ObjectId& object : row.objects) {
     auto node = state_.drafts.extract(object);
     Draft& draft = node.mapped();
-    Resolved resolved{.object = object, .removed = draft.removes, .waiters = std::move(draft.waiters)};
+    Resolved resolved{.object = object, .waiters = std::move(draft.waiters)};
+    // From the draft: the watch may have shown already that the record is gone.
+    if (const auto* gone = std::get_if<WorkloadRecord>(&draft.record); gone != nullptr && draft.removes &&
+                                                                       conflict == nullptr && !refused &&
+                                                                       object.kind == contract::ObjectKind::kWorkload) {
+      // What has completed, or waits for a node, is of none: the node that it left last may have it still.
+      const std::string& assigned = gone->workload.assigned_node;
+      resolved.released = assigned.empty() ? gone->previous_node : assigned;
+    }
     if (committed != nullptr || (unknown != nullptr && MUTANT("scheduler.unknown_is_committed"))) {
-      if (const WorkloadRecord* gone = copy_.Find<WorkloadRecord>(object.name);
-          gone != nullptr && draft.removes && object.kind == contract::ObjectKind::kWorkload) {
-        resolved.node = gone->workload.assigned_node;
-      }
       resolved.revision = committed != nullptr ? committed->revision : copy_.state().revision + 1;
       state_.failures.erase(object);
       ApplyToCopy(object, draft, resolved.revision);
       for (contract::Decision& decision : draft.decisions) ctx.Emit(Publish{std::move(decision)});
     } else {
       BlockObject(object, conflict != nullptr ? conflict->revision : 0, ctx.now.mono);
-      const bool refused = unknown != nullptr && unknown->Refused() && !lease_gone;
       const bool takes = object.kind == contract::ObjectKind::kWorkload || object.kind == contract::ObjectKind::kSet;
       if (unknown != nullptr && !refused && !draft.removes && takes) {
         state_.doubts[object] = {
@@ -357,7 +375,7 @@ Drafts::Ended Drafts::OnCommitDone(const contract::CommitDone& done, StepContext
     }
     ended.objects.push_back(std::move(resolved));
   }
-  if (unknown != nullptr && unknown->Refused() && !lease_gone) {
+  if (refused) {
     ctx.Note("the store refuses a commit", row.objects.empty() ? row.check : row.objects.front().name,
              unknown->status.ToString());
   }

@@ -57,7 +57,7 @@ struct WrittenKey {
 
 struct Draft {
   bool removes = false;  // the object is to be gone
-  Record record;         // otherwise what it becomes
+  Record record;         // what it becomes, or was
   std::optional<ReconciliationRecord> explained;
   std::vector<EventRecord> events;
   std::vector<contract::Decision> decisions;  // published once the draft is durable
@@ -74,8 +74,7 @@ struct Resolved {
   enum class Kind : uint8_t { kCommitted, kAgain, kRefused };
   Kind kind = Kind::kCommitted;
   ObjectId object;
-  bool removed = false;
-  std::string node;                 // of a workload that was removed
+  std::string released;             // the node of a workload that was removed, or may have been; empty: none
   contract::Revision revision = 0;  // of a commit
   Status status;                    // of a refusal
   std::vector<Waiter> waiters;
@@ -107,7 +106,7 @@ class Drafts {
   };
   struct Row {
     std::vector<ObjectId> objects;
-    std::string check;  // of a commit that writes nothing: whose
+    std::string check;  // of a commit that writes nothing: whose; neither: its outcome is void
 
     MUSTER_FIELDS(Row, objects, check)
   };
@@ -189,6 +188,9 @@ class Drafts {
     bool holds = false;
   };
   Ended OnCommitDone(const contract::CommitDone& done, StepContext& ctx);
+  // Another store took the place of the one that the commits under way were sent to: whatever comes of them says
+  // nothing of this one. Each ends as if its outcome were unknown, and what it is answered then is void.
+  std::vector<Ended> Disown(StepContext& ctx);
   // Objects that may be decided again: those whose pause is over, whose revision the copy has reached, and all of
   // `shown`, which the store has just shown; and those that are no longer in doubt.
   std::vector<ObjectId> Release(const std::set<ObjectId>& shown, bool all, MonoTime now);
@@ -221,6 +223,7 @@ class Drafts {
   void AddEvents(const ObjectId& object, Draft& draft, Piece& piece, StepContext& ctx);
   void Write(RecordKind kind, const std::string& id, std::optional<std::string> value, Draft& draft, Piece& piece);
   void Send(contract::Transaction transaction, Row row, StepContext& ctx);
+  Ended End(const Row& row, const contract::CommitOutcome& outcome, StepContext& ctx);
   void ApplyToCopy(const ObjectId& object, const Draft& draft, contract::Revision revision);
   void BlockObject(const ObjectId& object, contract::Revision revision, MonoTime now);
 

@@ -93,12 +93,85 @@ TEST(SchedulerLoop, WorkloadsThatAreGoneLeaveNothingInThePlacer) {
   lab.AddNode("n1");
   for (int i = 0; i < 3'000; ++i) {
     const std::string id = fmt::format("w{}", i);
-    lab.Apply(id);
+    lab.Apply(id, Lab::Template(100 + i));  // no two of them are alike
     lab.Run(1s);
     ASSERT_TRUE(lab.Delete(id).ok());
     lab.Run(1s);
   }
   EXPECT_LE(lab.core.parts().rooms.kinds(), 1'010U);
+}
+
+TEST(SchedulerLoop, WorkloadsThatAreAlikeAreOneKind) {
+  Lab lab;
+  lab.AddNode("n1");
+  for (int i = 0; i < 12; ++i) lab.Apply(fmt::format("w{}", i), Lab::Template(10));
+  lab.Run(5s);
+  EXPECT_EQ(lab.core.copy().OnNode("n1").size(), 12U);
+  EXPECT_LE(lab.core.parts().rooms.kinds(), 2U);  // one that may preempt, one that may not yet
+}
+
+// A rule that reads the label with the set of a workload that is no member of one: it has its own name there.
+model::WorkloadTemplate ApartFrom(model::Requirement set) {
+  model::WorkloadTemplate spec = Lab::Template(100);
+  spec.exclude = {
+      {.topology_key = "kubernetes.io/hostname", .selector = std::vector<model::Requirement>{std::move(set)}}};
+  return spec;
+}
+
+TEST(SchedulerRules, RulesReadTheSetOfWorkloadsThatAreMembersOfNone) {
+  const model::Requirement web{"muster.io/set", model::Operator::kIn, {"web"}};
+  const model::Requirement any{"muster.io/set", model::Operator::kExists, {}};
+  for (const model::Requirement& rule : {web, any}) {
+    Lab later;
+    later.AddNode("n1");
+    later.Apply("web");
+    later.Apply("db");
+    later.Run(5s);
+    EXPECT_EQ(later.Workload("web").node, "n1");
+    later.Apply("apart", ApartFrom(rule));
+    later.Run(5s);
+    EXPECT_EQ(later.Workload("apart").node, "");
+    EXPECT_EQ(later.Workload("apart").reason, "exclude.own");
+    // What it names is gone.
+    ASSERT_TRUE(later.Delete("web").ok());
+    later.Run(1min);
+    EXPECT_EQ(later.Workload("apart").node, rule.op == model::Operator::kIn ? "n1" : "");
+
+    Lab earlier;
+    earlier.AddNode("n1");
+    earlier.Apply("apart", ApartFrom(rule));
+    earlier.Run(5s);
+    EXPECT_EQ(earlier.Workload("apart").node, "n1");
+    earlier.Apply("web");
+    earlier.Run(5s);
+    EXPECT_EQ(earlier.Workload("web").node, "");
+    EXPECT_EQ(earlier.Workload("web").reason, "exclude.other");
+  }
+}
+
+TEST(SchedulerRules, TheWorkloadThatARuleNamesIsFound) {
+  const auto node_of_apart = [] {
+    Lab lab;
+    lab.AddNode("n1");
+    lab.Apply("web");
+    lab.Run(5s);
+    lab.Apply("apart", ApartFrom({"muster.io/set", model::Operator::kIn, {"web"}}));
+    lab.Run(5s);
+    return lab.Workload("apart").node;
+  };
+  EXPECT_EQ(node_of_apart(), "");
+  const faults::ScopedMutant on("scheduler.named_set_unread");
+  EXPECT_EQ(node_of_apart(), "n1");
+}
+
+TEST(SchedulerRules, OnlyTheWorkloadThatARuleNamesIsKeptApart) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("db");
+  lab.Run(5s);
+  lab.Apply("apart", ApartFrom({"muster.io/set", model::Operator::kIn, {"web"}}));
+  lab.Run(5s);
+  EXPECT_EQ(lab.Workload("apart").node, "n1");
 }
 
 }  // namespace

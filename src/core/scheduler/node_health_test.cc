@@ -180,6 +180,71 @@ TEST(SchedulerNodes, CordonIsNotUndoneByHeartbeatsOrRegistration) {
   EXPECT_EQ(lab.Phase("web"), "Running") << "an uncordoned node ends the wait";
 }
 
+// An order that was long on its way does not undo the one that was given after it.
+TEST(SchedulerNodes, AnOrderThatIsLateIsRefused) {
+  const auto late = [] {
+    Lab lab;
+    lab.AddNode("n1");
+    EXPECT_TRUE(lab.Try(contract::DrainNode{.node = "n1", .instruction = "r1", .order = 7}).ok());
+    EXPECT_EQ(lab.Node("n1").last_order, 7U);
+    EXPECT_TRUE(lab.Register(lab.Facts("n1")).accepted);
+    const Status status = lab.Try(contract::CordonNode{.node = "n1", .cordoned = false, .order = 6});
+    EXPECT_EQ(lab.Node("n1").cordoned, !status.ok());
+    return status;
+  };
+  EXPECT_EQ(late(), Status(Code::kFailedPrecondition, "order: node n1 was given order 7 before order 6"));
+  {
+    const faults::ScopedMutant on("scheduler.late_order_taken");
+    EXPECT_TRUE(late().ok());
+  }
+  Lab lab;
+  lab.AddNode("n1");
+  EXPECT_TRUE(lab.Try(contract::CordonNode{.node = "n1", .cordoned = false, .reason = "r", .order = 8}).ok());
+  EXPECT_EQ(lab.Try(contract::DrainNode{.node = "n1", .order = 8}).code(), Code::kFailedPrecondition);
+  EXPECT_EQ(lab.Try(contract::DrainNode{.node = "n1", .order = uint64_t{1} << 62}).code(), Code::kInvalidArgument);
+  EXPECT_FALSE(lab.Node("n1").cordoned);
+  EXPECT_TRUE(lab.Try(contract::DrainNode{.node = "n1"}).ok()) << "people's orders have no number";
+  EXPECT_EQ(lab.Node("n1").last_order, 8U);
+}
+
+// A drain of order 5 is overtaken by an uncordoning of order 6 that finds the node as it wants it.
+TEST(SchedulerNodes, AnOrderThatChangesNothingIsRememberedAllTheSame) {
+  Lab lab;
+  lab.AddNode("n1");
+  EXPECT_TRUE(lab.Try(contract::CordonNode{.node = "n1", .cordoned = false, .order = 6}).ok());
+  EXPECT_EQ(lab.Node("n1").last_order, 6U);
+  EXPECT_EQ(lab.Try(contract::DrainNode{.node = "n1", .order = 5}),
+            Status(Code::kFailedPrecondition, "order: node n1 was given order 6 before order 5"));
+  EXPECT_FALSE(lab.Node("n1").cordoned);
+}
+
+// Its commit happened, and the answer was lost.
+TEST(SchedulerNodes, AnOrderThatIsCarriedOutAgainIsTheSameOrder) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Run(1s);
+  const auto order = [&](contract::ClusterRequest body) {
+    lab.lose_answers = true;
+    const contract::RequestId request = lab.Ask(std::move(body));
+    lab.Run(2ms);
+    lab.lose_answers = false;
+    lab.Run(5s);
+    return lab.answers.contains(request) ? lab.answers.at(request).status : Status(Code::kDeadlineExceeded, "none");
+  };
+  const contract::DrainNode drain{.node = "n1",
+                                  .grace = 1500ms,
+                                  .reason = "repair",
+                                  .instruction = "r1",
+                                  .deadline = lab.now.wall + 90'000'000'001ns,
+                                  .order = 7};
+  EXPECT_EQ(order(drain), Status());
+  EXPECT_TRUE(lab.Node("n1").draining);
+  EXPECT_EQ(order(contract::CordonNode{.node = "n1", .cordoned = false, .reason = "over", .order = 8}), Status());
+  EXPECT_FALSE(lab.Node("n1").cordoned);
+  EXPECT_EQ(lab.Node("n1").last_order, 8U);
+  EXPECT_EQ(lab.Try(drain).code(), Code::kFailedPrecondition) << "and not the one before";
+}
+
 TEST(SchedulerNodes, AvailableIsTotalLessTheLargerOfReservedAndUsed) {
   Lab lab;
   lab.AddNode("n1");

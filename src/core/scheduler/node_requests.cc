@@ -10,8 +10,8 @@
 namespace muster::scheduler {
 namespace {
 
-// Far above what registrations and revisions reach, and far enough from the end of the range to count on.
-constexpr uint64_t kEpochLimit = uint64_t{1} << 62;
+// Far above what registrations, revisions and orders reach, and far enough from the end of the range to count on.
+constexpr uint64_t kNumberLimit = uint64_t{1} << 62;
 
 std::unexpected<Status> NoNode(const std::string& node) {
   return Error(Code::kNotFound, fmt::format("there is no node {}", node));
@@ -27,6 +27,16 @@ std::string RegistrationProblem(const contract::NodeFacts& facts, const Config& 
   return {};
 }
 
+// The order was on its way while a later one was given: it must not undo that. The last one may come again, as long as
+// the record says what it ordered: `same`.
+Status CheckOrder(const NodeRecord& record, uint64_t order, bool same) {
+  if (order >= kNumberLimit) return {Code::kInvalidArgument, fmt::format("order: {} is out of range", order)};
+  if (order == 0 || order > record.last_order || MUTANT("scheduler.late_order_taken")) return {};
+  if (order == record.last_order && same) return {};
+  return {Code::kFailedPrecondition, fmt::format("order: node {} was given order {} before order {}", record.facts.node,
+                                                 record.last_order, order)};
+}
+
 }  // namespace
 
 Requests::Outcome Requests::Change(const contract::RegisterNode& body, Waiter&, StepContext& ctx) {
@@ -36,7 +46,7 @@ Requests::Outcome Requests::Change(const contract::RegisterNode& body, Waiter&, 
   if (colon == std::string::npos || colon + 1 == facts.endpoint.size()) {
     return InvalidArgument("grpc_endpoint: must be host:port");
   }
-  if (body.epoch >= kEpochLimit) {
+  if (body.epoch >= kNumberLimit) {
     return InvalidArgument(fmt::format(
         "epoch: {} is out of range; the agent's state is damaged: start it with an empty data directory", body.epoch));
   }
@@ -114,7 +124,7 @@ void Requests::OnHeartbeat(const contract::Heartbeat& beat, contract::RequestId 
   }
   if (p_.standing.active()) {
     p_.reconciler.OnReported(beat.node, beat.statuses, beat.statuses_complete);
-    p_.orphans.OnReported(beat.node, beat.statuses, ctx);
+    p_.orphans.OnReported(beat.node, beat.statuses, beat.statuses_complete, ctx);
   }
   Answer(request,
          contract::HeartbeatAck{.drain_node = record->drain.has_value(),
@@ -122,28 +132,44 @@ void Requests::OnHeartbeat(const contract::Heartbeat& beat, contract::RequestId 
          ctx);
 }
 
+// Nothing if the record is about to change: the answer waits for that to be durable.
+std::optional<contract::Done> Requests::Unchanged(const std::string& node) const {
+  if (p_.drafts.state().drafts.contains(NodeObject(node))) return std::nullopt;
+  return contract::Done{.message = "unchanged", .store_revision = p_.copy.RevisionOf(NodeObject(node))};
+}
+
 Requests::Outcome Requests::Change(const contract::CordonNode& body, Waiter&, StepContext&) {
   const NodeRecord* before = p_.drafts.Find<NodeRecord>(body.node);
   if (before == nullptr) return NoNode(body.node);
   const bool same =
       before->cordoned == body.cordoned && before->cordon_reason == body.reason && (body.cordoned || !before->drain);
-  if (same && !p_.drafts.state().drafts.contains(NodeObject(body.node))) {
-    return contract::Done{.message = "unchanged", .store_revision = p_.copy.RevisionOf(NodeObject(body.node))};
+  if (Status late = CheckOrder(*before, body.order, same); !late.ok()) return std::unexpected(late);
+  if (same && body.order <= before->last_order) {
+    if (auto unchanged = Unchanged(body.node)) return *std::move(unchanged);
   }
   auto& record = p_.drafts.Edit<NodeRecord>(body.node);
   record.cordoned = body.cordoned;
   record.cordon_reason = body.reason;
   if (!body.cordoned) record.drain.reset();
+  record.last_order = std::max(record.last_order, body.order);
   return std::nullopt;
 }
 
 Requests::Outcome Requests::Change(const contract::DrainNode& body, Waiter&, StepContext&) {
-  if (p_.drafts.Find<NodeRecord>(body.node) == nullptr) return NoNode(body.node);
+  const NodeRecord* before = p_.drafts.Find<NodeRecord>(body.node);
+  if (before == nullptr) return NoNode(body.node);
+  DrainOrder drain{
+      .reason = body.reason, .instruction = body.instruction, .grace = body.grace, .deadline = body.deadline};
+  const bool same = before->cordoned && before->cordon_reason == body.reason && before->drain == drain;
+  if (Status late = CheckOrder(*before, body.order, same); !late.ok()) return std::unexpected(late);
+  if (same && body.order != 0 && body.order == before->last_order) {
+    if (auto unchanged = Unchanged(body.node)) return *std::move(unchanged);
+  }
   auto& record = p_.drafts.Edit<NodeRecord>(body.node);
   record.cordoned = true;
   record.cordon_reason = body.reason;
-  record.drain = DrainOrder{
-      .reason = body.reason, .instruction = body.instruction, .grace = body.grace, .deadline = body.deadline};
+  record.drain = std::move(drain);
+  record.last_order = std::max(record.last_order, body.order);
   return std::nullopt;
 }
 

@@ -14,8 +14,9 @@ Parts::Parts(SavedState state)
       health(config, copy, drafts, std::move(state.health)),
       rooms(config, copy, drafts, std::move(state.rooms)),
       quota(copy, drafts, std::move(state.quota)),
+      refusals(std::move(state.refusals)),
       calls(config, std::move(state.calls)),
-      orphans(copy, drafts, calls, std::move(state.orphans)),
+      orphans(config, copy, drafts, calls, std::move(state.orphans)),
       transitions(config, copy, drafts),
       coming(config, std::move(state.coming)),
       placements(config, copy, drafts, health, rooms, transitions, coming, std::move(state.placements)),
@@ -40,6 +41,7 @@ Parts::Parts(SavedState state)
                 .calls = calls,
                 .sets = sets,
                 .quota = quota,
+                .refusals = refusals,
                 .orphans = orphans,
                 .reconciler = reconciler},
                std::move(state.requests)),
@@ -53,8 +55,8 @@ std::string Parts::Save() const {
   codec::Writer writer(bytes);
   const auto save = [&](const auto&... states) { (codec::Encode(writer, states), ...); };
   save(kLayout, config, standing.state(), copy.state(), drafts.state(), health.state(), rooms.state(), quota.state(),
-       calls.state(), orphans.state(), coming.state(), placements.state(), reconciler.state(), sets.state(),
-       evictions.state(), requests.state(), next_pass, passes);
+       refusals.state(), calls.state(), orphans.state(), coming.state(), placements.state(), reconciler.state(),
+       sets.state(), evictions.state(), requests.state(), next_pass, passes);
   return bytes;
 }
 

@@ -17,6 +17,7 @@
 #include "core/scheduler/queries.h"
 #include "core/scheduler/quota_use.h"
 #include "core/scheduler/reconciler.h"
+#include "core/scheduler/refusals.h"
 #include "core/scheduler/requests.h"
 #include "core/scheduler/rooms.h"
 #include "core/scheduler/set_controller.h"
@@ -28,7 +29,7 @@
 
 namespace muster::scheduler {
 
-inline constexpr uint64_t kLayout = 7;
+inline constexpr uint64_t kLayout = 10;
 
 struct SavedState {
   uint64_t layout = kLayout;
@@ -39,6 +40,7 @@ struct SavedState {
   NodeHealth::State health;
   Rooms::State rooms;
   QuotaUse::State quota;
+  Refusals::State refusals;
   AgentCalls::State calls;
   Orphans::State orphans;
   ComingMachines::State coming;
@@ -50,8 +52,8 @@ struct SavedState {
   std::optional<MonoTime> next_pass;
   uint64_t passes = 0;  // so far
 
-  MUSTER_FIELDS(SavedState, layout, config, standing, copy, drafts, health, rooms, quota, calls, orphans, coming,
-                placements, reconciler, sets, evictions, requests, next_pass, passes)
+  MUSTER_FIELDS(SavedState, layout, config, standing, copy, drafts, health, rooms, quota, refusals, calls, orphans,
+                coming, placements, reconciler, sets, evictions, requests, next_pass, passes)
 };
 
 struct Parts {
@@ -72,6 +74,7 @@ struct Parts {
   NodeHealth health;
   Rooms rooms;
   QuotaUse quota;
+  Refusals refusals;
   AgentCalls calls;
   Orphans orphans;
   Transitions transitions;

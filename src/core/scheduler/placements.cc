@@ -96,7 +96,11 @@ void Placements::Run(StepContext& ctx) {
 }
 
 bool Placements::MayEvict(const std::string& workload, const StepContext& ctx) const {
-  return state_.waiting.contains(workload) && !PreemptAt(workload, ctx.now);
+  if (state_.waiting.contains(workload)) return !PreemptAt(workload, ctx.now);
+  // At its first refusal it has not waited, and need not if it is told so.
+  const WorkloadRecord* record = drafts_.Find<WorkloadRecord>(workload);
+  return config_.preempt_after <= Duration::zero() && record != nullptr &&
+         !coming_.AwaitedUntil(*record, ctx.now.mono, ctx.now);
 }
 
 // In the order in which the placer would take them, but for members of a gang, which are placed with the first of them.

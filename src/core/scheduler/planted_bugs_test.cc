@@ -191,6 +191,34 @@ std::string EmptyStore() {
   return Unless(lab.agents["n1"].workloads.size() == 10, "an empty store deletes what a node runs");
 }
 
+// One workload on each of many nodes, or a few on one: no node has too many that are unknown.
+std::string EmptyStoreUnderAFew() {
+  Lab lab;
+  for (int i = 0; i < 4; ++i) {
+    const std::string id = fmt::format("w{}", i);
+    lab.agents["n1"].workloads[id].status = {.workload = id, .actual = ActualState::kRunning};
+  }
+  lab.AddNode("n1");
+  lab.Run(10min);
+  return Unless(lab.agents["n1"].workloads.size() == 4, "an empty store deletes the few that a node runs");
+}
+std::string AlmostEmptyStore() {
+  Lab lab;
+  lab.Apply("other");
+  for (int n = 0; n < 25; ++n) {
+    const std::string id = fmt::format("w{}", n);
+    const std::string node = fmt::format("n{}", n);
+    lab.agents[node].workloads[id].status = {.workload = id, .actual = ActualState::kRunning};
+    lab.AddNode(node);
+  }
+  lab.Run(10min);
+  size_t left = 0;
+  for (const auto& [node, agent] : lab.agents) {
+    for (const auto& [id, workload] : agent.workloads) left += id.starts_with('w') ? 1 : 0;
+  }
+  return Unless(left == 25, fmt::format("{} of 25 are deleted, node by node", 25 - left));
+}
+
 std::string RestoredStore() {
   Lab lab;
   lab.agents["n1"].native = true;
@@ -220,6 +248,18 @@ std::string FullQuota() {
     admitted += lab.Try(apply).ok() ? 1 : 0;
   }
   return Unless(admitted == 1, "a tenant gets more than its quota");
+}
+
+std::string FloodOfRefusals() {
+  Lab lab;
+  lab.Get<contract::Applied>(contract::ApplyQuota{{.tenant = "shop", .limits = {{"cpu", 1}}}});
+  for (int i = 0; i < 500; ++i) {
+    contract::ApplyWorkload apply = Lab::ApplyOf(fmt::format("w{}", i));
+    apply.tenant = "shop";
+    lab.Ask(apply);
+  }
+  lab.Run(100ms);
+  return Unless(lab.decisions.size() == 10, fmt::format("{} decisions of refusals at once", lab.decisions.size()));
 }
 
 std::string FullNode() {
@@ -356,8 +396,10 @@ std::vector<PlantedBug> PlantedBugs() {
       {"scheduler.budget_ignored", PreemptionOfASet, "preemption takes a set below min-available"},
       {"scheduler.calls_before_commit", DeleteBeforeALaunch, "a launch from a record that is about to change"},
       {"scheduler.coming_ignored", MachineOnItsWay, "evicted though a machine comes"},
+      {"scheduler.counts_too_early", AlmostEmptyStore, "5 of 25 are deleted, node by node"},
       {"scheduler.deletion_told_as_old", DeletionAheadOfTheWatch, "is told as older than a list"},
       {"scheduler.drain_at_once", DrainOfASet, "a drain takes a set below min-available"},
+      {"scheduler.empty_store_trusted", EmptyStoreUnderAFew, "deletes the few that a node runs"},
       {"scheduler.epoch_stays", TwoRegistrations, "has the epoch of the one before"},
       {"scheduler.events_stay", EventWithALease, "has the lease 0"},
       {"scheduler.half_gang_evicts", GangThatCannotBeWhole, "takes the place of work that runs"},
@@ -368,12 +410,14 @@ std::vector<PlantedBug> PlantedBugs() {
       {"scheduler.mismatch_unseen", MissingRuntime, "stays on a node that cannot run it"},
       {"scheduler.never_gives_up", WorkloadThatAlwaysFails, "a workload that always fails is never Failed"},
       {"scheduler.no_backoff", WorkloadThatFailsOnce, "launches without a back-off"},
+      {"scheduler.no_cluster_rail", AlmostEmptyStore, "25 of 25 are deleted, node by node"},
       {"scheduler.no_failover", DeadNode, "stays on a dead node"},
       {"scheduler.no_grace", SlowStart, "launches within the grace"},
       {"scheduler.no_orphan_rail", EmptyStore, "an empty store deletes what a node runs"},
       {"scheduler.old_epoch_heard", HeartbeatOfAnEarlierLife, "a heartbeat of an older epoch is heard"},
       {"scheduler.quota_ignored", FullQuota, "a tenant gets more than its quota"},
       {"scheduler.refusal_forgotten", FullNode, "a node that refused is asked"},
+      {"scheduler.refusals_flood", FloodOfRefusals, "500 decisions of refusals at once"},
       {"scheduler.report_stays", OperatorThatDied, "never evicts others"},
       {"scheduler.restored_store_trusted", RestoredStore, "a restored store deletes what a node runs"},
       {"scheduler.tenant_unbounded", AnotherTenantsWorkload, "a tenant deletes what is another's"},
@@ -407,7 +451,8 @@ TEST(SchedulerPlantedBugDeathTest, RoomThatIsFreedEarlyIsAFailedCheck) {
 // What the simulated world does not reach.
 TEST(SchedulerProbes, AreReached) {
   faults::ResetProbes();
-  for (const auto story : {DrainOfASet, WorkloadThatAlwaysFails, EmptyStore, MissingRuntime}) EXPECT_EQ(story(), "");
+  for (const auto story : {DrainOfASet, WorkloadThatAlwaysFails, EmptyStore, MissingRuntime, FloodOfRefusals})
+    EXPECT_EQ(story(), "");
   Lab lab;
   lab.AddNode("n1");
   lab.WriteBehind("/workloads/broken", "{");
@@ -428,9 +473,10 @@ TEST(SchedulerProbes, AreReached) {
   lab.Run(1s);
   EXPECT_TRUE(lab.Exists("late")) << "it is stored, with events that have no lease";
   const auto hits = faults::ProbeHits();
-  for (const char* probe : {"scheduler.commit_refused", "scheduler.drain_waits", "scheduler.event_lease_gone",
-                            "scheduler.gave_up", "scheduler.member_taken", "scheduler.orphans_held",
-                            "scheduler.runtime_missing", "scheduler.status_error", "scheduler.unreadable_record"}) {
+  for (const char* probe :
+       {"scheduler.commit_refused", "scheduler.drain_waits", "scheduler.event_lease_gone", "scheduler.gave_up",
+        "scheduler.member_taken", "scheduler.orphans_held", "scheduler.refusal_left_out", "scheduler.runtime_missing",
+        "scheduler.status_error", "scheduler.unreadable_record"}) {
     EXPECT_TRUE(hits.contains(probe) && hits.at(probe) > 0) << probe;
   }
 }

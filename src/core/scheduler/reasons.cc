@@ -54,11 +54,19 @@ constexpr ReasonRow Row(Reason reason) {
     case Reason::kOrphanMoved: return {reason, "orphan.moved", "the workload belongs to another node"};
     case Reason::kOrphansHeld:
       return {reason, "orphan.held", "too many workloads of the node are unknown: accept the node to delete them"};
+    case Reason::kOrphansOfEmptyStore:
+      return {reason, "orphan.store_empty",
+              "the store holds no workload at all: accept the node to delete what it has"};
+    case Reason::kOrphansOfCluster:
+      return {reason, "orphan.cluster_held",
+              "too many workloads of the cluster are unknown: accept the node to delete those it has"};
+    case Reason::kQuotaFull: return {reason, "quota.full", "the tenant's quota does not admit the request"};
+    case Reason::kRateExceeded: return {reason, "quota.rate", "the tenant applies faster than its rate"};
   }
   return {reason, "invalid", "not a reason"};
 }
 
-constexpr size_t kReasons = static_cast<size_t>(Reason::kOrphansHeld) + 1;
+constexpr size_t kReasons = static_cast<size_t>(Reason::kRateExceeded) + 1;
 constexpr auto kTable = [] {
   std::array<ReasonRow, kReasons> rows{};
   for (size_t i = 0; i < kReasons; ++i) rows[i] = Row(static_cast<Reason>(i));

@@ -57,6 +57,11 @@ enum class Reason : uint8_t {
   kOrphan,
   kOrphanMoved,
   kOrphansHeld,
+  kOrphansOfEmptyStore,
+  kOrphansOfCluster,
+  // Refusals of requests.
+  kQuotaFull,
+  kRateExceeded,
 };
 
 struct ReasonRow {

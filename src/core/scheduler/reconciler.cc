@@ -21,7 +21,7 @@ bool IsSettled(const WorkloadRecord& record) {
 
 contract::Stamp StampOf(const WorkloadRecord& record, const NodeRecord& node) {
   if (!node.facts.native) return {};
-  return {.epoch = node.epoch, .sequence = record.stamp.sequence};
+  return {.epoch = node.epoch, .sequence = record.stamp.sequence + (MUTANT("scheduler.stamp_ahead") ? 1 : 0)};
 }
 
 contract::ApplyOnAgent ApplyRequestOf(const WorkloadRecord& record, const NodeRecord& node) {

@@ -52,9 +52,10 @@ struct NodeRecord {
   bool cordoned = false;
   std::string cordon_reason;
   std::optional<DrainOrder> drain;
+  uint64_t last_order = 0;  // of an operator: earlier ones are refused
 
   MUSTER_FIELDS(NodeRecord, facts, status, status_reason, status_updated_by, status_updated_at, last_heartbeat, epoch,
-                unreachable, cordoned, cordon_reason, drain)
+                unreachable, cordoned, cordon_reason, drain, last_order)
 };
 
 struct RetryRecord {
@@ -82,14 +83,15 @@ struct WorkloadRecord {
   std::optional<WallTime> launched_at;  // the last accepted apply
   std::optional<WallTime> running_since;
   contract::Stamp stamp;
+  uint64_t previous_sequence = 0;  // of the assignment before; the stamps of still earlier ones are lower
   std::string previous_node;
   bool evict = false;                     // it leaves its node: stopped there first, then placed anew
   std::optional<Duration> evict_grace;    // instead of its own
   std::map<std::string, WallTime> avoid;  // nodes that refused it, and until when
 
   MUSTER_FIELDS(WorkloadRecord, workload, agent_revision, require_labels, metadata, retry, waits, actual, exit_code,
-                reason, message, last_transition, updated_at, launched_at, running_since, stamp, previous_node, evict,
-                evict_grace, avoid)
+                reason, message, last_transition, updated_at, launched_at, running_since, stamp, previous_sequence,
+                previous_node, evict, evict_grace, avoid)
 };
 
 struct AssignmentRecord {

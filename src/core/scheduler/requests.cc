@@ -177,7 +177,7 @@ contract::Applied Requests::AppliedOf(const ObjectId& object, const Waiter& wait
 contract::ClusterReply Requests::ReplyTo(const Waiter& waiter, const Resolved& resolved, StepContext& ctx) {
   if (const auto* body = std::get_if<contract::RegisterNode>(&waiter.body)) {
     const std::string& node = resolved.object.name;
-    const bool remove_others = !body->facts.native || p_.orphans.OnReported(node, body->running, ctx);
+    const bool remove_others = !body->facts.native || p_.orphans.OnReported(node, body->running, true, ctx);
     OnRegistered(node, *body, ctx);
     return Registered(node, remove_others, ctx.now);
   }
@@ -224,6 +224,12 @@ Status Requests::Charge(const std::string& tenant, Waiter& waiter, StepContext& 
   return p_.quota.TakeApply(tenant, ctx.now.mono);
 }
 
+Requests::Outcome Requests::Refuse(const ObjectId& object, const std::string& tenant, Reason reason, Status status,
+                                   bool dry_run, StepContext& ctx) {
+  if (!dry_run) p_.refusals.Tell(tenant, object, reason, status, ctx);
+  return std::unexpected(std::move(status));
+}
+
 Status Requests::CheckReadable(const ObjectId& object) const {
   const bool known = object.kind == contract::ObjectKind::kWorkload
                          ? p_.copy.Find<WorkloadRecord>(object.name) != nullptr
@@ -253,7 +259,9 @@ Requests::Outcome Requests::ApplyTo(const WantedWorkload& wanted, Waiter& waiter
   }
   const WorkloadRecord next = p_.edits.Preview(wanted, ctx.now);
   if (Status valid = model::CheckStructure(next.workload); !valid.ok()) return std::unexpected(std::move(valid));
-  if (Status rate = Charge(wanted.tenant, waiter, ctx); !rate.ok()) return std::unexpected(std::move(rate));
+  if (Status rate = Charge(wanted.tenant, waiter, ctx); !rate.ok()) {
+    return Refuse(object, wanted.tenant, Reason::kRateExceeded, std::move(rate), dry_run, ctx);
+  }
   // What has ended holds nothing of its tenant's quota; this change may have it run again.
   WorkloadRecord running = next;
   if (next.workload.desired == DesiredState::kRunning && p_.edits.Revives(next)) {
@@ -261,7 +269,7 @@ Requests::Outcome Requests::ApplyTo(const WantedWorkload& wanted, Waiter& waiter
   }
   const bool runs = Runs(p_.drafts.Find<WorkloadRecord>(wanted.id));
   if (Status admitted = p_.quota.Admit(object, HoldingOf(running), runs); !admitted.ok()) {
-    return std::unexpected(std::move(admitted));
+    return Refuse(object, wanted.tenant, Reason::kQuotaFull, std::move(admitted), dry_run, ctx);
   }
   if (dry_run) {
     waiter.result = p_.edits.ResultOf(next);
@@ -296,7 +304,10 @@ Requests::Outcome Requests::Change(const contract::ApplyWorkload& body, Waiter& 
                  fmt::format("workload {} is a member of set {}: change the set", body.workload, before->workload.set));
   }
   if (body.desired == DesiredState::kRunning) {
-    if (Status admitted = AdmitRevived(*before); !admitted.ok()) return std::unexpected(std::move(admitted));
+    if (Status admitted = AdmitRevived(*before); !admitted.ok()) {
+      return Refuse(WorkloadObject(body.workload), before->workload.tenant, Reason::kQuotaFull, std::move(admitted),
+                    false, ctx);
+    }
   }
   const bool changed = p_.edits.SetDesired(body.workload, body.desired, ctx);
   waiter.result = changed ? contract::ApplyResult::kConfigured : contract::ApplyResult::kUnchanged;
@@ -388,17 +399,19 @@ Requests::Outcome Requests::ApplySet(const contract::ApplySpec& body, Waiter& wa
   record.spec = spec;
   record.revision = SpecRevision(spec, record.restarts);
   if (before != nullptr && before->revision != record.revision) record.completed.clear();
-  if (Status rate = Charge(spec.tenant, waiter, ctx); !rate.ok()) return std::unexpected(std::move(rate));
+  if (Status rate = Charge(spec.tenant, waiter, ctx); !rate.ok()) {
+    return Refuse(SetObject(spec.name), spec.tenant, Reason::kRateExceeded, std::move(rate), body.dry_run, ctx);
+  }
   return StoreSet(std::move(record), waiter, body.dry_run, ctx);
 }
 
-Requests::Outcome Requests::StoreSet(SetRecord record, Waiter& waiter, bool dry_run, StepContext&) {
+Requests::Outcome Requests::StoreSet(SetRecord record, Waiter& waiter, bool dry_run, StepContext& ctx) {
   const std::string name = record.spec.name;
   const ObjectId object = SetObject(name);
   const SetRecord* before = p_.drafts.Find<SetRecord>(name);
   if (Status members = p_.sets.CheckMembers(record.spec); !members.ok()) return std::unexpected(std::move(members));
   if (Status admitted = p_.quota.Admit(object, HoldingOf(record), before != nullptr); !admitted.ok()) {
-    return std::unexpected(std::move(admitted));
+    return Refuse(object, record.spec.tenant, Reason::kQuotaFull, std::move(admitted), dry_run, ctx);
   }
   waiter.result = before == nullptr ? contract::ApplyResult::kCreated : contract::ApplyResult::kConfigured;
   const bool unchanged = before != nullptr && before->spec == record.spec && before->revision == record.revision;

@@ -18,6 +18,7 @@
 #include "core/scheduler/orphans.h"
 #include "core/scheduler/quota_use.h"
 #include "core/scheduler/reconciler.h"
+#include "core/scheduler/refusals.h"
 #include "core/scheduler/set_controller.h"
 #include "core/scheduler/spec_edits.h"
 #include "core/scheduler/standing.h"
@@ -42,6 +43,7 @@ class Requests {
     AgentCalls& calls;
     SetController& sets;
     QuotaUse& quota;
+    Refusals& refusals;
     Orphans& orphans;
     Reconciler& reconciler;
   };
@@ -82,10 +84,14 @@ class Requests {
   Outcome ApplySet(const contract::ApplySpec& body, Waiter& waiter, StepContext& ctx);
   Outcome StoreSet(SetRecord record, Waiter& waiter, bool dry_run, StepContext& ctx);
   Outcome DeleteNode(const contract::DeleteObject& body, StepContext& ctx);
+  std::optional<contract::Done> Unchanged(const std::string& node) const;
   void AnswerAll(const Resolved& resolved, StepContext& ctx);
   Status AdmitRevived(const WorkloadRecord& before) const;
   Status CheckTenant(const ObjectId& object, Waiter& waiter) const;
   Status Charge(const std::string& tenant, Waiter& waiter, StepContext& ctx);
+  // What the tenant's quota or rate does not admit. A request that only tries is told, and is no decision.
+  Outcome Refuse(const ObjectId& object, const std::string& tenant, Reason reason, Status status, bool dry_run,
+                 StepContext& ctx);
   Status CheckReadable(const ObjectId& object) const;
   contract::Applied AppliedOf(const ObjectId& object, const Waiter& waiter) const;
 

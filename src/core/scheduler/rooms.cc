@@ -1,6 +1,7 @@
 #include "core/scheduler/rooms.h"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
 #include "base/check.h"
@@ -16,6 +17,7 @@ constexpr std::string_view kHostLabel = "kubernetes.io/hostname";
 constexpr std::string_view kGpu = "gpu";
 constexpr int32_t kWholeDevice = 1000;
 constexpr size_t kSpareKinds = 1000;
+constexpr size_t kSpareNames = 1000;
 
 std::string StoredUnit(const std::string& workload) { return workload + "@"; }
 std::string DoubtedUnit(const std::string& workload) { return workload + "?"; }
@@ -38,19 +40,62 @@ placement::Node NodeFor(const NodeRecord& record, bool ready, bool cordoned, con
   node.total = record.facts.total;
   node.used = now.used;
   if (node.total.Get("disk") == 0) node.unlimited = {"disk", "ephemeral-storage", "storage"};
+  if (MUTANT("scheduler.cpu_unlimited")) node.unlimited.emplace_back("cpu");
   node.devices.assign(static_cast<size_t>(node.total.Get(kGpu) / 1000), kWholeDevice);
   return node;
+}
+
+// What rules of a kind say of the label with the set of other units.
+struct SetNames {
+  std::vector<std::string> named;
+  bool all = false;
+
+  void Read(const placement::Selector& selector) {
+    for (const model::Requirement& requirement : selector.all) {
+      if (requirement.key != placement::kSetLabel) continue;
+      if (requirement.op == model::Operator::kIn) {
+        named.insert(named.end(), requirement.values.begin(), requirement.values.end());
+      } else {
+        all = true;
+      }
+    }
+  }
+  void ReadKeys(const std::vector<std::string>& keys) {
+    all = all || std::ranges::find(keys, placement::kSetLabel) != keys.end();
+  }
+  void Read(const placement::UnitTerm& term) {
+    Read(term.selector);
+    ReadKeys(term.match_label_keys);
+    ReadKeys(term.mismatch_label_keys);
+  }
+};
+
+bool HasRules(const placement::Kind& kind) {
+  return !kind.spread.empty() || !kind.colocate.empty() || !kind.exclude.empty() || !kind.preferred_colocate.empty() ||
+         !kind.preferred_exclude.empty();
+}
+
+SetNames NamesIn(const placement::Kind& kind) {
+  SetNames names;
+  for (const placement::SpreadConstraint& constraint : kind.spread) {
+    names.Read(constraint.selector);
+    names.ReadKeys(constraint.match_label_keys);
+  }
+  for (const auto* terms : {&kind.colocate, &kind.exclude}) {
+    for (const placement::UnitTerm& term : *terms) names.Read(term);
+  }
+  for (const auto* terms : {&kind.preferred_colocate, &kind.preferred_exclude}) {
+    for (const placement::PreferredUnitTerm& preferred : *terms) names.Read(preferred.term);
+  }
+  return names;
 }
 
 }  // namespace
 
 placement::Kind KindOfWorkload(const WorkloadRecord& record, WallTime wall, bool may_preempt, Duration memory) {
   const model::Workload& workload = record.workload;
-  placement::Kind kind =
-      placement::KindOf(model::WorkloadSpec{.name = workload.set.empty() ? workload.id : workload.set,
-                                            .tenant = workload.tenant,
-                                            .labels = workload.labels,
-                                            .spec = workload.spec});
+  placement::Kind kind = placement::KindOf(workload.set.empty() ? workload.id : workload.set, workload.tenant,
+                                           workload.labels, workload.spec);
   kind.may_preempt = may_preempt;
   for (const auto& [key, value] : record.require_labels) {
     kind.requirements.push_back({key, model::Operator::kIn, {value}});
@@ -159,16 +204,71 @@ void Rooms::Drop(const std::string& unit) {
   state_.room_came = true;
 }
 
-// A workload that is no member of a set is a kind of its own, two while it waits, and so is each of its specs: those
-// that are gone would fill the memory in time.
+// Each workload may be a kind of its own, two while it waits, and so may each of its specs: those that are gone would
+// fill the memory in time.
 void Rooms::ForgetKinds() {
   const size_t workloads = copy_.All<WorkloadRecord>().size() + drafts_.state().drafts.size();
   if (placer_.kinds() > 3 * workloads + kSpareKinds) placer_.ForgetKinds();
 }
 
+placement::Kind Rooms::Alike(placement::Kind kind, const WorkloadRecord& record) const {
+  const model::Workload& workload = record.workload;
+  const bool read = all_named_ || HasRules(kind) || named_.contains(workload.id);
+  if (workload.set.empty() && !read) kind.labels = workload.labels;
+  return kind;
+}
+
+void Rooms::NoteRules(const placement::Kind& kind) {
+  if (!HasRules(kind)) return;
+  const SetNames names = NamesIn(kind);
+  if (names.all && !all_named_) {
+    all_named_ = true;
+    std::vector<std::string> units;
+    for (const auto& [unit, hold] : state_.holds) units.push_back(unit);
+    for (const std::string& unit : units) AddAgain(unit);
+  }
+  for (const std::string& name : names.named) {
+    // Where all are named, they have their label; the names are noted for the time after.
+    if (!named_.insert(name).second || all_named_ || MUTANT("scheduler.named_set_unread")) continue;
+    for (const std::string& unit : {name, StoredUnit(name), DoubtedUnit(name)}) AddAgain(unit);
+  }
+}
+
+// The kind of what holds room is another now: a rule reads its label.
+void Rooms::AddAgain(const std::string& unit) {
+  const auto found = state_.holds.find(unit);
+  const WorkloadRecord* record = found == state_.holds.end() ? nullptr : RecordOf(unit);
+  if (record == nullptr || !record->workload.set.empty()) return;
+  const bool room_came = state_.room_came;
+  Hold hold = found->second;
+  Drop(unit);
+  Add(unit, *record, std::move(hold));
+  state_.room_came = room_came;
+}
+
+// Names that no rule has any more would fill the memory in time. Whoever wants a node is noted after this.
+bool Rooms::ForgetNames() {
+  if (named_.size() <= 2 * names_after_forgetting_ + kSpareNames) return false;
+  named_.clear();
+  all_named_ = false;
+  for (const auto& [unit, hold] : state_.holds) {
+    const WorkloadRecord* record = RecordOf(unit);
+    if (record == nullptr) continue;
+    const placement::Kind kind = KindOfWorkload(*record, WallTime::max(), true);
+    if (!HasRules(kind)) continue;
+    // Those that it names have their label already.
+    SetNames names = NamesIn(kind);
+    all_named_ = all_named_ || names.all;
+    std::ranges::move(names.named, std::inserter(named_, named_.end()));
+  }
+  return true;
+}
+
 void Rooms::Add(const std::string& unit, const WorkloadRecord& record, Hold hold) {
   ForgetKinds();
   placement::Kind kind = KindOfWorkload(record, WallTime::max(), true);
+  NoteRules(kind);
+  kind = Alike(std::move(kind), record);
   for (const auto& [name, amount] : hold.request.entries()) {
     if (kind.request.Get(name) != 0) kind.request.Set(name, amount);
   }
@@ -242,12 +342,23 @@ std::vector<placement::Outcome> Rooms::Place(const std::vector<Wanted>& wanted, 
   std::vector<placement::Unit> units;
   units.reserve(wanted.size());
   ForgetKinds();
+  const bool forgot = ForgetNames();
   const bool room_came = state_.room_came;
+  std::vector<placement::Kind> kinds;
+  kinds.reserve(wanted.size());
   for (const Wanted& one : wanted) {
     const WorkloadRecord& record = *drafts_.Find<WorkloadRecord>(one.workload);
     Drop(one.workload);
-    units.push_back({.id = one.workload,
-                     .kind = placer_.AddKind(KindOfWorkload(record, wall, one.may_preempt, config_.refusal_memory)),
+    kinds.push_back(KindOfWorkload(record, wall, one.may_preempt, config_.refusal_memory));
+    NoteRules(kinds.back());
+  }
+  // With the names of those that wait: otherwise many of them would be forgotten and noted again by every batch.
+  if (forgot) names_after_forgetting_ = named_.size();
+  for (size_t i = 0; i < wanted.size(); ++i) {  // now it is known whose labels are read
+    const std::string& id = wanted[i].workload;
+    const WorkloadRecord& record = *drafts_.Find<WorkloadRecord>(id);
+    units.push_back({.id = id,
+                     .kind = placer_.AddKind(Alike(std::move(kinds[i]), record)),
                      .order = record.workload.created_at.time_since_epoch().count()});
   }
   lifted_.clear();
@@ -305,7 +416,9 @@ void Rooms::SetBudget(const std::string& set, int64_t allowed) {
 
 std::vector<placement::NodeVerdict> Rooms::Explain(const WorkloadRecord& record, WallTime wall) {
   ForgetKinds();
-  return placer_.Feasible(placer_.AddKind(KindOfWorkload(record, wall, false, config_.refusal_memory)));
+  placement::Kind kind = KindOfWorkload(record, wall, false, config_.refusal_memory);
+  NoteRules(kind);
+  return placer_.Feasible(placer_.AddKind(Alike(std::move(kind), record)));
 }
 
 bool Rooms::FitsInstead(const std::string& node, const model::Resources& before, const model::Resources& after) const {

@@ -5,6 +5,10 @@
 // unit "<id>@", and that of a commit whose outcome is not known under "<id>?". A workload that completed holds nothing.
 // A nominated workload holds the room that its victims will leave.
 //
+// To the placer, workloads that are alike are one kind, and what it knows of a kind it knows of all of them. The label
+// with a workload's set, which tells one that is no member of a set from all others, is therefore given to the placer
+// for those alone whose label a rule reads: their own, or one of another workload that names them.
+//
 // Invariants: (1) the holds of a workload follow from its record, its draft and its nomination; (2) the reserved
 // amounts of a node are the sum of its holds; (3) the requests of the records on a node, but for those that leave it,
 // are within its total, unless the node came back smaller.
@@ -105,6 +109,11 @@ class Rooms {
   void Add(const std::string& unit, const WorkloadRecord& record, Hold hold);
   void Drop(const std::string& unit);
   void ForgetKinds();
+  // The kind as it is given to the placer. NoteRules has been called with every kind that is there.
+  placement::Kind Alike(placement::Kind kind, const WorkloadRecord& record) const;
+  void NoteRules(const placement::Kind& kind);
+  void AddAgain(const std::string& unit);
+  bool ForgetNames();
   const WorkloadRecord* RecordOf(const std::string& unit) const;
 
   const Config& config_;
@@ -114,6 +123,9 @@ class Rooms {
   bool filled_;  // the placer has the holds
   // Derived.
   placement::fast::Placer placer_;
+  std::set<std::string, std::less<>> named_;  // what rules name as the set of others
+  bool all_named_ = false;                    // by a rule that could mean any of them
+  size_t names_after_forgetting_ = 0;         // and once the batch that was to be placed then was noted
   std::map<std::string, placement::Node, std::less<>> nodes_;  // as the placer has them
   std::map<std::string, std::map<std::string, int64_t>, std::less<>> reserved_;
   std::map<std::string, Hold> lifted_;      // of the victims of the last Place

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/codec.h"
 #include "base/hash.h"
@@ -161,7 +162,7 @@ void Core::OnCallDone(const CallDone& done, StepContext& ctx) {
       if (done.status.ok() && done.reply) {
         const auto& listed = std::get<contract::ListedOnAgent>(*done.reply);
         p.reconciler.OnReported(call->node, listed.workloads, true);
-        p.orphans.OnReported(call->node, listed.workloads, ctx);
+        p.orphans.OnReported(call->node, listed.workloads, true, ctx);
       }
       break;
     case CallKind::kOrphan: p.orphans.OnDeleted(*call, done, ctx); break;
@@ -175,27 +176,49 @@ void Core::OnCommitDone(const contract::CommitDone& done, StepContext& ctx) {
   Parts& p = *parts_;
   Drafts::Ended ended = p.drafts.OnCommitDone(done, ctx);
   TakeChanges(ctx);
-  for (Resolved& resolved : ended.objects) {
-    const ObjectId object = resolved.object;
-    if (resolved.removed && resolved.kind == Resolved::Kind::kCommitted) {
-      p.orphans.Release(resolved.node, object.name);
-    }
-    p.requests.OnResolved(std::move(resolved), ctx);
-    OnFree(object);
-  }
+  OnResolved(std::move(ended.objects), ctx);
   if (!ended.check.empty()) p.orphans.OnChecked(ended.check, ended.holds && p.standing.active(), ctx);
   // What would be decided again waits for no store and no lead that may never come back.
   if (!p.standing.active()) p.requests.RefuseAll({}, ctx);
 }
 
+void Core::OnResolved(std::vector<Resolved> objects, StepContext& ctx) {
+  Parts& p = *parts_;
+  for (Resolved& resolved : objects) {
+    const ObjectId object = resolved.object;
+    p.orphans.Release(resolved.released, object.name);
+    p.requests.OnResolved(std::move(resolved), ctx);
+    OnFree(object);
+  }
+}
+
 void Core::OnListed(const StoreListed& listed, StepContext& ctx) {
   Parts& p = *parts_;
+  if (p.copy.IsOfAnother(listed)) OnAnotherStore(listed, ctx);
   p.copy.List(listed, ctx);
   TakeChanges(ctx);
   p.standing.SetListed();
   p.standing.SetSeen(listed.revision);
   for (const ObjectId& object : p.drafts.Release({}, true, ctx.now.mono)) OnFree(object);
   Resume(ctx.now);
+}
+
+// The store was lost, and another one, or an older backup of it, is in its place. Nothing of what is under way is of
+// the store as it is now.
+void Core::OnAnotherStore(const StoreListed& listed, StepContext& ctx) {
+  Parts& p = *parts_;
+  PROBE("scheduler.another_store");
+  ctx.Note("the store went back to an earlier revision, and is read anew", "store",
+           fmt::format("from revision {} to {}", p.copy.state().revision, listed.revision));
+  p.standing.SetLost(Status(Code::kUnavailable, "it went back to an earlier revision"), ctx.now.wall);
+  p.standing.StartOver();
+  Suspend(ctx);
+  for (Drafts::Ended& ended : p.drafts.Disown(ctx)) {
+    OnResolved(std::move(ended.objects), ctx);
+    if (!ended.check.empty()) p.orphans.OnChecked(ended.check, false, ctx);
+  }
+  p.requests.RefuseAll({}, ctx);
+  p.orphans.StartOver();
 }
 
 void Core::OnStoreLost(const StoreLost& lost, StepContext& ctx) {
@@ -222,6 +245,7 @@ void Core::OnLeadership(const LeadershipChanged& changed, StepContext& ctx) {
 void Core::Resume(Now now) {
   Parts& p = *parts_;
   p.health.JudgeFrom(now.mono);
+  p.orphans.CountFrom(now.mono);
   for (const auto& [id, record] : p.copy.All<WorkloadRecord>()) {
     if (!IsSettled(record)) p.reconciler.MarkForCheck(id);
   }
@@ -245,6 +269,7 @@ void Core::TakeChanges(StepContext& ctx) {
   Parts& p = *parts_;
   const std::set<ObjectId> changed = p.copy.TakeChanged();
   if (changed.empty()) return;
+  if (p.copy.All<WorkloadRecord>().empty()) p.orphans.CountFrom(ctx.now.mono);
   std::set<ObjectId> watched;
   for (const ObjectId& object : changed) {
     if (object.kind == contract::ObjectKind::kNode) {

@@ -77,7 +77,9 @@ class Core {
   void OnReport(const contract::ReportMachines& report, const Asked& asked, StepContext& ctx);
   void OnCallDone(const CallDone& done, StepContext& ctx);
   void OnCommitDone(const contract::CommitDone& done, StepContext& ctx);
+  void OnResolved(std::vector<Resolved> objects, StepContext& ctx);
   void OnListed(const StoreListed& listed, StepContext& ctx);
+  void OnAnotherStore(const StoreListed& listed, StepContext& ctx);
   void OnStoreLost(const StoreLost& lost, StepContext& ctx);
   void OnLeadership(const LeadershipChanged& changed, StepContext& ctx);
   // What follows when the store shows something, a node is lost, an object is free again.

@@ -25,9 +25,9 @@ struct Counters {
   uint64_t nodes_lost = 0;           // transitions to NotReady
   uint64_t failovers = 0;
   uint64_t orphans_deleted = 0;
-  uint64_t commits = 0;
-  uint64_t conflicts = 0;
-  uint64_t unknowns = 0;
+  uint64_t commits = 0;                          // that were committed
+  uint64_t conflicts = 0;                        // commits that compared with something else
+  uint64_t unknowns = 0;                         // commits of unknown outcome, or refused
   std::map<std::string, uint64_t> store_writes;  // by category: spec, retry, assignment, reconciliation, event
 };
 

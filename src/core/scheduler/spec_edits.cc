@@ -151,7 +151,7 @@ void SpecEdits::Revive(WorkloadRecord& record, Reason reason, StepContext& ctx) 
   // Its agent may have been told to delete it, and takes that assignment never again.
   const bool undeleted = before == WorkloadPhase::kDeleting && workload.desired != DesiredState::kDeleted &&
                          !workload.assigned_node.empty();
-  if (undeleted && !MUTANT("scheduler.undeleted_keeps_stamp")) ++record.stamp.sequence;
+  if (undeleted && !MUTANT("scheduler.undeleted_keeps_stamp")) record.previous_sequence = record.stamp.sequence++;
   if (workload.desired == DesiredState::kDeleted) {
     workload.phase = WorkloadPhase::kDeleting;
   } else if (workload.desired == DesiredState::kStopped && before == WorkloadPhase::kRunning) {

@@ -40,6 +40,9 @@ class Standing {
     state_.leader = changed.leader;
     state_.led_from = changed.leading && !MUTANT("scheduler.leads_before_it_has_seen") ? changed.leader_revision : 0;
   }
+  // What was seen was another store: whether this scheduler still leads is known once an election has shown in this
+  // one.
+  void StartOver() { state_.seen = 0; }
   void SetSeen(contract::Revision revision) { state_.seen = std::max(state_.seen, revision); }
   void SetListed() {
     state_.listed = true;

@@ -99,7 +99,16 @@ void StoreCopy::Note(const std::string& key, contract::Revision revision) {
   state_.deleted.erase(key);
 }
 
+// No revision that is known is one of the store as it is now: every row that it has is newer, and the rest is gone.
+void StoreCopy::StartOver() {
+  for (auto& [key, revision] : state_.revisions) revision = 0;
+  state_.ahead.clear();
+  state_.deleted.clear();
+  state_.revision = 0;
+}
+
 void StoreCopy::List(const StoreListed& listed, StepContext& ctx) {
+  if (IsOfAnother(listed) && !MUTANT("scheduler.another_store_unseen")) StartOver();
   std::set<std::string_view> there;
   for (const contract::KeyValue& row : listed.rows) {
     there.insert(row.key);

@@ -2,7 +2,9 @@
 //
 // Three things tell it of changes: lists, the watch, and the commits of this scheduler, which are known before the
 // watch shows them. Whatever comes later about a key than a revision that is already known for it is older news, and
-// ignored; a key that a commit deleted is remembered until the watch has passed that revision.
+// ignored; a key that a commit deleted is remembered until the watch has passed that revision. Revisions do not go back
+// but with the store itself: a list below what is known is of another store, or of an older backup, and all that
+// counts.
 //
 // Thread-safety: none, as for every part. Invariants: (1) the indexes by node and by set, and the counts, are those of
 // the records; (2) every record has a key with a revision; (3) no key is both there and deleted.
@@ -125,6 +127,8 @@ class StoreCopy {
 
   // --- what is told
   void List(const StoreListed& listed, StepContext& ctx);
+  // Whether the list is of another store than the one that is known.
+  bool IsOfAnother(const StoreListed& listed) const { return listed.revision < state_.revision; }
   void Apply(const StoreChanged& changed, StepContext& ctx);
   // A commit of this scheduler left the key so. Ignored if the key is known at that revision or later.
   void Put(RecordKind kind, const std::string& id, const Record& record, contract::Revision revision);
@@ -142,6 +146,7 @@ class StoreCopy {
   bool Newer(const std::string& key, contract::Revision revision) const;
   void Note(const std::string& key, contract::Revision revision);
   bool IsAhead(const std::string& key, contract::Revision revision) const;
+  void StartOver();
   void NoteOwn(const std::string& key, contract::Revision revision);
   void TakeUnshown(const StoreChanged& changed);
   void Read(const ParsedKey& key, const contract::KeyValue& row, StepContext& ctx);

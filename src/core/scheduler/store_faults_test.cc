@@ -10,6 +10,32 @@ using contract::DecisionKind;
 
 std::string Stored(const Lab& lab, const std::string& id) { return lab.store->rows.at("/workloads/" + id).value; }
 
+TEST(SchedulerStore, CommitsAreCountedByTheirOutcome) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Run(1s);
+  const Counters before = lab.core.View()->counters;
+  lab.watch_held = true;
+  lab.WriteBehind("/workloads/a", "{}");
+  lab.Ask(Lab::ApplyOf("a"));
+  lab.Run(2ms);
+  const Counters conflict = lab.core.View()->counters;
+  EXPECT_EQ(conflict.conflicts, before.conflicts + 1);
+  EXPECT_EQ(conflict.commits, before.commits);
+  lab.lose_answers = true;
+  lab.Ask(Lab::ApplyOf("b"));
+  lab.Run(2ms);
+  EXPECT_EQ(lab.core.View()->counters.unknowns, conflict.unknowns + 1);
+  EXPECT_EQ(lab.core.View()->counters.commits, before.commits);
+  lab.lose_answers = false;
+  lab.watch_held = false;
+  lab.ReturnStore();
+  lab.Run(30s);
+  const uint64_t commits = lab.core.View()->counters.commits;
+  EXPECT_TRUE(lab.Try(contract::CordonNode{.node = "n1"}).ok());
+  EXPECT_EQ(lab.core.View()->counters.commits, commits + 1);
+}
+
 TEST(SchedulerStore, ReadsShowDurableStateOnly) {
   Lab lab;
   lab.AddNode("n1");
@@ -263,6 +289,7 @@ TEST(SchedulerStore, OldLeaderCommitsNothingOnceAnotherWasElected) {
   EXPECT_FALSE(lab.answers.contains(request));
   EXPECT_EQ(Stored(lab, "web"), before);
   EXPECT_EQ(lab.On("n1", "web"), ActualState::kRunning);
+  EXPECT_LE(lab.core.View()->counters.conflicts, 8U) << "with pauses: the copy shows nothing of what is in the way";
   lab.Post(LeadershipChanged{.leading = false, .leader = "s2:8085"});
   lab.Run(3s);
   ASSERT_TRUE(lab.answers.contains(request));
@@ -304,6 +331,70 @@ TEST(SchedulerStore, WhatCameAndWentWhileTheWatchWasAwayIsGone) {
   EXPECT_TRUE(lab.Try(Lab::ApplyOf("web")).ok()) << "nothing of it is compared with any more";
 }
 
+// An older backup took the place of the store, at a lower revision.
+TEST(SchedulerStore, AStoreThatWentBackIsReadAnew) {
+  const auto adopted = [] {
+    Lab lab;
+    lab.agents["n1"].native = true;
+    lab.AddNode("n1");
+    lab.Apply("web");
+    lab.Run(5s);
+    const LabStore backup = *lab.store;
+    lab.Apply("later");
+    EXPECT_TRUE(lab.Try(contract::ApplyWorkload{.workload = "web", .desired = model::DesiredState::kStopped}).ok());
+    lab.Run(1min);
+    EXPECT_EQ(lab.Phase("web"), "Stopped");
+    *lab.store = backup;
+    lab.ReturnStore();
+    const uint64_t conflicts = lab.core.View()->counters.conflicts;
+    lab.Run(1min);
+    if (lab.Exists("later")) return false;
+    EXPECT_EQ(lab.Workload("web").store_revision, lab.store->rows.at("/workloads/web").modified);
+    EXPECT_EQ(lab.Phase("web"), "Running") << "as the backup has it";
+    EXPECT_EQ(lab.On("n1", "web"), ActualState::kRunning);
+    EXPECT_EQ(lab.On("n1", "later"), ActualState::kRunning) << "what it does not know is counted first";
+    EXPECT_TRUE(lab.Try(Lab::ApplyOf("third")).ok());
+    lab.Run(1s);
+    EXPECT_EQ(lab.Phase("third"), "Running");
+    EXPECT_EQ(lab.core.View()->counters.conflicts, conflicts) << "nothing is compared with the store before";
+    EXPECT_EQ(
+        std::ranges::count(lab.notices, "the store went back to an earlier revision, and is read anew", &Notice::what),
+        1);
+    return true;
+  };
+  faults::ResetProbes();
+  EXPECT_TRUE(adopted());
+  EXPECT_GT(faults::ProbeHits().at("scheduler.another_store"), 0u);
+  const faults::ScopedMutant on("scheduler.another_store_unseen");
+  EXPECT_FALSE(adopted());
+}
+
+// Its outcome is told after the store before was lost: it is one of that store.
+TEST(SchedulerStore, WhatWasOnItsWayWhenTheStoreWentBackIsNotInTheNextOne) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(5s);
+  const LabStore backup = *lab.store;
+  lab.watch_held = true;
+  for (int i = 0; i < 5; ++i) lab.WriteBehind("/other", fmt::format("{}", i));
+  const contract::RequestId request = lab.Ask(Lab::ApplyOf("lost"));
+  lab.Run();
+  ASSERT_TRUE(lab.store->rows.contains("/workloads/lost")) << "committed, and not answered yet";
+  lab.Post(StoreChanged{.revision = lab.store->revision - 1, .changes = {}});
+  lab.Run();
+  *lab.store = backup;
+  lab.watch_held = false;
+  lab.ReturnStore();
+  lab.Run(1min);
+  ASSERT_TRUE(lab.answers.contains(request));
+  EXPECT_EQ(lab.answers.at(request).status.code(), Code::kUnavailable);
+  EXPECT_FALSE(lab.Exists("lost"));
+  EXPECT_TRUE(lab.Try(Lab::ApplyOf("lost")).ok()) << "nothing of it is compared with any more";
+  lab.Run(1s);
+  EXPECT_EQ(lab.Phase("lost"), "Running");
+}
+
 TEST(SchedulerStore, UnreadableRecordIsLeftAloneAndSaid) {
   Lab lab;
   lab.AddNode("n1");
@@ -319,22 +410,44 @@ TEST(SchedulerStore, EventsAreARingAndTheStoreIsFlatOverAMonth) {
   Lab lab({.events_per_workload = 5});
   lab.beat_every = 60s;
   lab.AddNode("n1");
+  lab.AddNode("n2");
+  lab.Get<contract::Applied>(contract::ApplySpec{
+      .spec = {.kind = model::WorkloadKind::kSet, .name = "set", .replicas = 3, .spec = Lab::Template()}});
   lab.Apply("web");
+  lab.Apply("quiet");
   lab.Run(1min);
-  // Each day it fails once, and recovers.
+  // Each day one fails and recovers, one comes and goes, the set is rolled, and a node is away for an hour.
   size_t rows = 0;
+  size_t bytes = 0;  // the most until day 10
   for (int day = 0; day < 30; ++day) {
-    lab.agents["n1"].workloads.at("web").status.actual = ActualState::kFailed;
-    EXPECT_TRUE(lab.Beat("n1").ok());
-    lab.Run(24h);
+    const std::string node = lab.Workload("web").node;
+    lab.agents[node].workloads.at("web").status.actual = ActualState::kFailed;
+    EXPECT_TRUE(lab.Beat(node).ok());
+    lab.Apply(fmt::format("guest-{}", day));
+    EXPECT_TRUE(lab.Try(contract::RestartSet{.set = "set"}).ok());
+    lab.Run(1h);
+    EXPECT_TRUE(lab.Delete(fmt::format("guest-{}", day)).ok());
+    lab.StopBeating("n2");
+    lab.Run(1h);
+    lab.StartBeating("n2");
+    lab.Run(22h);
     EXPECT_EQ(lab.Phase("web"), "Running");
     EXPECT_EQ(lab.Workload("web").attempts, 0);
+    size_t now = 0;
+    for (const auto& [key, row] : lab.store->rows) now += key.size() + row.value.size();
+    if (day <= 10) bytes = std::max(bytes, now);
     if (day == 10) rows = lab.store->rows.size();
+    // Numbers and counts of events grow by digits, and by nothing else.
+    EXPECT_LE(now, bytes + bytes / 50) << "day " << day;
   }
   EXPECT_EQ(lab.store->rows.size(), rows);
-  EXPECT_LE(
-      std::ranges::count_if(lab.store->rows, [](const auto& row) { return row.first.starts_with("/events/web."); }), 5);
-  EXPECT_LT(lab.store->commits, 150U);
+  for (const std::string owner : {"web", "quiet", "set-0", "set-1", "set-2"}) {
+    EXPECT_LE(std::ranges::count_if(lab.store->rows,
+                                    [&](const auto& row) { return row.first.starts_with("/events/" + owner + "."); }),
+              5)
+        << owner;
+  }
+  EXPECT_LT(lab.store->commits, 30U * 100U);
 }
 
 TEST(SchedulerStore, WatchersSeeEveryDurableChangeOnce) {

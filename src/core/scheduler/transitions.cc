@@ -60,6 +60,7 @@ void Transitions::Assign(const std::string& id, const std::string& node, std::st
   }
   record.workload.assigned_node = node;
   if (!MUTANT("scheduler.sequence_stays")) {
+    record.previous_sequence = record.stamp.sequence;
     // Above every assignment of an earlier workload of this id, which was deleted at a revision that is known.
     record.stamp.sequence = std::max(record.stamp.sequence, copy_.LatestFor(WorkloadObject(id))) + 1;
   }

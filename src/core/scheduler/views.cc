@@ -36,6 +36,7 @@ contract::NodeView Views::Node(const std::string& id) const {
                           .taints = record.facts.taints,
                           .cordoned = record.cordoned,
                           .draining = record.drain.has_value(),
+                          .last_order = record.last_order,
                           .native = record.facts.native,
                           .epoch = record.epoch,
                           .workloads = static_cast<int32_t>(copy_.OnNode(id).size()),

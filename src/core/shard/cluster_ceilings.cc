@@ -99,23 +99,41 @@ void ClusterCeilings::OnDemand(const std::string& cluster, const contract::NeedR
   }
 }
 
-// One that is pledged to another cluster now is looked at when that gets it, as any other machine.
+// One that is pledged to another cluster now is looked at when that gets it, as any other machine. Of a cluster that
+// may not buy a second one it stays until then.
 void ClusterCeilings::OnPledge(const std::string& machine, const std::string& cluster) {
   const auto found = state_.coming.find(machine);
-  if (found != state_.coming.end() && found->second.cluster != cluster) state_.coming.erase(found);
+  if (found == state_.coming.end() || found->second.cluster == cluster) return;
+  if (!for_now_.contains(found->second.cluster)) state_.coming.erase(found);
 }
 
 void ClusterCeilings::OnEarlierPledge(const std::string& machine, const std::string& cluster) {
   state_.coming[machine] = {.cluster = cluster, .earlier = true};
 }
 
-void ClusterCeilings::OnStarted(const engine::Action& action) {
+bool ClusterCeilings::OnStarted(const engine::Action& action) {
   const OperationKind kind = OperationKindOf(action.kind);
-  if (!action.need || !Brings(kind) || kind == OperationKind::kBootstrap) return;
-  state_.coming[action.machine] = {.cluster = action.need->cluster};
+  if (!action.need || !Brings(kind)) return false;
+  const std::string& cluster = action.need->cluster;
+  const auto known = state_.coming.find(action.machine);
+  const bool is_new = known == state_.coming.end() || known->second.cluster != cluster;
+  if (const auto room = for_now_.find(cluster); room != for_now_.end() && is_new) --room->second;
+  if (kind != OperationKind::kBootstrap) state_.coming[action.machine] = {.cluster = cluster};
+  if (IsWithdrawal(kind)) ++awaited_[cluster].draining;
+  return is_new;
 }
 
 // --- a cycle
+
+void ClusterCeilings::AddClusters(Clusters::Names& used) const {
+  for (const auto& [cluster, ceiling] : state_.ceilings) used.insert(cluster);
+  for (const auto& [machine, coming] : state_.coming) used.insert(coming.cluster);
+}
+
+void ClusterCeilings::Forget(const std::string& cluster) {
+  state_.highest.erase(cluster);
+  state_.reached.erase(cluster);
+}
 
 bool ClusterCeilings::IsAbove(const std::string& cluster) const {
   const contract::Ceiling* ceiling = Of(cluster);
@@ -124,14 +142,23 @@ bool ClusterCeilings::IsAbove(const std::string& cluster) const {
          highest->second > *ceiling->highest_priority;
 }
 
+bool ClusterCeilings::HasNoRoomForNow(const std::string& cluster) const {
+  const auto room = for_now_.find(cluster);
+  return room != for_now_.end() && room->second <= 0;
+}
+
 void ClusterCeilings::Count(const Clusters& clusters, const Machines& machines,
-                            const std::map<std::string, Operation, std::less<>>& operations, MonoTime now) {
+                            const std::map<std::string, Operation, std::less<>>& operations, Room for_now,
+                            MonoTime now) {
+  for_now_ = std::move(for_now);
   held_.clear();
   barred_.clear();
+  awaited_.clear();
   for (const std::string& name : clusters.names()) {
     const contract::Ceiling* ceiling = Of(name);
     if (IsAbove(name)) barred_.insert(name);
-    if (ceiling == nullptr || !LimitsMachines(*ceiling)) continue;
+    const bool limited = ceiling != nullptr && LimitsMachines(*ceiling);
+    if (!limited && !for_now_.contains(name)) continue;
     Held& held = held_[name];
     const std::set<std::string>& bound = machines.BoundTo(name).machines;
     held.machines = static_cast<int64_t>(bound.size());
@@ -161,7 +188,14 @@ void ClusterCeilings::Count(const Clusters& clusters, const Machines& machines,
       continue;
     }
     coming.earlier = false;
-    if (Held* held = add(id, coming.cluster); held != nullptr) held->awaits = true;
+    if (state != MachineState::kCreating) {
+      Awaited& awaited = awaited_[coming.cluster];
+      ++(state == MachineState::kDraining ? awaited.draining : awaited.idle);
+    }
+    if (Held* held = add(id, coming.cluster); held != nullptr) {
+      held->awaits = true;
+      held->ready = held->ready || state == MachineState::kIdle;
+    }
     ++it;
   }
   std::erase_if(state_.reached, [&](const auto& reached) {
@@ -172,16 +206,22 @@ void ClusterCeilings::Count(const Clusters& clusters, const Machines& machines,
   for (const auto& [name, reached] : state_.reached) {
     if (now < reached.retry && !held_.at(name).awaits) barred_.insert(name);
   }
+  // The engine would give it what was bought for others that lack machines too, and comes to them later.
+  for (const auto& [name, held] : held_) {
+    if (HasNoRoomForNow(name) && !held.ready) barred_.insert(name);
+  }
 }
 
 ClusterCeilings::Verdict ClusterCeilings::Admit(const engine::Action& action, model::Money price, MonoTime now) {
-  if (!action.need || !Brings(OperationKindOf(action.kind)) || MUTANT("shard.no_ceiling")) return Verdict::kWithin;
+  if (!action.need || !Brings(OperationKindOf(action.kind))) return Verdict::kWithin;
   const std::string& cluster = action.need->cluster;
   const auto found = held_.find(cluster);
   if (found == held_.end() || found->second.coming.contains(action.machine)) return Verdict::kWithin;
   Held& held = found->second;
   const model::Money per_hour = Plus(held.per_hour, price);
-  if (Fits(*Of(cluster), held.machines + 1, per_hour)) {
+  if (HasNoRoomForNow(cluster)) return Verdict::kNotYet;
+  const contract::Ceiling* ceiling = Of(cluster);
+  if (ceiling == nullptr || Fits(*ceiling, held.machines + 1, per_hour) || MUTANT("shard.no_ceiling")) {
     ++held.machines;
     held.per_hour = per_hour;
     held.coming.insert(action.machine);
@@ -191,6 +231,11 @@ ClusterCeilings::Verdict ClusterCeilings::Admit(const engine::Action& action, mo
   const auto [reached, is_new] = state_.reached.try_emplace(cluster);
   reached->second = {.machines = held.machines, .per_hour = held.per_hour, .retry = now + kRetryAfter};
   return is_new ? Verdict::kAbove : Verdict::kAboveAsBefore;
+}
+
+ClusterCeilings::Awaited ClusterCeilings::AwaitedBy(const std::string& cluster) const {
+  const auto found = awaited_.find(cluster);
+  return found == awaited_.end() ? Awaited{} : found->second;
 }
 
 // --- for people

@@ -8,6 +8,8 @@
 //                  is not begun; the first is logged, all are counted. From the next decision on the cluster acquires
 //                  nothing, so that others get what it may not have, and is tried again when it has less, when its
 //                  ceiling or its demand changes, and now and then. Nothing is taken from a cluster that is above
+//   for now        a cluster that lacks machines since the shard was last up may acquire no more than were given up of
+//                  them (losses.h). That is no ceiling of an operator, and not logged as one
 //
 // What is begun counts, not what the engine decided and a rail kept back.
 // A cluster that waits for machines bought or taken for it is not barred meanwhile: it could not take them.
@@ -68,6 +70,13 @@ class ClusterCeilings {
     model::Money per_hour;
     std::set<std::string, std::less<>> coming;  // of them, those that are not bound to it yet
     bool awaits = false;                        // one of them has no operation: the engine must give it to the cluster
+    bool ready = false;                         // one of those is Idle
+  };
+
+  // Machines on their way to a cluster from others, or from nobody.
+  struct Awaited {
+    int64_t draining = 0;
+    int64_t idle = 0;  // and wait for it
   };
 
   explicit ClusterCeilings(State state) : state_(std::move(state)) {}
@@ -85,18 +94,28 @@ class ClusterCeilings {
   void OnPledge(const std::string& machine, const std::string& cluster);
   // An earlier life did.
   void OnEarlierPledge(const std::string& machine, const std::string& cluster);
-  void OnStarted(const engine::Action& action);
+  // The action has begun. Whether it brings its cluster a machine that was not on its way to it.
+  bool OnStarted(const engine::Action& action);
+
+  // Those with a ceiling of their own, and those that machines are on their way to.
+  void AddClusters(Clusters::Names& used) const;
+  // The cluster has neither.
+  void Forget(const std::string& cluster);
 
   // --- a cycle
-  // Counts what clusters with a ceiling have; before the engine is told of clusters.
+  using Room = std::map<std::string, int64_t, std::less<>>;  // machines, by cluster
+  // Counts what clusters with a ceiling have; before the engine is told of clusters. `for_now`: how many machines some
+  // of them may begin to acquire in this cycle.
   void Count(const Clusters& clusters, const Machines& machines,
-             const std::map<std::string, Operation, std::less<>>& operations, MonoTime now);
+             const std::map<std::string, Operation, std::less<>>& operations, Room for_now, MonoTime now);
   // Whether the cluster acquires nothing in this decision.
   bool Bars(const std::string& cluster) const { return barred_.contains(cluster); }
   // After the decision, for each action that could begin: whether it may; counts the machine if so.
-  enum class Verdict : uint8_t { kWithin, kAbove, kAboveAsBefore };
+  enum class Verdict : uint8_t { kWithin, kAbove, kAboveAsBefore, kNotYet };
   Verdict Admit(const engine::Action& action, model::Money price, MonoTime now);
 
+  // As it was when Count was last called, with what began since.
+  Awaited AwaitedBy(const std::string& cluster) const;
   // As it was when Count was last called.
   std::optional<contract::CeilingView> ViewOf(const std::string& cluster) const;
   // "at most 3 machines, and it has 3": what keeps the cluster from getting more; empty: nothing.
@@ -106,11 +125,14 @@ class ClusterCeilings {
 
  private:
   bool IsAbove(const std::string& cluster) const;
+  bool HasNoRoomForNow(const std::string& cluster) const;
 
   State state_;
   // Derived, by Count.
+  Room for_now_;
   std::map<std::string, Held, std::less<>> held_;
   std::set<std::string, std::less<>> barred_;
+  std::map<std::string, Awaited, std::less<>> awaited_;
 };
 
 }  // namespace muster::shard

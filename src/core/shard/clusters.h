@@ -1,6 +1,6 @@
 // Clusters: the names of all clusters this shard has heard of: from a session, a machine, an order or a durable row.
-// A name is not removed while the process runs: the engine numbers clusters for its life. A session of an unknown one
-// is refused beyond kMostClusters. And which of them an operator has said to be gone, until he says otherwise; durable.
+// A session of an unknown one is refused beyond kMostClusters. A name that no part uses is removed after a while
+// (cluster_sweep.h). And which of them an operator has said to be gone, until he says otherwise; durable.
 #pragma once
 
 #include <cstddef>
@@ -40,6 +40,7 @@ class Clusters {
     });
   }
   void Add(const std::string& name) { state_.names.insert(name); }
+  void Remove(const std::string& name) { state_.names.erase(name); }
   const Names& names() const { return state_.names; }
 
   // Its demand has ended, and its machines are taken back without a session.

@@ -99,7 +99,7 @@ struct Config {
   // Journals read these last (saved_state.cc).
   LossLimits losses;
   RollupLimits rollups;
-  int32_t first_bootstraps = 3;  // at once, of a cluster no machine of which is Configured; 0: no limit
+  int32_t first_bootstraps = 3;  // at once, of a cluster that has no more machines Configured; 0: no limit
 
   MUSTER_FIELDS(Config, id, policy, own, epoch_at_least, cycle_interval, cycle_gap, restart_grace,
                 incremental_reconcile, sweep_interval, list_page, list_timeout, call_timeout, max_actions_per_cycle,

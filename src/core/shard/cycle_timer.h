@@ -42,6 +42,8 @@ class CycleTimer {
 
   int64_t number() const { return state_.number; }
   int64_t counted() const { return state_.counted; }
+  // When the last cycle ran.
+  MonoTime last() const { return state_.last; }
   // Whether the cycle that runs now counts for ages.
   bool counts() const { return state_.last == state_.last_counted; }
   // The next cycle runs soon.

@@ -74,6 +74,7 @@ int64_t BytesOf(const model::Need& need) {
     bytes += std::ssize(requirement.key) + kNumber;
     for (const std::string& value : requirement.values) bytes += std::ssize(value);
   }
+  for (const model::Spread& spread : need.profile.spread()) bytes += std::ssize(spread.topology_key) + 2 * kNumber;
   return bytes;
 }
 
@@ -158,6 +159,18 @@ void Demand::End(const std::string& cluster, StepContext& ctx) {
   state_.clusters[cluster].last_refusal.clear();
   Accept(cluster, {.cluster_id = cluster, .timestamp = ctx.now.wall}, {}, ctx);
   deps_.rails.quarantine().Forget(cluster, ctx);
+}
+
+void Demand::AddClusters(Clusters::Names& used) const {
+  used.insert(state_.awaited.begin(), state_.awaited.end());
+  for (const auto& [cluster, demand] : state_.clusters) {
+    if (!demand.rows.empty() || !demand.arrivals.empty()) used.insert(cluster);
+  }
+}
+
+void Demand::Forget(const std::string& cluster) {
+  state_.clusters.erase(cluster);
+  state_.wanted_since.erase(cluster);
 }
 
 // Distinct values are counted only where there are rows enough to go beyond the limit.

@@ -75,6 +75,11 @@ class Demand {
   // The cluster is gone, says an operator: an empty demand is in force, which no quarantine holds.
   void End(const std::string& cluster, StepContext& ctx);
 
+  // Those that ask for something, or that an earlier life knew to do so.
+  void AddClusters(Clusters::Names& used) const;
+  // The cluster asks for nothing.
+  void Forget(const std::string& cluster);
+
   // Whether every cluster that an earlier life knew has an accepted demand.
   bool AllHeard() const { return state_.awaited.empty(); }
   bool HasAccepted(const std::string& cluster) const;

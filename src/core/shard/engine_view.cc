@@ -1,5 +1,9 @@
 #include "core/shard/engine_view.h"
 
+#include <fmt/format.h>
+
+#include "engine/fast/amounts.h"
+
 namespace muster::shard {
 namespace {
 
@@ -11,6 +15,15 @@ void ShortCounts::Add(int64_t age, int32_t priority) {
   ++all;
   ++by_age[AgeClass(age)];
   ++by_priority[priority];
+}
+
+std::string EngineView::DimensionsProblem(const model::Machine& machine) const {
+  if (engine_.HasRoomFor(machine.EffectiveAllocatable(), machine.id)) return "";
+  if (!engine_.IsWornOut()) return "resources: more kinds of resources than a shard can tell apart";
+  return fmt::format(
+      "resources: the shard has known {} names of resources, and takes no new one in the place of another before a "
+      "restart",
+      engine::fast::kMostNames);
 }
 
 PlanCounts EngineView::Plans(PlanMode mode) const {

@@ -14,8 +14,8 @@
 #include "core/shard/snapshot.h"
 #include "engine/fast/engine.h"
 #include "engine/types.h"
+#include "model/machine.h"
 #include "model/penalty.h"
-#include "model/resources.h"
 
 namespace muster::shard {
 
@@ -71,8 +71,8 @@ class EngineView {
   engine::fast::Engine& engine() { return engine_; }
   const engine::fast::Engine& engine() const { return engine_; }
 
-  // Whether the engine can tell these dimensions apart beside those it knows.
-  bool HasRoomFor(const model::Resources& dimensions) const { return engine_.HasRoomFor(dimensions); }
+  // Why the engine cannot tell the machine's dimensions apart beside those it knows, in words; empty if it can.
+  std::string DimensionsProblem(const model::Machine& machine) const;
   // What the engine was told of the cluster; none: nothing yet.
   std::optional<engine::ClusterState> ClusterStateOf(const std::string& cluster) const {
     return engine_.StateOf(cluster);

@@ -371,8 +371,8 @@ TEST(ShardSession, ClustersBeyondTheMostAreRefusedAndKnownOnesAreNot) {
   ASSERT_EQ(lab.closed.size(), 1u);
   EXPECT_EQ(lab.closed[0].second.code(), Code::kResourceExhausted);
   EXPECT_EQ(lab.closed[0].second.message(),
-            "cluster_id: this shard knows 4096 clusters, and no more are allowed; a restart forgets those without "
-            "demand, machines and orders");
+            "cluster_id: this shard knows 4096 clusters, and no more are allowed; those without session, demand, "
+            "machines and orders are forgotten after ten minutes");
   lab.Connect("c-7");
   EXPECT_EQ(lab.closed.size(), 1u) << "a known one comes back";
   lab.Restart();

@@ -31,6 +31,12 @@ bool SaysOutOfStock(const std::string& last_error) {
   return last_error.find(CodeName(Code::kResourceExhausted)) != std::string::npos;
 }
 
+bool IsGang(const model::Profile& profile) {
+  return std::ranges::any_of(profile.requirements(), [](const model::Requirement& requirement) {
+    return requirement.op == model::Operator::kSame;
+  });
+}
+
 // The action of a transition that an earlier life began, or whose acknowledgement was lost.
 contract::ActionView UnknownAction(const model::Machine& before, StepContext& ctx) {
   using enum OperationKind;
@@ -64,6 +70,15 @@ void Executor::Count(const Operation& operation, int64_t by) {
   open += static_cast<size_t>(by);
   counted_ += static_cast<size_t>(by);
   if (open == 0) open_for_.erase(BeneficiaryOf(operation));
+}
+
+void Executor::AddClusters(Clusters::Names& used) const {
+  for (const auto& [id, operation] : state_.operations) {
+    used.insert(operation.cluster);
+    if (operation.need) used.insert(operation.need->cluster);
+  }
+  for (const auto& [token, unanswered] : state_.unanswered) used.insert(unanswered.cluster);
+  for (const auto& [id, acknowledged] : state_.acknowledged) used.insert(acknowledged.action.cluster_id);
 }
 
 QueueLoad Executor::LoadFor(const std::string& cluster) const {
@@ -101,11 +116,18 @@ const model::Machine* Executor::FreeMachine(const std::string& id) const {
   return &*tracked->record;
 }
 
-bool Executor::CanStart(const engine::Action& action, MonoTime now) const {
+bool Executor::CanStart(const engine::fast::NamedAction& named, MonoTime now) const {
+  const engine::Action& action = named.action;
   const OperationKind kind = OperationKindOf(action.kind);
   const model::Machine* machine = FreeMachine(action.machine);
-  const Machines::Bound& bound = deps_.machines.BoundTo(action.cluster);
+  const Machines::Bound& bound = deps_.machines.BoundTo(BeneficiaryOf(action));
   if (kind == OperationKind::kBootstrap && !deps_.rails.MayBootstrap(bound.configured, bound.configuring)) return false;
+  const bool takes = kind == OperationKind::kPreempt && action.need;
+  const bool gang = takes && named.profile && IsGang(*named.profile);
+  if (takes && !deps_.rails.MayTake(action.need->cluster, gang, bound.configured, bound.configuring, now)) {
+    PROBE("shard.takes_later");
+    return false;
+  }
   return machine != nullptr && machine->state == StartOf(kind) &&
          !deps_.rails.holds().Blocks(kind, *machine, action.cluster, now);
 }
@@ -297,6 +319,10 @@ std::optional<std::pair<Outcome, std::string>> Executor::Obstacle(const Operatio
       deps_.rails.holds().Blocks(operation.kind, *tracked.record, operation.cluster, now)) {
     PROBE("shard.held_in_queue");
     return std::pair(Outcome::kOnHold, std::string("others like it failed meanwhile"));
+  }
+  const bool taken = operation.kind == OperationKind::kPreempt && operation.need;
+  if (taken && deps_.rails.holds().IsClusterHeld(operation.need->cluster, now)) {
+    return std::pair(Outcome::kOnHold, fmt::format("Configures of {} failed meanwhile", operation.need->cluster));
   }
   const std::optional<Outcome> outcome = deps_.rails.Obstacle(operation, deps_.sessions.Has(operation.cluster));
   if (!outcome) return std::nullopt;

@@ -114,8 +114,9 @@ class Executor {
   explicit Executor(const Deps& deps, State state);
 
   // --- starting
-  // Whether the action's machine is where the action starts, has no operation, is not in doubt and no hold bars it.
-  bool CanStart(const engine::Action& action, MonoTime now) const;
+  // Whether the action's machine is where the action starts, has no operation, is not in doubt, no hold bars it, and
+  // the cluster that gets it may have it now.
+  bool CanStart(const engine::fast::NamedAction& named, MonoTime now) const;
   void Start(const engine::fast::NamedAction& action, StepContext& ctx);
   void StartOperation(const std::string& id, Operation operation, StepContext& ctx);
   // For repairs: the machine if it is tracked, has no operation and is not in doubt.
@@ -145,6 +146,8 @@ class Executor {
   // The machine is about to be removed, or is missing.
   void OnMachineDropped(const std::string& id, const std::string& detail, StepContext& ctx);
 
+  // Those that an operation, an instruction or a transition under way is about.
+  void AddClusters(Clusters::Names& used) const;
   const Operations& operations() const { return state_.operations; }
   // How full the queue is, as Rails::Admit reads it.
   QueueLoad LoadFor(const std::string& cluster) const;

@@ -221,6 +221,12 @@ bool Holds::Blocks(OperationKind kind, const model::Machine& machine, const std:
   return held(RestKey(machine.id));
 }
 
+bool Holds::BarsTaking(const std::string& cluster, int64_t coming, MonoTime now) const {
+  const HoldKey key = ClusterKey(cluster);
+  const Hold* hold = Find(key);
+  return hold != nullptr && hold->times > 0 && (coming > 0 || BlocksGroup(key, "", now));
+}
+
 void Holds::OnStarted(OperationKind kind, const model::Machine& machine, const std::string& cluster, MonoTime now) {
   if (kind != OperationKind::kProvision && kind != OperationKind::kBootstrap) return;
   const auto found = state_.holds.find(kind == OperationKind::kProvision ? ClassKey(machine) : ClusterKey(cluster));
@@ -279,6 +285,11 @@ std::optional<engine::Holds> Holds::TakeChanges(const Machines& machines, StepCo
   if (holds == told_) return std::nullopt;
   told_ = holds;
   return holds;
+}
+
+void Holds::AddClusters(std::set<std::string, std::less<>>& used) const {
+  for (const auto& [key, hold] : state_.holds) used.insert(key.cluster);
+  for (const auto& [key, row] : state_.earlier) used.insert(key.cluster);
 }
 
 bool Holds::IsClusterHeld(const std::string& cluster, MonoTime now) const {

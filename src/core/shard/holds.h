@@ -114,6 +114,9 @@ class Holds {
   // --- operations
   // Whether the operation must not begin, or not reach the provider, for now. `kind` is no repair.
   bool Blocks(OperationKind kind, const model::Machine& machine, const std::string& cluster, MonoTime now) const;
+  // Whether no machine may be taken from others for the cluster, to which so many are on their way. Once its hold has
+  // passed it may have one: to configure that is the probe.
+  bool BarsTaking(const std::string& cluster, int64_t coming, MonoTime now) const;
   // The operation begins: it is the probe if its class or cluster waits for one.
   void OnStarted(OperationKind kind, const model::Machine& machine, const std::string& cluster, MonoTime now);
   // The operation ended before it is known whether the provider can do it: another may be the probe. Costs nothing if
@@ -127,6 +130,8 @@ class Holds {
   std::optional<engine::Holds> TakeChanges(const Machines& machines, StepContext& ctx);
   // As TakeChanges last said.
   const engine::Holds& told() const { return told_; }
+  // Those that a hold, or a count of failures, is about.
+  void AddClusters(std::set<std::string, std::less<>>& used) const;
   bool IsClusterHeld(const std::string& cluster, MonoTime now) const;
 
   // --- for people

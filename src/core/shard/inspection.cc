@@ -186,6 +186,7 @@ std::optional<model::Reason> Inspection::OwnReason(const std::string& id) const 
   switch (deps_.machines.AsideOf(id)) {
     case SetAside::kMissing: return model::Reason::kMissing;
     case SetAside::kFenced: return model::Reason::kFenced;
+    case SetAside::kFailing: return model::Reason::kLosses;
     case SetAside::kNo: break;
   }
   if (deps_.repairs.IsGivenUp(id)) return model::Reason::kRepairRefused;

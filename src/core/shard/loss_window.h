@@ -42,6 +42,7 @@ class LossWindow {
     Erase(losses_.find(found->second));
     return true;
   }
+  bool Contains(const std::string& machine) const { return numbers_.contains(machine); }
   // Removes what is older than `span`, and calls `gone` with the cluster of each.
   void Expire(MonoTime now, Duration span, const std::function<void(const std::string&)>& gone) {
     while (!losses_.empty() && now - losses_.begin()->second.at >= span) {

@@ -49,7 +49,32 @@ Losses::State Losses::state() const {
 size_t Losses::missing() const {
   size_t count = 0;
   for (const auto& [cluster, machines] : missing_) count += machines.size();
-  return count;
+  return count - failed_aside_;
+}
+
+void Losses::RestoreMissing(const std::string& machine) {
+  missing_[ClusterOf(machine)].insert(machine);
+  failed_aside_ += machines_.AsideOf(machine) == SetAside::kFailing ? 1 : 0;
+}
+
+void Losses::RestoreFailing(const std::string& machine) {
+  const auto found = missing_.find(ClusterOf(machine));
+  MUSTER_CHECK(found != missing_.end() && found->second.contains(machine), "machine {} was not set aside", machine);
+  ++failed_aside_;
+}
+
+void Losses::Uncount(const std::string& machine) {
+  failed_aside_ -= machines_.AsideOf(machine) == SetAside::kFailing ? 1 : 0;
+}
+
+void Losses::AddClusters(Clusters::Names& used) const {
+  for (const LossWindow* window : {&failed_, &vanished_, &replaced_}) {
+    for (const auto& [cluster, count] : window->by_cluster()) used.insert(cluster);
+  }
+  for (const Names* names : {&failing_, &vanishing_}) used.insert(names->begin(), names->end());
+  for (const auto& [cluster, lack] : lacking_) used.insert(cluster);
+  for (const auto& [cluster, machines] : missing_) used.insert(cluster);
+  for (const auto& [cluster, machines] : sizes_) used.insert(cluster);
 }
 
 void Losses::RegisterRows(contract::RowReader& reader) {
@@ -91,37 +116,90 @@ bool Losses::IsLacking(const std::string& cluster) const {
   return IsFarBelow(cluster) || (SizeOf(cluster) < StoredSizeOf(cluster) && IsFarBelow(""));
 }
 
-// What another cluster has, what was given back, and what failed is still in the fleet.
-void Losses::OnFirstSweep(StepContext& ctx) {
-  const bool in_fleet = StoredSizeOf("") - SizeOf("") < config_.losses.fewest;
+std::vector<std::string> Losses::OnFirstSweep(ChangeBudget& budget, StepContext& ctx) {
+  FindLacking(ctx);
+  UncountWhatNeverServed(ctx);
+  // Only now is it known of how many machines they are.
+  const LossWindow::Counts failed = failed_.by_cluster();
+  for (const auto& [cluster, lost] : failed) AreTooMany(failed_, cluster, failing_, "turned Failed", ctx);
+  return PutFailing(failed_.state(), budget, ctx);
+}
+
+// What another cluster has, what was given back, and what failed is still in the fleet; but not what failed and does
+// not say whose it was.
+void Losses::FindLacking(StepContext& ctx) {
+  const int64_t of_nobody = MUTANT("shard.failed_of_nobody_is_there") ? 0 : failed_.Of("");
+  const bool in_fleet = StoredSizeOf("") - SizeOf("") + of_nobody < config_.losses.fewest;
   if ((in_fleet && !MUTANT("shard.drained_is_lost")) || MUTANT("shard.lost_while_down")) return;
   for (const auto& [cluster, stored] : sizes_) {
-    if (!cluster.empty() && IsLacking(cluster)) lacking_.insert(cluster);
+    if (!cluster.empty() && IsLacking(cluster)) lacking_[cluster] = {.machines = stored - SizeOf(cluster)};
     if (!IsFarBelow(cluster) && !lacking_.contains(cluster)) continue;
     PROBE("shard.lacking_since_start");
     vanishing_.insert(cluster);
     Keep(cluster, ctx);
     ctx.Note(Reason::kLosses, cluster.empty() ? config_.id : cluster,
-             fmt::format("{} of {} machines are not there any more since the shard was last up, and are not bought "
-                         "again until they are back or `muster fleet accept` says that they are lost indeed",
+             fmt::format("{} of {} machines are not there any more since the shard was last up, and are bought again a "
+                         "share at a time until they are back or `muster fleet accept` says that they are lost indeed",
                          stored - SizeOf(cluster), stored));
   }
 }
 
-void Losses::Recount(StepContext& ctx) {
-  std::erase_if(lacking_, [&](const std::string& cluster) { return !IsLacking(cluster); });
-  int64_t lacking = 0;
-  for (const std::string& cluster : clusters_.names()) {
-    if (lacking_.contains(cluster)) {
-      lacking += StoredSizeOf(cluster) - SizeOf(cluster);
-      continue;
-    }
-    const auto missing = missing_.find(cluster);
-    const auto aside = missing == missing_.end() ? 0 : std::ssize(missing->second);
-    const int64_t stays = machines_.BoundTo(cluster).configured + aside;
-    StoreSize(cluster, MUTANT("shard.drained_is_lost") ? SizeOf(cluster) : stays, ctx);
+// A Create or a Configure may have ended in Failed meanwhile, and no row says which machines were on their way. How
+// many served is stored: no more of them have failed than serve no longer.
+void Losses::UncountWhatNeverServed(StepContext& ctx) {
+  LossWindow::Counts found;  // what earlier lives have counted has no name
+  int64_t bound = 0;
+  for (const Loss& loss : failed_.state()) {
+    if (loss.machine.empty()) continue;
+    ++found[loss.cluster];
+    bound += loss.cluster.empty() ? 0 : 1;
   }
+  // What was being configured stays too, so all that was bound may be among those that the fleet has fewer.
+  for (auto& [cluster, machines] : found) {
+    const int64_t stored = StoredSizeOf(cluster);
+    const int64_t fewer = stored - (cluster.empty() ? machines_.staying() + bound : ServingOf(cluster));
+    machines -= std::clamp<int64_t>(fewer + stored / kStoredAnew, 0, machines);
+  }
+  if (MUTANT("shard.never_served_is_lost")) return;
+  for (const Loss& loss : failed_.state()) {
+    const auto uncounted = found.find(loss.cluster);
+    if (loss.machine.empty() || uncounted == found.end() || uncounted->second == 0) continue;
+    PROBE("shard.failed_before_it_served");
+    --uncounted->second;
+    failed_.Remove(loss.machine);
+    Keep(loss.cluster, ctx);
+  }
+}
+
+int64_t Losses::ServingOf(const std::string& cluster) const {
+  const auto missing = missing_.find(cluster);
+  return machines_.BoundTo(cluster).configured + (missing == missing_.end() ? 0 : std::ssize(missing->second));
+}
+
+void Losses::Recount(StepContext& ctx) {
+  // Those that are back, or others in their place, do not lack.
+  for (auto& [cluster, lack] : lacking_) {
+    lack.machines = std::min(lack.machines, StoredSizeOf(cluster) - SizeOf(cluster));
+  }
+  std::erase_if(lacking_, [](const auto& row) { return row.second.machines <= 0; });
+  for (const std::string& cluster : clusters_.names()) {
+    if (lacking_.contains(cluster)) continue;
+    StoreSize(cluster, MUTANT("shard.drained_is_lost") ? SizeOf(cluster) : ServingOf(cluster), ctx);
+  }
+  int64_t lacking = 0;
+  for (const auto& [cluster, lack] : lacking_) lacking += lack.machines;
   StoreSize("", machines_.staying() + lacking, ctx);
+}
+
+std::map<std::string, int64_t, std::less<>> Losses::Room() const {
+  std::map<std::string, int64_t, std::less<>> room;
+  for (const auto& [cluster, lack] : lacking_) room.emplace(cluster, lack.room);
+  return room;
+}
+
+void Losses::OnAcquired(const std::string& cluster) {
+  const auto lack = lacking_.find(cluster);
+  if (lack != lacking_.end()) --lack->second.room;
 }
 
 void Losses::StoreSize(const std::string& cluster, int64_t size, StepContext& ctx) {
@@ -138,17 +216,55 @@ void Losses::StoreSize(const std::string& cluster, int64_t size, StepContext& ct
 
 // --- what happens to machines
 
-void Losses::OnFailed(const std::string& machine, const std::string& cluster, StepContext& ctx) {
+std::vector<std::string> Losses::OnFailed(const std::string& machine, const std::string& cluster, ChangeBudget& budget,
+                                          StepContext& ctx) {
   Expire(ctx);
-  failed_.Add({.at = ctx.now.mono, .machine = machine, .cluster = cluster});
+  const size_t alerts = failing_.size();
+  const Loss loss{.at = ctx.now.mono, .machine = machine, .cluster = cluster};
+  failed_.Add(loss);
   AreTooMany(failed_, cluster, failing_, "turned Failed", ctx);
   Keep(cluster, ctx);
+  if (failing_.empty()) return {};
+  return PutFailing(failing_.size() > alerts ? failed_.state() : LossWindow::State{loss}, budget, ctx);
+}
+
+void Losses::OnFoundFailed(const std::string& machine, const std::string& cluster, StepContext& ctx) {
+  if (sizes_.empty() || MUTANT("shard.failed_while_down")) return;
+  PROBE("shard.failed_since_start");
+  failed_.Add({.at = ctx.now.mono, .machine = machine, .cluster = cluster});
+  Keep(cluster, ctx);
+}
+
+std::vector<std::string> Losses::PutFailing(const LossWindow::State& failed, ChangeBudget& budget, StepContext& ctx) {
+  std::vector<std::string> aside;
+  if (MUTANT("shard.failed_believed")) return aside;
+  for (const Loss& loss : failed) {
+    const Tracked* tracked = machines_.Find(loss.machine);
+    if (tracked == nullptr || !IsFailing(loss.cluster) || machines_.AsideOf(loss.machine) != SetAside::kNo) continue;
+    // What is not bound to a cluster, and was not, cannot count for it.
+    const model::Machine& machine = *tracked->record;
+    if (machine.state != model::MachineState::kFailed || machine.cluster.empty()) continue;
+    if (loss.at >= ctx.cycle.last()) {
+      missing_[machine.cluster].insert(machine.id);
+      ++failed_aside_;
+      aside.push_back(machine.id);
+      continue;
+    }
+    const bool counted = replaced_.Contains(machine.id) && !MUTANT("shard.given_up_is_charged_twice");
+    if (!counted && ctx.now.mono - loss.at < config_.losses.replace_window) {
+      CountReplaced(machine.id, machine.cluster, budget, ctx);
+    }
+  }
+  return aside;
 }
 
 bool Losses::OnVanished(const model::Machine& machine, ChangeBudget& budget, StepContext& ctx) {
   using enum model::MachineState;
   if (machine.state == kSpeculative || machine.state == kDeleting) return true;
-  if (machines_.AsideOf(machine.id) == SetAside::kMissing) return false;
+  const SetAside aside = machines_.AsideOf(machine.id);
+  if (aside == SetAside::kMissing || aside == SetAside::kFailing) return false;
+  // It serves nobody, and was counted as lost when it failed.
+  if (machine.state == kFailed && !MUTANT("shard.given_up_is_charged_twice")) return true;
   Expire(ctx);
   vanished_.Add({.at = ctx.now.mono, .machine = machine.id, .cluster = machine.cluster});
   const bool too_many = AreTooMany(vanished_, machine.cluster, vanishing_, "vanished from the lists", ctx);
@@ -168,6 +284,7 @@ void Losses::OnReturned(const std::string& machine, StepContext& ctx) {
   const auto found = missing_.find(cluster);
   if (found == missing_.end() || found->second.erase(machine) == 0) return;
   if (found->second.empty()) missing_.erase(found);
+  Uncount(machine);
   vanished_.Remove(machine);
   Keep(cluster, ctx);
 }
@@ -182,6 +299,9 @@ std::vector<std::string> Losses::TakeReplaced(const ActuationModes& modes, Chang
     if (modes.IsKeptBack(it->first) && heeds_pauses) continue;
     TakeReplaced(it->first, it->second, taken, budget, ctx);
   }
+  for (auto& [cluster, lack] : lacking_) {
+    if (!modes.IsKeptBack(cluster) || !heeds_pauses) GiveUpLacking(cluster, lack, budget, ctx);
+  }
   if (const auto of_none = missing_.find(""); of_none != missing_.end()) {
     TakeReplaced("", of_none->second, taken, budget, ctx);
   }
@@ -194,8 +314,18 @@ void Losses::TakeReplaced(const std::string& cluster, Names& machines, std::vect
   while (!machines.empty() && (MayReplace(cluster, budget, ctx) || MUTANT("shard.missing_all_replaced"))) {
     PROBE("shard.missing_replaced");
     CountReplaced(*machines.begin(), cluster, budget, ctx);
+    Uncount(*machines.begin());
     taken.push_back(*machines.begin());
     machines.erase(machines.begin());
+  }
+}
+
+void Losses::GiveUpLacking(const std::string& cluster, Lack& lack, ChangeBudget& budget, StepContext& ctx) {
+  while (lack.machines > 0 && MayReplace(cluster, budget, ctx)) {
+    PROBE("shard.lacking_replaced");
+    CountReplaced("", cluster, budget, ctx);
+    --lack.machines;
+    ++lack.room;
   }
 }
 
@@ -205,6 +335,7 @@ std::vector<std::string> Losses::Accept(const std::string& cluster, StepContext&
   std::erase_if(missing_, [&](const auto& row) {
     if (!cluster.empty() && row.first != cluster) return false;
     given_up.insert(given_up.end(), row.second.begin(), row.second.end());
+    for (const std::string& machine : row.second) Uncount(machine);
     return true;
   });
   for (LossWindow* window : {&failed_, &vanished_, &replaced_}) {
@@ -213,7 +344,7 @@ std::vector<std::string> Losses::Accept(const std::string& cluster, StepContext&
     }
     window->Clear(cluster);
   }
-  std::erase_if(lacking_, [&](const std::string& name) { return cluster.empty() || name == cluster; });
+  std::erase_if(lacking_, [&](const auto& row) { return cluster.empty() || row.first == cluster; });
   for (Names* alerts : {&failing_, &vanishing_}) {
     if (cluster.empty()) changed.insert(alerts->begin(), alerts->end());
     std::erase_if(*alerts, [&](const std::string& name) { return cluster.empty() || name == cluster; });
@@ -236,11 +367,19 @@ void Losses::EndFleetAlerts() {
 
 bool Losses::MayRepair(const std::string& cluster) const {
   if (MUTANT("shard.repairs_of_the_mass")) return true;
-  return !failing_.contains("") && (cluster.empty() || !failing_.contains(cluster));
+  return !IsFailing(cluster);
 }
 
 int64_t Losses::SizeOf(const std::string& cluster) const {
   return cluster.empty() ? machines_.Costly() : static_cast<int64_t>(machines_.BoundTo(cluster).machines.size());
+}
+
+int64_t Losses::CountingFor(const std::string& cluster) const {
+  int64_t counting = SizeOf(cluster) - machines_.BoundTo(cluster).failed;
+  for (const auto& [name, lack] : lacking_) {
+    if (cluster.empty() || name == cluster) counting += lack.machines + lack.room;
+  }
+  return counting;
 }
 
 bool Losses::AreTooMany(const LossWindow& window, const std::string& cluster, Names& alerts, std::string_view what,
@@ -263,7 +402,7 @@ bool Losses::AreTooMany(const LossWindow& window, const std::string& cluster, Na
 }
 
 bool Losses::MayReplace(const std::string& cluster, ChangeBudget& budget, StepContext& ctx) const {
-  if (replaced_.total() >= std::max<int64_t>(1, ShareOf(config_.losses.replaced, SizeOf("")))) return false;
+  if (replaced_.total() >= std::max<int64_t>(1, ShareOf(config_.losses.replaced, CountingFor("")))) return false;
   return cluster.empty() || HasRoom(cluster, 1, budget, ctx);
 }
 
@@ -272,7 +411,7 @@ bool Losses::MayMakeGood(const std::string& cluster, ChangeBudget& budget, StepC
 }
 
 bool Losses::HasRoom(const std::string& cluster, int64_t least, ChangeBudget& budget, StepContext& ctx) const {
-  const int64_t most = std::max(least, ShareOf(config_.losses.replaced, SizeOf(cluster)));
+  const int64_t most = std::max(least, ShareOf(config_.losses.replaced, CountingFor(cluster)));
   return replaced_.Of(cluster) < most && (budget.InWindow(cluster, ctx) < most || MUTANT("shard.give_ups_apart"));
 }
 
@@ -295,7 +434,6 @@ void Losses::Expire(StepContext& ctx) {
 }
 
 void Losses::Keep(const std::string& cluster, StepContext& ctx) const {
-  if (MUTANT("shard.losses_forgotten")) return;
   const LossRow row{.failed = static_cast<uint64_t>(failed_.Of(cluster)),
                     .vanished = static_cast<uint64_t>(vanished_.Of(cluster)),
                     .replaced = static_cast<uint64_t>(replaced_.Of(cluster)),
@@ -314,13 +452,18 @@ void Losses::CheckInvariants() const {
   for (const auto& [cluster, machines] : missing_) {
     MUSTER_CHECK(!machines.empty());
     for (const std::string& id : machines) {
-      MUSTER_CHECK(machines_.AsideOf(id) == SetAside::kMissing, "machine {} is missing and not set aside", id);
+      const SetAside why = machines_.AsideOf(id);
+      MUSTER_CHECK(why == SetAside::kMissing || why == SetAside::kFailing, "machine {} is missing and not set aside",
+                   id);
       MUSTER_CHECK(ClusterOf(id) == cluster, "machine {} is missing of another cluster than its own", id);
     }
   }
-  const auto aside =
-      std::ranges::count(machines_.set_aside(), SetAside::kMissing, [](const auto& row) { return row.second; });
-  MUSTER_CHECK(static_cast<size_t>(aside) == missing());
+  const auto aside = [&](SetAside why) {
+    return static_cast<size_t>(
+        std::ranges::count(machines_.set_aside(), why, [](const auto& row) { return row.second; }));
+  };
+  MUSTER_CHECK(aside(SetAside::kMissing) == missing());
+  MUSTER_CHECK(aside(SetAside::kFailing) == failed_aside_);
 }
 
 }  // namespace muster::shard

@@ -2,17 +2,22 @@
 // they go. When more than a share of a cluster or of the fleet goes within a window, the provider is the likelier
 // culprit: an alert latches until an operator accepts the losses, repairs of those machines stop, and what vanished is
 // missing: it stays tracked and set aside, and is given up a share at a time. So is, without an alert, what vanishes
-// when the cluster's budget of changes (rails.h) is spent. Nothing is given up of a cluster that is paused or in dry
-// run, nor while the shard is: whoever looks at a provider that is broken must find the machines as they were.
+// when the cluster's budget of changes (rails.h) is spent. What is shown as Failed while that alert is latched, and
+// served a cluster, waits in the same way: it counts as if it served until it is given up. Nothing is given up of a
+// cluster that is paused or in dry run, nor while the shard is: who looks at a provider that is broken must find the
+// machines as they were.
 //
-// What vanishes while the shard is down is not known by name. How many machines each cluster had is durable: if the
-// first sweep shows far fewer, the alert latches, and the cluster acquires nothing until they are back or an operator
-// accepts the losses.
+// What happens while the shard is down is counted when it is seen. What failed then is Failed and has no repair; what
+// vanished is not known by name. How many machines each cluster had is durable: if the first sweep shows far fewer, the
+// alert latches, and those that lack count as if they were there, until they are back, are given up in the same shares,
+// or an operator accepts the losses. Of what failed, no more count than serve no longer: a Create or a Configure that
+// ended in Failed is no loss then either.
 //
 // Invariants:
-//   1. `missing` holds the tracked machines that are set aside as missing, and no others.
-//   2. Within LossLimits::replace_window, no more missing machines are given up than their share of the fleet, and of a
-//      cluster no more than its budget of changes (rails.h) leaves, unless an operator accepts the losses.
+//   1. `missing` holds the tracked machines that are set aside as missing or failing, and no others.
+//   2. Within LossLimits::replace_window, no more of them, and of those that lack, are given up than their share of the
+//      fleet, and of a cluster no more than its budget of changes (rails.h) leaves, unless an operator accepts the
+//      losses.
 //   3. Of a cluster that lacks machines since the start, the count of the earlier life stays stored, and the fleet's
 //      count has what it lacks.
 // Durable: the counts within the windows, by cluster, the alerts, and how many machines there are. After a restart,
@@ -53,22 +58,31 @@ struct LossRow {
 inline constexpr contract::Table<std::string, LossRow> kLossRows{"loss/"};  // cluster; empty: machines of none
 inline constexpr contract::Table<std::string, int64_t> kSizeRows{"size/"};  // cluster; empty: the fleet
 
+// What a cluster lacks since the start.
+struct Lack {
+  int64_t machines = 0;
+  int64_t room = 0;  // of those that were given up, how many others may still be acquired for
+
+  MUSTER_FIELDS(Lack, machines, room)
+};
+
 class ActuationModes;
 class ChangeBudget;
 
 class Losses {
  public:
   using Names = std::set<std::string, std::less<>>;  // of clusters, if not said otherwise; the empty name is the fleet
+  using Lacking = std::map<std::string, Lack, std::less<>>;  // by cluster
   struct State {
     LossWindow::State failed;
     LossWindow::State vanished;
     LossWindow::State replaced;  // given up, of the vanished
-    Names missing;               // machines
+    Names missing;               // machines, also those that are Failed and set aside
     Names failing;               // alerts
     Names vanishing;
     // Journals read these last (saved_state.cc).
     std::map<std::string, int64_t, std::less<>> sizes;  // as stored: of a cluster, or of the fleet
-    Names lacking;                                      // clusters that lack machines since the start
+    Lacking lacking;
 
     MUSTER_FIELDS(State, failed, vanished, replaced, missing, failing, vanishing, sizes, lacking)
   };
@@ -78,38 +92,52 @@ class Losses {
 
   void RegisterRows(contract::RowReader& reader);
   void Start(MonoTime now);
-  // The machines have been seen for the first time.
-  void OnFirstSweep(StepContext& ctx);
+  // The machines have been seen for the first time. Those that failed in masses, and are to be set aside.
+  std::vector<std::string> OnFirstSweep(ChangeBudget& budget, StepContext& ctx);
   // When a cycle has decided: stores how many machines there are, if that has changed by more than one in a hundred.
   // Those that the shard is about to drain or to delete are left out before a call says so, so that what it takes away
   // itself is never missed.
   void Recount(StepContext& ctx);
 
-  // The machine, of that cluster, has turned Failed.
-  void OnFailed(const std::string& machine, const std::string& cluster, StepContext& ctx);
+  // The machine, of that cluster, has turned Failed. Machines, it or others too, that are to be set aside.
+  std::vector<std::string> OnFailed(const std::string& machine, const std::string& cluster, ChangeBudget& budget,
+                                    StepContext& ctx);
+  // The first sweep shows a machine as Failed that no earlier life has seen fail: it did so while the shard was down.
+  // A shard without an earlier life finds what has been so for long. Whether they are too many, and how many of them
+  // served before, shows when all are seen.
+  void OnFoundFailed(const std::string& machine, const std::string& cluster, StepContext& ctx);
   // The provider does not know the machine any more. Whether it is to be dropped; else it is missing from now on.
   bool OnVanished(const model::Machine& machine, ChangeBudget& budget, StepContext& ctx);
   // A tracked machine that an earlier life set aside as missing.
-  void RestoreMissing(const std::string& machine) { missing_[ClusterOf(machine)].insert(machine); }
+  void RestoreMissing(const std::string& machine);
+  // One of those is about to be set aside as failing: an earlier life has counted it, and the share of its cluster is
+  // not known before the first sweep is done.
+  void RestoreFailing(const std::string& machine);
   // The machine is shown again, or no longer tracked for another reason.
   void OnReturned(const std::string& machine, StepContext& ctx);
-  // Missing machines that are given up now: those that serve a cluster first. Costs what it gives up, and a step for
-  // each cluster that misses machines.
+  // Machines set aside that are given up now: those that serve a cluster first. Those that lack are given up too. Costs
+  // what it gives up, and a step for each cluster that misses machines.
   std::vector<std::string> TakeReplaced(const ActuationModes& modes, ChangeBudget& budget, StepContext& ctx);
 
-  // Ends the alerts, and begins the windows anew: of the cluster, or all of them if the name is empty. The missing
-  // machines that are given up by that.
+  // Ends the alerts, and begins the windows anew: of the cluster, or all of them if the name is empty. The machines set
+  // aside that are given up by that.
   std::vector<std::string> Accept(const std::string& cluster, StepContext& ctx);
 
-  // Whether the cluster acquires nothing for now, because what it lacks may be there unseen.
-  bool BarsBuying(const std::string& cluster) const { return lacking_.contains(cluster); }
+  // How many more machines clusters may begin to acquire, because what they lack may be there unseen; others have no
+  // limit.
+  std::map<std::string, int64_t, std::less<>> Room() const;
+  // One of them has begun to.
+  void OnAcquired(const std::string& cluster);
   // Whether machines of the cluster may be repaired without an order.
   bool MayRepair(const std::string& cluster) const;
   // Whether the cluster's budget of changes leaves room for a machine that failed or vanished by itself. A few do so in
   // small clusters too.
   bool MayMakeGood(const std::string& cluster, ChangeBudget& budget, StepContext& ctx) const;
+  // Those that have lost machines within a window, or of which a count is stored.
+  void AddClusters(Clusters::Names& used) const;
   const Names& failing() const { return failing_; }
   const Names& vanishing() const { return vanishing_; }
+  // Machines that vanished and are not given up.
   size_t missing() const;
 
   State state() const;
@@ -121,6 +149,14 @@ class Losses {
                   StepContext& ctx) const;
   // Machines of the cluster, or of the fleet if the name is empty, missing ones included.
   int64_t SizeOf(const std::string& cluster) const;
+  // Of which shares are taken: what serves the cluster, or the fleet, or counts as if it did.
+  int64_t CountingFor(const std::string& cluster) const;
+  bool IsFailing(const std::string& cluster) const { return failing_.contains("") || failing_.contains(cluster); }
+  // Puts those of the failed machines into `missing` that wait to be given up: those that clusters need others for
+  // which no cycle has given them yet. What has been bought in the place of others counts as given up.
+  std::vector<std::string> PutFailing(const LossWindow::State& failed, ChangeBudget& budget, StepContext& ctx);
+  // The machine is about to be no longer set aside.
+  void Uncount(const std::string& machine);
   // Whether far fewer machines of the cluster, or of the fleet, are there than an earlier life stored.
   bool IsFarBelow(const std::string& cluster) const;
   bool IsLacking(const std::string& cluster) const;
@@ -135,6 +171,12 @@ class Losses {
   void Expire(StepContext& ctx);
   void Keep(const std::string& cluster, StepContext& ctx) const;
   std::string ClusterOf(const std::string& machine) const;
+  void FindLacking(StepContext& ctx);
+  // What failed while the shard was down on its way to a cluster is no loss: holds see to that.
+  void UncountWhatNeverServed(StepContext& ctx);
+  // Machines that serve the cluster, or count as if they did.
+  int64_t ServingOf(const std::string& cluster) const;
+  void GiveUpLacking(const std::string& cluster, Lack& lack, ChangeBudget& budget, StepContext& ctx);
   // Takes from `machines`, which are missing of the cluster, as many as may be given up now.
   void TakeReplaced(const std::string& cluster, Names& machines, std::vector<std::string>& taken, ChangeBudget& budget,
                     StepContext& ctx);
@@ -149,7 +191,8 @@ class Losses {
   Names failing_;
   Names vanishing_;
   std::map<std::string, int64_t, std::less<>> sizes_;
-  Names lacking_;
+  Lacking lacking_;
+  size_t failed_aside_ = 0;  // derived from missing_: of them, those that are Failed
 };
 
 }  // namespace muster::shard

@@ -6,17 +6,31 @@ namespace muster::shard {
 
 using model::MachineState;
 
-void MachineChanges::OnAdopted(const model::Machine& machine, StepContext& ctx) { OnState({}, machine, ctx); }
+void MachineChanges::OnAdopted(const model::Machine& machine, bool first_sweep, StepContext& ctx) {
+  // What an earlier life saw fail has a repair.
+  if (first_sweep && machine.state == MachineState::kFailed && !deps_.repairs.Knows(machine.id)) {
+    deps_.losses.OnFoundFailed(machine.id, machine.cluster, ctx);
+  }
+  OnState({}, machine, ctx);
+}
 
-void MachineChanges::OnMoved(const model::Machine& before, const model::Machine& machine, StepContext& ctx) {
+std::vector<std::string> MachineChanges::OnMoved(const model::Machine& before, const model::Machine& machine,
+                                                 bool first_sweep, StepContext& ctx) {
   deps_.executor.OnMachineMoved(before, machine, ctx);
   // Transitions that end in Failed are what holds are for.
   const bool served = (model::IsStable(before.state) && before.state != MachineState::kSpeculative) ||
                       before.state == MachineState::kDraining;
+  std::vector<std::string> aside;
   if (machine.state == MachineState::kFailed && before.state != MachineState::kFailed && served) {
-    deps_.losses.OnFailed(machine.id, machine.cluster.empty() ? before.cluster : machine.cluster, ctx);
+    const std::string& cluster = machine.cluster.empty() ? before.cluster : machine.cluster;
+    if (first_sweep) {
+      deps_.losses.OnFoundFailed(machine.id, cluster, ctx);
+    } else {
+      aside = deps_.losses.OnFailed(machine.id, cluster, deps_.rails.budget(), ctx);
+    }
   }
   OnState(before, machine, ctx);
+  return aside;
 }
 
 void MachineChanges::OnState(const model::Machine& before, const model::Machine& machine, StepContext& ctx) {
@@ -30,11 +44,18 @@ void MachineChanges::OnState(const model::Machine& before, const model::Machine&
   if (before.state == MachineState::kConfiguring && machine.state == MachineState::kConfigured) {
     deps_.demand.OnConfigured(machine, ctx);
   }
-  deps_.repairs.OnState(machine, before.cluster, ctx);
+  deps_.repairs.OnState(machine, ctx);
+}
+
+void MachineChanges::OnStillFailing(const model::Machine& machine, StepContext& ctx) {
+  deps_.losses.RestoreFailing(machine.id);
+  deps_.machines.Put(machine.id, SetAside::kFailing);
+  OnState(machine, machine, ctx);
+  ctx.cycle.Request();
 }
 
 void MachineChanges::OnReturned(const model::Machine& machine, StepContext& ctx) {
-  deps_.repairs.OnState(machine, "", ctx);
+  deps_.repairs.OnState(machine, ctx);
 }
 
 void MachineChanges::OnMissing(const std::string& id, StepContext& ctx) {

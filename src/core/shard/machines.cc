@@ -19,8 +19,9 @@ MachineKind KindOf(const model::Machine& machine) {
 
 // How the engine is shown a machine that is set aside. Bound and Configuring: credited, and nobody's victim. Creating:
 // counted for the need it is pledged to, and for no other. Deleting: not to be had. A fenced one will not come to whom
-// it is pledged to.
+// it is pledged to. One that failed with many others is bound, and counts as if it served.
 MachineState WhileSetAside(MachineState state, SetAside why) {
+  if (why == SetAside::kFailing) return MachineState::kConfiguring;
   switch (state) {
     case MachineState::kConfigured: return MachineState::kConfiguring;
     case MachineState::kIdle: return why == SetAside::kMissing ? MachineState::kCreating : MachineState::kDeleting;
@@ -192,13 +193,22 @@ void Machines::Count(const std::string& id, const Tracked& tracked, int64_t by) 
   } else {
     bound.machines.erase(id);
   }
-  if (StateForEngine(id, tracked) == MachineState::kConfigured) bound.configured += by;
+  const MachineState state = StateForEngine(id, tracked);
+  if (state == MachineState::kConfigured) bound.configured += by;
+  if (state == MachineState::kFailed) bound.failed += by;
 }
 
 Machines::Bound& Machines::BoundOf(const std::string& cluster) {
   const auto [bound, is_new] = bound_.try_emplace(cluster);
   if (is_new) clusters_.Add(cluster);
   return bound->second;
+}
+
+void Machines::AddClusters(Clusters::Names& used) const {
+  for (const auto& [cluster, bound] : bound_) {
+    if (!bound.machines.empty() || bound.configured != 0 || bound.configuring != 0) used.insert(cluster);
+  }
+  for (const auto& [id, in_progress] : in_progress_) used.insert(in_progress.cluster);
 }
 
 std::string Machines::ConfiguringFor(const std::string& id, const Tracked& tracked) const {

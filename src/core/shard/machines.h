@@ -6,8 +6,8 @@
 //
 // Invariants:
 //   1. A machine is in `bound` of its record's cluster and of no other.
-//   2. Counts by kind, type and zone, and the Configured and Configuring machines of each cluster, are those of the
-//      tracked machines.
+//   2. Counts by kind, type and zone, and the Configured, Configuring and Failed machines of each cluster, are those of
+//      the tracked machines.
 //   3. A tracked machine that was fenced is set aside, also if it was missing or dropped meanwhile.
 #pragma once
 
@@ -49,6 +49,7 @@ enum class SetAside : uint8_t {
   kNo = 0,
   kMissing = 1,  // the provider no longer shows it
   kFenced = 2,   // the provider fenced a call for it
+  kFailing = 3,  // the provider says that it is Failed, as it does of many others
 };
 
 // What an operation makes of its machine.
@@ -76,6 +77,7 @@ class Machines {
     std::set<std::string> machines;
     int64_t configured = 0;   // as the engine is shown
     int64_t configuring = 0;  // the same, those that are set aside left out; with what is about to be configured
+    int64_t failed = 0;       // the same
   };
 
   // What is referred to outlives this.
@@ -93,7 +95,7 @@ class Machines {
   void SetRecord(const std::string& id, Tracked& tracked, contract::MachineRecord record);
   void Remove(const std::string& id);
 
-  // kMissing, or kNo: the machine is as its record says again, unless it was fenced.
+  // kMissing, kFailing, or kNo: the machine is as its record says again, unless it was fenced.
   void Put(const std::string& id, SetAside why);
   // A call for the machine was fenced, tracked or not: until Unfence it is set aside whenever it is tracked.
   void Fence(const std::string& id);
@@ -115,6 +117,10 @@ class Machines {
 
   // Machines bound to the cluster; empty if there are none.
   const Bound& BoundTo(const std::string& cluster) const;
+  // Those that have machines, or soon will.
+  void AddClusters(Clusters::Names& used) const;
+  // The cluster has none.
+  void ForgetCluster(const std::string& cluster) { bound_.erase(cluster); }
   const std::map<MachineKind, uint64_t>& counts() const { return counts_; }
   // Machines that cost money: all but those that could be bought and those being given back.
   int64_t Costly() const;

@@ -1,5 +1,8 @@
 #include "core/shard/order_log.h"
 
+#include <algorithm>
+#include <array>
+
 namespace muster::shard {
 namespace {
 
@@ -7,6 +10,19 @@ const contract::OrderView& FindOrNone(const OrderLog::ByName& orders, const std:
   static const contract::OrderView none;
   const auto found = orders.find(name);
   return found == orders.end() ? none : found->second;
+}
+
+// Whether the order holds until another ends it.
+bool Lasts(const contract::OrderView& order) {
+  using enum OrderKind;
+  return std::ranges::any_of(std::array{kPause, kDryRun, kDecommission},
+                             [&](OrderKind kind) { return order.kind == OrderKindName(kind); });
+}
+
+// Whether the order ends one that lasts, or takes its place.
+bool SetsActuation(OrderKind kind) {
+  using enum OrderKind;
+  return kind == kPause || kind == kDryRun || kind == kResume || kind == kDecommission;
 }
 
 }  // namespace
@@ -44,7 +60,8 @@ void OrderLog::Add(OrderKind kind, contract::OrderView order, const Status& refu
     ctx.Write(kForgetOrderRows.Put(order.machine_id, order));
     state_.forgotten.insert_or_assign(order.machine_id, order);
   }
-  if (!order.machine_id.empty()) return;  // who paused a cluster is not to be hidden by an order for one machine
+  // Who paused a cluster is not to be hidden by what changes nothing about that.
+  if (!SetsActuation(kind) && Lasts(LastOf(order.cluster_id))) return;
   ctx.Write(kOrderRows.Put(order.cluster_id, order));
   std::string cluster = order.cluster_id;
   state_.last.insert_or_assign(std::move(cluster), std::move(order));
@@ -56,6 +73,10 @@ void OrderLog::KeepForgotten(const std::set<std::string, std::less<>>& forgotten
     ctx.Write(kForgetOrderRows.Erase(order.first));
     return true;
   });
+}
+
+void OrderLog::Forget(const std::string& cluster, StepContext& ctx) {
+  if (state_.last.erase(cluster) > 0) ctx.Write(kOrderRows.Erase(cluster));
 }
 
 const contract::OrderView& OrderLog::LastOf(const std::string& cluster) const {

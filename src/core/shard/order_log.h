@@ -30,7 +30,7 @@ class OrderLog {
  public:
   using ByName = std::map<std::string, contract::OrderView, std::less<>>;
   struct State {
-    ByName last;       // by cluster; empty: the shard
+    ByName last;       // by cluster, of its machines too; empty: the shard
     ByName forgotten;  // by machine
 
     MUSTER_FIELDS(State, last, forgotten)
@@ -44,6 +44,9 @@ class OrderLog {
   void Add(OrderKind kind, contract::OrderView order, const Status& refusal, StepContext& ctx);
   // Drops the orders of machines that are no longer forgotten.
   void KeepForgotten(const std::set<std::string, std::less<>>& forgotten, StepContext& ctx);
+
+  // The cluster is forgotten: so is who gave it orders. The audit log has them.
+  void Forget(const std::string& cluster, StepContext& ctx);
 
   // The last order of the cluster, or of the shard if the name is empty; none: an order without a kind.
   const contract::OrderView& LastOf(const std::string& cluster) const;

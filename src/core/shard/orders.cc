@@ -76,7 +76,7 @@ contract::OrderView ViewOf(const Order& order, const Parts& parts) {
   } else {
     view.machine_id = order.machine_id;
     const Tracked* tracked = parts.machines.Find(order.machine_id);
-    if (tracked != nullptr) view.cluster_id = tracked->record->cluster;
+    if (tracked != nullptr) view.cluster_id = parts.repairs.ClusterOf(*tracked->record);
   }
   return view;
 }
@@ -91,7 +91,13 @@ void Core::OnAsked(const Asked& asked, StepContext& ctx) {
     ctx.Emit(std::move(given));
   };
   if (!p.lifecycle.ready() && NeedsMachines(asked.body)) {
-    return answer(Error(Code::kUnavailable, "the shard has not seen its machines yet; is the provider up?"));
+    const Status refusal(Code::kUnavailable, "the shard has not seen its machines yet; is the provider up?");
+    std::visit(Overloaded{
+                   [&](const IsOrder auto& order) { p.orders.Add(KindOf(order), ViewOf(order, p), refusal, ctx); },
+                   [](const auto&) {},
+               },
+               asked.body);
+    return answer(std::unexpected(refusal));
   }
   std::visit(Overloaded{
                  [&](const contract::ListActions& query) { answer(p.log.List(query)); },

@@ -60,6 +60,52 @@ TEST(ShardOrders, ForAClusterThatIsNotKnownAreRefusedByName) {
   EXPECT_EQ(ClusterOf(lab, "bleu").cluster_id, "") << "and the name is not remembered";
 }
 
+TEST(ShardOrders, ThoseForAMachineAreShownWithItsClusterUnlessThatIsPaused) {
+  Lab lab({.failed_policy = FailedPolicy::kKeep});
+  lab.Add("m", 3, kFailed, "a");
+  lab.Start();
+  lab.Run(1s);
+  EXPECT_TRUE(lab.Ask(contract::RepairMachine{.machine_id = "m-000", .reason = "now", .who = "local"}).status.ok());
+  const contract::OrderView repair = ClusterOf(lab, "a").last_order;
+  EXPECT_EQ(repair.kind, "repair");
+  EXPECT_EQ(repair.machine_id, "m-000");
+  EXPECT_EQ(repair.who, "local");
+  EXPECT_EQ(repair.reason, "now");
+  lab.Restart();
+  lab.Run(1s);
+  EXPECT_EQ(ClusterOf(lab, "a").last_order, repair);
+  lab.Ask(contract::SetActuation{.cluster_id = "a", .mode = ActuationMode::kPaused, .who = "local"});
+  EXPECT_TRUE(lab.Ask(contract::ForgetMachine{.machine_id = "m-001", .who = "local"}).status.ok());
+  EXPECT_EQ(ClusterOf(lab, "a").last_order.kind, "pause") << "who paused it is not hidden";
+  EXPECT_TRUE(lab.Ask(contract::AcceptLosses{.cluster_id = "a", .who = "local"}).status.ok());
+  EXPECT_EQ(lab.orders.back().order.kind, "accept");
+  EXPECT_EQ(ClusterOf(lab, "a").last_order.kind, "pause") << "nor by an order that ends no pause";
+  lab.Ask(contract::SetActuation{.cluster_id = "a", .mode = ActuationMode::kDryRun, .who = "local"});
+  EXPECT_EQ(ClusterOf(lab, "a").last_order.kind, "dry-run");
+  lab.Ask(contract::SetActuation{.cluster_id = "a", .mode = ActuationMode::kActive, .who = "local"});
+  EXPECT_TRUE(lab.Ask(contract::ForgetMachine{.machine_id = "m-002", .who = "local"}).status.ok());
+  EXPECT_EQ(ClusterOf(lab, "a").last_order.kind, "forget");
+}
+
+TEST(ShardOrders, RefusedBeforeTheMachinesHaveBeenSeenAreLogged) {
+  Lab lab;
+  lab.silent = true;
+  lab.Start();
+  const std::vector<contract::ShardRequest> orders = {contract::RepairMachine{.machine_id = "m", .who = "local"},
+                                                      contract::ForgetMachine{.machine_id = "m", .who = "local"},
+                                                      contract::RecallMachine{.machine_id = "m", .who = "local"},
+                                                      contract::AcceptLosses{.who = "local"},
+                                                      contract::DecommissionCluster{.cluster_id = "a", .who = "local"}};
+  for (const contract::ShardRequest& order : orders) EXPECT_EQ(lab.Ask(order).status.code(), Code::kUnavailable);
+  std::vector<std::string> logged;
+  for (const AuditOrder& audit : lab.orders) {
+    logged.push_back(audit.order.kind);
+    EXPECT_EQ(audit.refusal.code(), Code::kUnavailable);
+    EXPECT_EQ(audit.order.who, "local");
+  }
+  EXPECT_EQ(logged, (std::vector<std::string>{"repair", "forget", "recall", "accept", "decommission"}));
+}
+
 TEST(ShardOrders, AForgottenMachineIsListedAndRecalled) {
   Lab lab({.failed_policy = FailedPolicy::kKeep});
   lab.Put(Lab::MakeMachine("m", kFailed));

@@ -56,6 +56,7 @@ Parts::Parts(SavedState state, Parallel* workers)
                .repairs = repairs,
                .ledger = ledger,
                .losses = losses,
+               .rails = rails,
                .demand = demand}),
       trial({.config = config,
              .parallel = parallel,
@@ -100,6 +101,18 @@ Parts::Parts(SavedState state, Parallel* workers)
                   .reconcile = reconcile,
                   .orders = orders},
                  std::move(state.inspection)),
+      sweep({.engine = engine,
+             .clusters = clusters,
+             .orders = orders,
+             .machines = machines,
+             .losses = losses,
+             .sessions = sessions,
+             .rails = rails,
+             .repairs = repairs,
+             .executor = executor,
+             .ledger = ledger,
+             .demand = demand},
+            std::move(state.sweep)),
       check({.config = config,
              .engine = engine,
              .clusters = clusters,
@@ -126,7 +139,7 @@ std::string Parts::Save() const {
   return SaveBytes(engine.engine().ExportMemory(), config, cycle.state(), clusters.state(), calls.state(), log.state(),
                    owned.state(), machines.state(), lifecycle.state(), gets.state(), sessions.state(), rails.state(),
                    repairs.state(), executor.state(), ledger.state(), demand.state(), trial.state(), reconcile.state(),
-                   hints.state(), reports.state(), inspection.state(), orders.state(), losses.state());
+                   hints.state(), reports.state(), inspection.state(), orders.state(), losses.state(), sweep.state());
 }
 
 void Parts::Rebuild(const engine::Memory& memory) {

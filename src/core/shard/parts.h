@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "core/shard/action_log.h"
 #include "core/shard/calls.h"
+#include "core/shard/cluster_sweep.h"
 #include "core/shard/clusters.h"
 #include "core/shard/config.h"
 #include "core/shard/cycle_timer.h"
@@ -72,6 +73,7 @@ struct Parts {
   Hints hints;
   Reports reports;
   Inspection inspection;
+  ClusterSweep sweep;
   DecisionCheck check;
 };
 

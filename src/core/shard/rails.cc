@@ -249,6 +249,29 @@ void Rails::SetMode(const std::string& cluster, ActuationMode mode, StepContext&
   tried_.clear();  // a later trial says again what it would do
 }
 
+// The baseline of a demand that is empty tells nothing. One of a demand that is not is that of a cluster that has not
+// been heard of since the start.
+void Rails::AddClusters(Clusters::Names& used) const {
+  for (const auto& [cluster, mode] : modes_.state().clusters) {
+    if (mode != ActuationMode::kActive) used.insert(cluster);
+  }
+  for (const auto& [cluster, spent] : budget_.state()) {
+    if (!spent.times.empty() || spent.stored) used.insert(cluster);
+  }
+  for (const auto& [cluster, watched] : quarantine_.state()) {
+    if (watched.baseline && watched.baseline->rows > 0) used.insert(cluster);
+  }
+  holds_.AddClusters(used);
+  ceilings_.AddClusters(used);
+}
+
+void Rails::Forget(const std::string& cluster, StepContext& ctx) {
+  modes_.Forget(cluster);
+  budget_.Forget(cluster);
+  if (quarantine_.state().contains(cluster)) quarantine_.Forget(cluster, ctx);
+  ceilings_.Forget(cluster);
+}
+
 engine::ClusterState Rails::ClusterInput(const std::string& cluster, bool session, bool gate_open, int64_t configured,
                                          StepContext& ctx) {
   const bool carried_out = modes_.shard() == ActuationMode::kActive;
@@ -282,6 +305,10 @@ bool Rails::Admit(const engine::Action& action, bool can_start, const QueueLoad&
     return false;
   }
   const ClusterCeilings::Verdict verdict = ceilings_.Admit(action, price, ctx.now.mono);
+  if (verdict == ClusterCeilings::Verdict::kNotYet) {
+    ++ctx.counters.deferred;
+    return false;
+  }
   if (verdict != ClusterCeilings::Verdict::kWithin) {
     RefuseAboveCeiling(action, verdict == ClusterCeilings::Verdict::kAbove, ctx);
     return false;
@@ -315,8 +342,20 @@ void Rails::RefuseAboveCeiling(const engine::Action& action, bool is_news, StepC
 }
 
 bool Rails::MayBootstrap(int64_t configured, int64_t configuring) const {
-  const int32_t most = config_.first_bootstraps;
-  return most == 0 || configured > 0 || configuring < most || MUTANT("shard.all_at_first");
+  const int64_t first = config_.first_bootstraps;
+  if (first == 0 || (configured == 0 && MUTANT("shard.all_at_first"))) return true;
+  if (configured > 0 && MUTANT("shard.one_vouches_for_all")) return true;
+  return configuring < std::max(first, configured);
+}
+
+bool Rails::MayTake(const std::string& cluster, bool gang, int64_t configured, int64_t configuring,
+                    MonoTime now) const {
+  if (MUTANT("shard.takes_what_it_cannot_configure")) return true;
+  const ClusterCeilings::Awaited awaited = ceilings_.AwaitedBy(cluster);
+  if (holds_.BarsTaking(cluster, gang ? 0 : awaited.draining + awaited.idle, now)) return false;
+  const int64_t first = config_.first_bootstraps;
+  const int64_t most = std::max(first, configured + (gang ? awaited.idle : 0));
+  return first == 0 || configuring + awaited.draining < most;
 }
 
 bool Rails::MayRepair(const std::string& cluster) const {

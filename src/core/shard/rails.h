@@ -10,16 +10,19 @@
 //   session, gate        a cluster without a session gains and loses nothing; one whose demand is not known loses
 //                        nothing to surplus
 //   volume               how many actions start in a cycle, how many operations are open, and of one cluster
-//   first wave           a cluster no machine of which is Configured has three configured at once, until one is
+//   growth               a cluster has three machines configured at once, or as many as are Configured: it doubles.
+//                        No more are drained for it by priority; none while it waits for the probe of its hold
 //   quarantine           a roll-up far below the accepted demand is held until it was repeated; baseline durable
 //   repairs              none while the shard is paused or in dry run; they count among the actions of a cycle
-//   ceilings             what an operator's file allows a cluster at most (cluster_ceilings.h); off unless set
+//   ceilings             what an operator's file allows a cluster at most (cluster_ceilings.h); off unless set. In the
+//                        same place: what a cluster that lacks machines since the start may acquire for now (losses.h)
 //   halt                 nothing is carried out after calls for two machines were fenced, until an order or a restart
 //
-// Preempt is how priority is kept: neither budget nor volume limits it.
+// Preempt is how priority is kept: nothing of who loses the machine limits it, and no volume does. Holds, growth and
+// the ceiling of the cluster that gets it do.
 //
-// Invariant: a Preempt that can start is admitted unless the shard is paused or in dry run, or the cluster it is for is
-// at its ceiling.
+// Invariant: a Preempt that can start, and that its cluster may take now, is admitted unless the shard is paused or in
+// dry run, or that cluster is at its ceiling.
 #pragma once
 
 #include <cstdint>
@@ -81,6 +84,8 @@ class ActuationModes {
   contract::ActuationMode Get(const std::string& cluster) const;
   void Set(const std::string& cluster, contract::ActuationMode mode, StepContext& ctx);
   void Restore(const std::string& cluster, contract::ActuationMode mode);
+  // Nothing is set for the cluster.
+  void Forget(const std::string& cluster) { state_.clusters.erase(cluster); }
   // Whether the cluster itself is paused or in dry run.
   bool IsKeptBack(const std::string& cluster) const {
     return !cluster.empty() && Get(cluster) != contract::ActuationMode::kActive;
@@ -121,6 +126,8 @@ class ChangeBudget {
   int64_t InWindow(const std::string& cluster, StepContext& ctx);
   void Spend(const std::string& cluster, StepContext& ctx);
   int64_t SpentBy(const std::string& cluster) const;
+  // Nothing was spent within the window.
+  void Forget(const std::string& cluster) { state_.erase(cluster); }
 
   const State& state() const { return state_; }
 
@@ -159,7 +166,7 @@ class RollupQuarantine {
   // The cluster repeated the demand in force.
   void Clear(const std::string& cluster) { state_[cluster].held = 0; }
   void Accept(const std::string& cluster, Baseline size, StepContext& ctx);
-  // The cluster is gone by order: nothing is compared with its demand any more.
+  // The cluster is gone: nothing is compared with its demand any more.
   void Forget(const std::string& cluster, StepContext& ctx);
   int32_t held(const std::string& cluster) const;
 
@@ -212,6 +219,10 @@ class Rails {
   ClusterCeilings& ceilings() { return ceilings_; }
   const ClusterCeilings& ceilings() const { return ceilings_; }
 
+  // Those of which a rail must remember something.
+  void AddClusters(Clusters::Names& used) const;
+  void Forget(const std::string& cluster, StepContext& ctx);
+
   // Before a decision: what the engine is told of the cluster.
   engine::ClusterState ClusterInput(const std::string& cluster, bool session, bool gate_open, int64_t configured,
                                     StepContext& ctx);
@@ -224,8 +235,12 @@ class Rails {
   // Whether the action starts. `can_start`: the executor can take it. `price` is that of its machine for an hour.
   bool Admit(const engine::Action& action, bool can_start, const QueueLoad& load, model::Money price, StepContext& ctx);
   // Whether one more machine may be configured for a cluster that has so many Configured and Configuring ones: a bad
-  // template shows itself by the first few.
+  // template shows itself by the first few, and never costs more than the cluster has.
   bool MayBootstrap(int64_t configured, int64_t configuring) const;
+  // Whether one more machine may be taken from others for a cluster that has so many: no more than it could configure
+  // now. A gang configures nothing before it is whole: what it has gathered counts as if it served, and it has no
+  // probe.
+  bool MayTake(const std::string& cluster, bool gang, int64_t configured, int64_t configuring, MonoTime now) const;
   // What a trial decided: actions that touch a cluster which takes no part are logged.
   void LogTrial(const std::vector<engine::Action>& actions, StepContext& ctx);
   // Why an operation that is ready must not be carried out after all; none if it may.

@@ -611,6 +611,10 @@ TEST(ShardRollup, BeyondALimitIsRefusedAndTheLimitNamed) {
   EXPECT_EQ(say(5, 4, 1, 0), "needs: 4 profiles; the limit of profiles of a cluster is 3");
   EXPECT_EQ(say(5, 1, 3, 0), "needs: 3 groups; the limit of groups of a cluster is 2");
   EXPECT_EQ(say(2, 1, 1, 500).substr(0, 18), "needs: 1110 bytes;");
+  const model::Spread spread{.topology_key = std::string(1000, 'k')};
+  const model::Need wide{.profile = model::Profile({.spread = {spread}}), .aggregate = {{"cpu", 1}}};
+  lab.Say("a", contract::Rollup{.cluster_id = "a", .rows = contract::NeedRows({wide})});
+  EXPECT_EQ(lab.core().demand().Of("a").last_refusal.substr(0, 18), "needs: 1059 bytes;") << "what it spreads over too";
   EXPECT_EQ(lab.core().demand().Of("a").rows.size(), 5u) << "the last good one stays";
   const faults::ScopedMutant on("shard.no_rollup_limits");
   EXPECT_EQ(say(6, 1, 1, 0), "");

@@ -221,7 +221,7 @@ void Reconcile::EndSweep(StepContext& ctx) {
   }
   if (deps_.lifecycle.ready()) return;
   deps_.lifecycle.OnFirstSweep(deps_.machines, ctx);
-  deps_.losses.OnFirstSweep(ctx);
+  PutFailing(deps_.losses.OnFirstSweep(deps_.rails.budget(), ctx), ctx);
 }
 
 void Reconcile::ApplyPage(StepContext& ctx) {
@@ -277,20 +277,17 @@ void Reconcile::OnGetDone(const CallDone& done, const OpenCall& call, StepContex
 
 void Reconcile::OnAcknowledged(const std::string& id, const contract::MachineRecord& record, StepContext& ctx) {
   Tracked& tracked = *deps_.machines.Find(id);
-  if (record->id != id || !Validate(*record, ctx)) {
-    deps_.gets.ScheduleGet(id);
-  } else if (!(tracked.record == record)) {
-    Update(id, tracked, record, ctx);
-  }
+  if (record->id != id || !Validate(*record, ctx)) return deps_.gets.ScheduleGet(id);
+  const std::optional<contract::MachineRecord> named = WithCluster(record, &tracked);
+  if (named) deps_.changes.KeepServed(id, (*named)->cluster, ctx);
+  if (!(tracked.record == (named ? *named : record))) Update(id, tracked, named ? *named : record, ctx);
 }
 
 // --- records
 
 bool Reconcile::Validate(const model::Machine& machine, StepContext& ctx) const {
   std::string problem = model::StructureProblem(machine);
-  if (problem.empty() && !deps_.engine.HasRoomFor(machine.EffectiveAllocatable())) {
-    problem = "resources: more kinds of resources than a shard can tell apart";
-  }
+  if (problem.empty()) problem = deps_.engine.DimensionsProblem(machine);
   if (problem.empty() || (MUTANT("shard.garbage_adopted") && FieldOf(problem) == "price_per_hour")) return true;
   Reject(machine.id, problem, ctx);
   return false;
@@ -302,7 +299,28 @@ void Reconcile::Reject(const std::string& id, const std::string& problem, StepCo
   ctx.Note(Reason::kRecordRefused, id, problem);
 }
 
-void Reconcile::ApplyRecord(const contract::MachineRecord& record, Tracked* tracked, Moment begun, StepContext& ctx) {
+// The rails of the cluster that it served bind, and it may count for it, whether or not the provider says whose it was.
+std::optional<contract::MachineRecord> Reconcile::WithCluster(const contract::MachineRecord& shown,
+                                                              const Tracked* tracked) const {
+  if (shown->state != MachineState::kFailed || !shown->cluster.empty()) return std::nullopt;
+  const bool bound = tracked != nullptr && !tracked->record->cluster.empty();
+  const std::string& cluster = bound ? tracked->record->cluster : deps_.changes.ServedBy(shown->id);
+  if (cluster.empty() || MUTANT("shard.served_forgotten")) return std::nullopt;
+  model::Machine machine = *shown;
+  machine.cluster = cluster;
+  if (bound && machine.shard_metadata.empty()) machine.shard_metadata = tracked->record->shard_metadata;
+  return contract::MachineRecord(std::move(machine));
+}
+
+bool Reconcile::IsStillFailing(const std::string& id, const model::Machine& shown) const {
+  return !deps_.lifecycle.ready() && deps_.machines.AsideOf(id) == SetAside::kMissing &&
+         shown.state == MachineState::kFailed && deps_.machines.Find(id)->record->cluster == shown.cluster &&
+         deps_.changes.KnowsFailed(id) && !MUTANT("shard.failing_counted_twice");
+}
+
+void Reconcile::ApplyRecord(const contract::MachineRecord& shown, Tracked* tracked, Moment begun, StepContext& ctx) {
+  const std::optional<contract::MachineRecord> named = WithCluster(shown, tracked);
+  const contract::MachineRecord& record = named ? *named : shown;
   const std::string& id = record->id;
   if (!deps_.owned.Owns(*record)) {
     if (tracked != nullptr) Drop(id, Reason::kNotOwned, "it left the domains of this shard", ctx);
@@ -332,7 +350,13 @@ void Reconcile::ApplyRecord(const contract::MachineRecord& record, Tracked* trac
     return;
   }
   deps_.gets.Cancel(id);
-  EndMissing(id, ctx);
+  if (named) deps_.changes.KeepServed(id, record->cluster, ctx);
+  if (IsStillFailing(id, *record)) {
+    PROBE("shard.still_failing");
+    deps_.machines.SetRecord(id, *tracked, record);
+    return deps_.changes.OnStillFailing(*record, ctx);
+  }
+  EndMissing(id, *record, ctx);
   if (tracked->record == record) return;
   Update(id, *tracked, record, ctx);
 }
@@ -342,7 +366,7 @@ void Reconcile::Adopt(const contract::MachineRecord& record, Moment begun, StepC
   ++state_.swept;
   ctx.cycle.Request();
   if (deps_.lifecycle.ready()) ctx.Note(Reason::kAdopted, record->id, std::string(model::StateName(record->state)));
-  deps_.changes.OnAdopted(*record, ctx);
+  deps_.changes.OnAdopted(*record, !deps_.lifecycle.ready(), ctx);
 }
 
 void Reconcile::Update(const std::string& id, Tracked& tracked, const contract::MachineRecord& record,
@@ -354,13 +378,14 @@ void Reconcile::Update(const std::string& id, Tracked& tracked, const contract::
     ctx.Note(Reason::kOddEdge, id,
              fmt::format("{} to {}", model::StateName(before->state), model::StateName(record->state)));
   }
+  const bool moved = before->state != record->state || before->cluster != record->cluster;
+  if (moved && deps_.machines.AsideOf(id) == SetAside::kFailing) EndLost(id, ctx);
   deps_.machines.SetRecord(id, tracked, record);
   // The engine was shown the transition when it began; its end, and anything else, is new to it.
   const bool moving = !model::IsStable(record->state) && record->state != MachineState::kFailed;
   if (!moving || before->state == record->state) ctx.cycle.Request();
   if (before->state != record->state) MeasureLeg(tracked, before->state, ctx);
-  if (before->state != record->state || before->cluster != record->cluster)
-    deps_.changes.OnMoved(*before, *record, ctx);
+  if (moved) PutFailing(deps_.changes.OnMoved(*before, *record, !deps_.lifecycle.ready(), ctx), ctx);
   deps_.machines.PublishToEngine(id, tracked);
 }
 
@@ -386,37 +411,71 @@ void Reconcile::Vanish(const std::string& id, StepContext& ctx) {
   if (deps_.losses.OnVanished(*tracked.record, deps_.rails.budget(), ctx)) {
     return Drop(id, Reason::kVanished, "the provider no longer has it", ctx);
   }
-  if (deps_.machines.AsideOf(id) == SetAside::kMissing) return;
+  if (deps_.machines.AsideOf(id) == SetAside::kMissing || deps_.machines.AsideOf(id) == SetAside::kFailing) return;
   deps_.changes.OnMissing(id, ctx);
   ctx.Write(kMissingRows.Put(id, *tracked.record));
   ctx.Note(Reason::kMissing, id, std::string(model::StateName(tracked.record->state)));
 }
 
-void Reconcile::EndMissing(const std::string& id, StepContext& ctx) {
+void Reconcile::EndMissing(const std::string& id, const model::Machine& shown, StepContext& ctx) {
   if (deps_.machines.AsideOf(id) != SetAside::kMissing) return;
   PROBE("shard.missing_returned");
+  EndLost(id, ctx);
+  ctx.Note(Reason::kReturned, id, "");
+  const model::Machine& before = *deps_.machines.Find(id)->record;
+  const bool moves = before.state != shown.state || before.cluster != shown.cluster;
+  if (!moves) deps_.changes.OnReturned(before, ctx);  // else its update tells the parts
+}
+
+// A later life takes the row for that of one that is missing, as which it counts the same, until a list shows the
+// machine.
+void Reconcile::PutFailing(const std::vector<std::string>& machines, StepContext& ctx) {
+  for (const std::string& id : machines) {
+    PROBE("shard.failed_set_aside");
+    model::Machine served = *deps_.machines.Find(id)->record;
+    served.state = MachineState::kConfigured;
+    served.last_error.clear();
+    deps_.machines.Put(id, SetAside::kFailing);
+    ctx.Write(kMissingRows.Put(id, served));
+    ctx.cycle.Request();
+  }
+}
+
+void Reconcile::EndLost(const std::string& id, StepContext& ctx) {
   deps_.losses.OnReturned(id, ctx);
   deps_.machines.Put(id, SetAside::kNo);
   ctx.Write(kMissingRows.Erase(id));
-  ctx.Note(Reason::kReturned, id, "");
   ctx.cycle.Request();
-  deps_.changes.OnReturned(*deps_.machines.Find(id)->record, ctx);
+}
+
+// What the provider no longer shows is dropped; what it shows as Failed is that from now on.
+bool Reconcile::GiveUp(const std::string& id, const std::string& detail, StepContext& ctx) {
+  if (deps_.machines.AsideOf(id) != SetAside::kFailing) {
+    Drop(id, Reason::kVanished, detail, ctx);
+    return true;
+  }
+  EndLost(id, ctx);
+  ctx.Note(Reason::kFailed, id, detail);
+  return false;
 }
 
 void Reconcile::GiveUpMissing(StepContext& ctx) {
   for (const std::string& id : deps_.losses.TakeReplaced(deps_.rails.modes(), deps_.rails.budget(), ctx)) {
-    Drop(id, Reason::kVanished, "it was missing, and is given up", ctx);
+    GiveUp(id, "it was lost with many others, and is given up", ctx);
   }
 }
 
 size_t Reconcile::AcceptLosses(const std::string& cluster, StepContext& ctx) {
-  const std::vector<std::string> given_up = deps_.losses.Accept(cluster, ctx);
-  for (const std::string& id : given_up) Drop(id, Reason::kVanished, "an operator accepted the loss", ctx);
-  return given_up.size();
+  size_t dropped = 0;
+  for (const std::string& id : deps_.losses.Accept(cluster, ctx)) {
+    dropped += GiveUp(id, "an operator accepted the loss", ctx) ? 1 : 0;
+  }
+  return dropped;
 }
 
 void Reconcile::Drop(const std::string& id, Reason reason, std::string detail, StepContext& ctx) {
-  if (deps_.machines.AsideOf(id) == SetAside::kMissing) {
+  const SetAside aside = deps_.machines.AsideOf(id);
+  if (aside == SetAside::kMissing || aside == SetAside::kFailing) {
     deps_.losses.OnReturned(id, ctx);
     ctx.Write(kMissingRows.Erase(id));
   }

@@ -4,7 +4,8 @@
 // which are gone. What a list shows of a machine counts unless a transition of that machine began or ended since the
 // list was asked for; then the machine is asked for by name (gets.h), because the next list will not show it again.
 // Machines whose state is in doubt, and those a sweep did not show, are asked for by name too before they are believed
-// to be gone. One that is gone is dropped, or missing if too many go at once (losses.h).
+// to be gone. One that is gone is dropped, or missing if too many go at once; one that is shown as Failed with many
+// others is set aside (losses.h).
 //
 // A full page says that there is more. Whether a provider's next page goes on where the last ended is not known: many
 // answer a capped page with their newest revision, after which nothing more comes. So a sweep of several pages is
@@ -27,6 +28,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/fields.h"
 #include "base/parallel.h"
@@ -58,7 +60,7 @@ struct Page {
 
 inline constexpr contract::KeySet<std::string> kForgottenRows{.prefix = "forgotten/", .value = ""};  // machine
 inline constexpr contract::Table<std::string, model::Machine> kMissingRows{
-    "missing/"};  // machine: as it was last shown
+    "missing/"};  // machine: as it was last shown; of one that failed in masses, as it served
 
 // What is known of the provider's pages. Stored in journals: numbers stay.
 enum class Pages : uint8_t {
@@ -137,7 +139,7 @@ class Reconcile {
   void Forget(const std::string& id, StepContext& ctx);
   // Takes a forgotten machine back: a sweep that begins at once shows it again.
   void Recall(const std::string& id, StepContext& ctx);
-  // In a cycle: drops the missing machines whose turn it is.
+  // In a cycle: gives up the lost machines whose turn it is.
   void GiveUpMissing(StepContext& ctx);
   // An operator says that the losses of the cluster, or all of them, are real: drops its missing machines. How many.
   size_t AcceptLosses(const std::string& cluster, StepContext& ctx);
@@ -159,14 +161,26 @@ class Reconcile {
   bool Validate(const model::Machine& machine, StepContext& ctx) const;
   static void Reject(const std::string& id, const std::string& problem, StepContext& ctx);
   // `tracked` is the machine of that record, null if it is not tracked.
-  void ApplyRecord(const contract::MachineRecord& record, Tracked* tracked, Moment begun, StepContext& ctx);
+  void ApplyRecord(const contract::MachineRecord& shown, Tracked* tracked, Moment begun, StepContext& ctx);
+  // The record of a machine that has failed, with its cluster, which the provider leaves out; none if it does not, or
+  // the machine served nobody. `tracked` may be null.
+  std::optional<contract::MachineRecord> WithCluster(const contract::MachineRecord& shown,
+                                                     const Tracked* tracked) const;
+  // The first sweep shows a machine that an earlier life has set aside: whether it failed then, and stays set aside.
+  bool IsStillFailing(const std::string& id, const model::Machine& shown) const;
   void Adopt(const contract::MachineRecord& record, Moment begun, StepContext& ctx);
   void Update(const std::string& id, Tracked& tracked, const contract::MachineRecord& record, StepContext& ctx);
   void Drop(const std::string& id, model::Reason reason, std::string detail, StepContext& ctx);
   void AskInstead(const std::string& id);
   void Vanish(const std::string& id, StepContext& ctx);
-  // The machine is no longer missing: it is shown again, or about to be dropped.
-  void EndMissing(const std::string& id, StepContext& ctx);
+  // The machine, if it was missing, is shown again, as that.
+  void EndMissing(const std::string& id, const model::Machine& shown, StepContext& ctx);
+  // These machines failed in masses: they are set aside.
+  void PutFailing(const std::vector<std::string>& machines, StepContext& ctx);
+  // A machine that was missing, or failed in masses, is what its record says from now on.
+  void EndLost(const std::string& id, StepContext& ctx);
+  // One of those is given up. Whether it is dropped by that.
+  bool GiveUp(const std::string& id, const std::string& detail, StepContext& ctx);
   void MarkSwept(Tracked& tracked);
   // What checks the pages after the sweep's last one, or after a check that showed so many `more` machines than they.
   PageCheck NextCheck(const contract::ListReply& list, uint64_t more, StepContext& ctx);

@@ -133,6 +133,51 @@ TEST(ShardReconcile, RefusesGarbageByNameAndKeepsTheLastGoodRecord) {
   EXPECT_TRUE(lab.core().machines().tracked().contains("m-001")) << "a refused record counts as seen";
 }
 
+// One record with as many names as there is room for must not keep others out for ever.
+TEST(ShardReconcile, NamesOfResourcesThatNoMachineHasAnyMoreMakeRoom) {
+  Lab lab;
+  lab.Add("m", 1, kIdle);
+  model::Machine junk = Lab::MakeMachine("junk", kIdle);
+  junk.resources = {};
+  for (int i = 0; i < 14; ++i) junk.resources.Set(fmt::format("example.com/junk-{}", i), 1000);
+  lab.Put(junk);
+  lab.Start();
+  lab.Run(2s);
+  model::Machine gpus = Lab::MakeMachine("gpus", kIdle);
+  gpus.resources.Set("example.com/gpu", 8000);
+  lab.Put(gpus);
+  lab.Run(2s);
+  EXPECT_FALSE(lab.core().machines().tracked().contains("gpus"));
+  EXPECT_EQ(lab.Noted(model::Reason::kRecordRefused), 1);
+  lab.Lose("junk");
+  lab.Run(130s);
+  EXPECT_FALSE(lab.core().machines().tracked().contains("junk"));
+  EXPECT_TRUE(lab.core().machines().tracked().contains("gpus")) << "the next sweep shows it again";
+  lab.Put(junk);
+  lab.Run(2s);
+  EXPECT_FALSE(lab.core().machines().tracked().contains("junk"));
+}
+
+// A machine has as many kinds of resources as there is room for, and others from now on.
+TEST(ShardReconcile, AMachinesOwnNamesOfResourcesMakeRoomForItsNewOnes) {
+  const auto names_it = [](const std::string& as) {
+    model::Machine machine = Lab::MakeMachine("many", kIdle);
+    machine.resources = {};
+    for (int i = 0; i < 14; ++i) machine.resources.Set(fmt::format("example.com/{}-{}", as, i), 1000);
+    return machine;
+  };
+  Lab lab;
+  lab.Add("m", 1, kIdle);
+  lab.Put(names_it("old"));
+  lab.Start();
+  lab.Run(2s);
+  ASSERT_TRUE(lab.core().machines().tracked().contains("many"));
+  lab.Put(names_it("new"));
+  lab.Run(2s);
+  EXPECT_EQ(lab.Noted(model::Reason::kRecordRefused), 0);
+  EXPECT_EQ(lab.core().machines().tracked().at("many").record->resources.Get("example.com/new-13"), 1000);
+}
+
 TEST(ShardReconcile, TakesAnyStateTheProviderReportsAndSaysSo) {
   Lab lab;
   lab.Add("m", 1, kIdle);

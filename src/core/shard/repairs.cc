@@ -37,31 +37,34 @@ void Repairs::RegisterRows(contract::RowReader& reader) {
             [this](std::string id, std::string cluster) { state_.served.emplace(std::move(id), std::move(cluster)); });
 }
 
-const std::string& Repairs::ClusterOf(const model::Machine& machine) const {
-  const auto served = state_.served.find(machine.id);
-  return machine.cluster.empty() && served != state_.served.end() ? served->second : machine.cluster;
+const std::string& Repairs::ServedBy(const std::string& id) const {
+  static const std::string none;
+  const auto served = state_.served.find(id);
+  return served == state_.served.end() ? none : served->second;
+}
+
+void Repairs::KeepServed(const std::string& id, const std::string& cluster, StepContext& ctx) {
+  std::string& served = state_.served[id];
+  if (served == cluster) return;
+  served = cluster;
+  ctx.Write(kServedRows.Put(id, cluster));
 }
 
 void Repairs::ForgetServed(const std::string& id, StepContext& ctx) {
   if (state_.served.erase(id) > 0) ctx.Write(kServedRows.Erase(id));
 }
 
-void Repairs::OnState(const model::Machine& machine, const std::string& cluster_before, StepContext& ctx) {
+void Repairs::OnState(const model::Machine& machine, StepContext& ctx) {
   const std::string& id = machine.id;
   const auto known = state_.repairs.find(id);
   if (machine.state == MachineState::kFailed) {
     PROBE("shard.machine_failed");
     ctx.Note(Reason::kFailed, id, machine.last_error);
-    // A record need not name the cluster of a machine that has failed, and its rails bind the repair all the same.
-    if (machine.cluster.empty() && !cluster_before.empty() && !MUTANT("shard.served_forgotten")) {
-      state_.served[id] = cluster_before;
-      ctx.Write(kServedRows.Put(id, cluster_before));
-    }
     SetUnderWay(id, false);
-    if (config_.failed_policy == FailedPolicy::kKeep || MUTANT("shard.failed_stay_failed")) return;
     if (state_.given_up.contains(id)) return;
     Repair& repair = state_.repairs[id];
-    SetDue(id, repair, ctx.now.mono + PauseBefore(repair));
+    const bool keep = config_.failed_policy == FailedPolicy::kKeep || MUTANT("shard.failed_stay_failed");
+    SetDue(id, repair, keep ? std::nullopt : std::optional(ctx.now.mono + PauseBefore(repair)));
     repair.recreate = false;
     return Keep(id, ctx);
   }

@@ -3,7 +3,7 @@
 // A repair is Delete, our one edge out of Failed. On-demand and spot machines are then Speculative again and are bought
 // when a need asks for them; owned hardware is created again at once. Each attempt waits twice as long as the one
 // before. Durable: the number of attempts, whether the machine is to be created again, whether it is given up, and the
-// cluster it served if its record no longer says so.
+// cluster it served if its record no longer says so: reconcile puts that into the record again.
 //
 // A repair costs a machine, and the Failed state is only what the provider says. So no more than a share of the fleet
 // is under repair at a time, none of a paused cluster, and none while machines fail in masses (losses.h); an order to
@@ -76,8 +76,12 @@ class Repairs {
 
   void RegisterRows(contract::RowReader& reader);
 
-  // The machine has come to this state; it was bound to that cluster before, if the name is not empty.
-  void OnState(const model::Machine& machine, const std::string& cluster_before, StepContext& ctx);
+  // The machine has come to this state.
+  void OnState(const model::Machine& machine, StepContext& ctx);
+  // The provider's record of a Failed machine does not name its cluster, which is that one.
+  void KeepServed(const std::string& id, const std::string& cluster, StepContext& ctx);
+  // The cluster that KeepServed gave; empty: none.
+  const std::string& ServedBy(const std::string& id) const;
   // The provider refused to delete the machine as it is.
   void OnRefused(const std::string& id) { ++state_.refusals[id]; }
   // A repair's operation has ended.
@@ -92,11 +96,15 @@ class Repairs {
   // An operator accepted the losses of the cluster, or all of them if the name is empty: what waits to be repaired is
   // due now, and takes nothing from the cluster's budget. How many.
   size_t AllowNow(const std::string& cluster, const Machines& machines, StepContext& ctx);
+  // Whether this life or an earlier one has seen that the machine failed.
+  bool Knows(const std::string& id) const { return state_.repairs.contains(id); }
   // The provider refuses to delete the machine: it is not tried again.
   bool IsGivenUp(const std::string& id) const { return state_.given_up.contains(id); }
   size_t under_way() const { return state_.under_way.size(); }
   // Whose the machine is, or was when it failed.
-  const std::string& ClusterOf(const model::Machine& machine) const;
+  const std::string& ClusterOf(const model::Machine& machine) const {
+    return machine.cluster.empty() ? ServedBy(machine.id) : machine.cluster;
+  }
 
   const State& state() const { return state_; }
   void CheckInvariants() const;

@@ -138,7 +138,7 @@ std::optional<SavedState> LoadSecond(codec::Reader& reader) {
   return s;
 }
 
-// --- layouts 2 to 5
+// --- layouts 2 to 6
 
 // Decodes the value but for its last `kNew` fields.
 template <size_t kNew, class T>
@@ -165,6 +165,25 @@ bool DecodeRest(codec::Reader& reader, SavedState& s) {
 
 bool DecodeWithoutCeilings(codec::Reader& reader, Rails::State& r) {
   return DecodeAll(reader, r.modes, r.budget, r.quarantine, r.suppressed, r.tried, r.holds);
+}
+
+// All that an earlier life had: the next cycle finds out how many of them are there.
+void TakeLacking(const Losses::Names& clusters, Losses::State& losses) {
+  for (const std::string& cluster : clusters) {
+    const auto size = losses.sizes.find(cluster);
+    if (size != losses.sizes.end()) losses.lacking[cluster] = {.machines = size->second};
+  }
+}
+
+std::optional<SavedState> LoadSixth(codec::Reader& reader) {
+  SavedState s;
+  Losses::Names lacking;
+  if (!DecodeAllBut<2>(reader, s) || !DecodeAllBut<1>(reader, s.losses) || !DecodeAll(reader, lacking)) {
+    return std::nullopt;
+  }
+  if (!reader.done()) return std::nullopt;
+  TakeLacking(lacking, s.losses);
+  return s;
 }
 
 std::optional<SavedState> LoadFifth(codec::Reader& reader, uint64_t layout) {
@@ -261,6 +280,7 @@ void FindPledges(SavedState& s) {
 
 std::optional<SavedState> LoadEarlier(codec::Reader& reader, uint64_t layout) {
   if (layout == 1) return LoadSecond(reader);
+  if (layout == 6) return LoadSixth(reader);
   return layout >= 4 ? LoadFifth(reader, layout) : LoadThird(reader, layout);
 }
 
@@ -276,7 +296,7 @@ std::optional<SavedState> LoadState(std::string_view bytes) {
   codec::Reader reader(bytes.substr(1));
   uint64_t layout = 0;
   if (!reader.Varint(layout) || layout == 0 || layout > kLayout) return std::nullopt;
-  if (layout == 5) return LoadEarlier(reader, layout);  // it has them
+  if (layout == 5 || layout == 6) return LoadEarlier(reader, layout);  // they have them
   if (layout < kLayout) return WithPledges(LoadEarlier(reader, layout));
   SavedState state;
   if (!codec::Decode(reader, state) || !reader.done()) return std::nullopt;

@@ -8,7 +8,8 @@
 // and knew no losses and no machines that are set aside. Layout 2 did not know whose a Failed machine was.
 // Layout 3 forgot that a machine was fenced when it was dropped, and which repairs an operator had allowed. Layout 4
 // knew no ceilings. Layout 5 did not know since when calls are open, which checks of pages failed, how many machines
-// each cluster had, nor a limit for the first machines of a cluster. All are read.
+// each cluster had, nor a limit for the first machines of a cluster. Layout 6 knew which clusters lack machines since
+// the start, and not how many, and forgot no cluster. All are read.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@
 #include "base/fields.h"
 #include "core/shard/action_log.h"
 #include "core/shard/calls.h"
+#include "core/shard/cluster_sweep.h"
 #include "core/shard/clusters.h"
 #include "core/shard/config.h"
 #include "core/shard/cycle_timer.h"
@@ -44,7 +46,7 @@
 
 namespace muster::shard {
 
-inline constexpr uint64_t kLayout = 6;
+inline constexpr uint64_t kLayout = 7;
 
 struct SavedState {
   engine::Memory memory;  // the engine's
@@ -70,9 +72,11 @@ struct SavedState {
   Inspection::State inspection;
   OrderLog::State orders;
   Losses::State losses;
+  ClusterSweep::State sweep;
 
   MUSTER_FIELDS(SavedState, memory, config, cycle, clusters, calls, log, owned, machines, lifecycle, gets, sessions,
-                rails, repairs, executor, ledger, demand, trial, reconcile, hints, reports, inspection, orders, losses)
+                rails, repairs, executor, ledger, demand, trial, reconcile, hints, reports, inspection, orders, losses,
+                sweep)
 };
 
 // The bytes of a SavedState, from its fields in their order, so that nothing has to be copied.

@@ -47,10 +47,11 @@ bool Sessions::Check(const SessionOpened& opened, StepContext& ctx) const {
                               codec::Quote(opened.hello.protocol_version), contract::kProtocolVersion));
   }
   if (clusters_.names().size() >= kMostClusters && !clusters_.names().contains(cluster)) {
-    return refuse(fmt::format("cluster_id: this shard knows {} clusters, and no more are allowed; a restart forgets "
-                              "those without demand, machines and orders",
-                              clusters_.names().size()),
-                  Code::kResourceExhausted);
+    return refuse(
+        fmt::format("cluster_id: this shard knows {} clusters, and no more are allowed; those without session, "
+                    "demand, machines and orders are forgotten after ten minutes",
+                    clusters_.names().size()),
+        Code::kResourceExhausted);
   }
   return true;
 }

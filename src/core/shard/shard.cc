@@ -98,6 +98,7 @@ void Core::RunCycle(StepContext& ctx) {
   Parts& p = *parts_;
   p.cycle.Begin(ctx.now.mono);
   p.reconcile.GiveUpMissing(ctx);
+  p.sweep.Run(ctx);
   TellEngine(ctx);
   if (p.trial.Due(ctx.now.mono)) p.rails.LogTrial(p.trial.Run(ctx.now.mono, p.cycle.counts()), ctx);
   Decide(ctx);
@@ -115,14 +116,12 @@ void Core::RunCycle(StepContext& ctx) {
 // What this decision depends on beside machines and needs.
 void Core::TellEngine(StepContext& ctx) {
   Parts& p = *parts_;
-  p.rails.ceilings().Count(p.clusters, p.machines, p.executor.operations(), ctx.now.mono);
+  p.rails.ceilings().Count(p.clusters, p.machines, p.executor.operations(), p.losses.Room(), ctx.now.mono);
   if (const auto holds = p.rails.holds().TakeChanges(p.machines, ctx)) p.engine.engine().SetHolds(*holds);
   for (const std::string& name : p.clusters.names()) {
     const int64_t configured = p.machines.BoundTo(name).configured;
-    engine::ClusterState input =
-        p.rails.ClusterInput(name, p.sessions.Has(name), p.demand.Of(name).gate_open, configured, ctx);
-    input.on_hold = input.on_hold || p.losses.BarsBuying(name);
-    p.engine.engine().SetCluster(name, input);
+    p.engine.engine().SetCluster(
+        name, p.rails.ClusterInput(name, p.sessions.Has(name), p.demand.Of(name).gate_open, configured, ctx));
   }
 }
 
@@ -154,12 +153,12 @@ void Core::StartActions(const std::vector<engine::fast::NamedAction>& actions, S
   p.rails.BeginCycle();
   for (const engine::fast::NamedAction& named : actions) {
     ++ctx.counters.actions[std::string(engine::ActionKindName(named.action.kind))];
-    const bool can_start = p.executor.CanStart(named.action, ctx.now.mono);
+    const bool can_start = p.executor.CanStart(named, ctx.now.mono);
     const QueueLoad load = p.executor.LoadFor(BeneficiaryOf(named.action));
     const Tracked* tracked = p.machines.Find(named.action.machine);
     const model::Money price = tracked == nullptr ? model::Money{} : tracked->record->price_per_hour;
     if (!p.rails.Admit(named.action, can_start, load, price, ctx)) continue;
-    p.rails.ceilings().OnStarted(named.action);
+    if (p.rails.ceilings().OnStarted(named.action)) p.losses.OnAcquired(named.action.need->cluster);
     p.executor.Start(named, ctx);
   }
   p.repairs.RunDue(p.losses, p.rails, p.executor, ctx);
@@ -194,6 +193,7 @@ void Core::OnSessionOpened(const SessionOpened& opened, StepContext& ctx) {
     p.executor.OnSessionEnded(cluster, ctx);
   }
   p.sessions.Open(opened, p.machines, ctx);
+  p.sweep.OnSessionOpened(cluster);
   p.executor.OnSessionOpened(cluster, ctx);
   p.cycle.Request();
 }

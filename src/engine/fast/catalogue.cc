@@ -66,10 +66,31 @@ std::string DomainText(const std::vector<std::string>& domain) {
   return text;
 }
 
-size_t Catalogue::Intern(std::string_view name) {
-  const size_t d = names_.size();
+size_t Catalogue::Evict(const Amounts& taken) {
+  const auto unused =
+      std::ranges::find_if(by_name_, [&](uint32_t d) { return machines_with_[d] == 0 && taken[d] == 0; });
+  MUSTER_CHECK(unused != by_name_.end(), "more than {} resource dimensions", kMaxDimensions);
+  PROBE("fast.dimension_evicted");
+  const uint32_t d = *unused;
+  by_name_.erase(unused);
+  evicted_.try_emplace(d, names_[d]);  // what rows of needs were read with
+  for (const ClassId id : classes_.ids()) {
+    Class& c = classes_[id];
+    if (c.is_gone || each(id)[d] == 0) continue;
+    c.is_gone = true;
+    ++gone_classes_;
+    class_lookup_.Erase(c.digest, id);
+  }
+  return d;
+}
+
+size_t Catalogue::Intern(std::string_view name, const Amounts& taken) {
+  const bool full = !name.empty() && by_name_.size() == kMaxMachineDimensions;
+  const size_t d = full ? Evict(taken) : names_.size();
   MUSTER_CHECK(d < kMaxDimensions, "more than {} resource dimensions", kMaxDimensions);
-  names_.emplace_back(name);
+  if (!full) names_.emplace_back();
+  names_[d] = name;
+  ++interned_;
   if (name.empty()) {
     unknown_ = d;
     return d;
@@ -88,7 +109,7 @@ Amounts Catalogue::Dense(const model::Resources& resources) {
       for (d = 0; d < names_.size() && names_[d] != name;) ++d;
     }
     next = d + 1;
-    if (d == names_.size()) d = Intern(name);
+    if (d == names_.size()) d = Intern(name, amounts);
     amounts[d] = amount;
   }
   return amounts;
@@ -108,7 +129,7 @@ Amounts Catalogue::DenseOfNeed(const model::Resources& resources) {
       amounts[d] = amount;
       continue;
     }
-    if (unknown_ >= names_.size()) Intern("");
+    if (unknown_ >= names_.size()) Intern("", {});
     ++amounts[unknown_];
   }
   return amounts;
@@ -122,11 +143,18 @@ model::Resources Catalogue::Sparse(const Amounts& amounts) const {
   return resources;
 }
 
-bool Catalogue::HasRoomFor(const model::Resources& resources) const {
+bool Catalogue::HasRoomFor(const model::Resources& resources, ClassId own) const {
   size_t unknown = 0;
   for (const auto& [name, amount] : resources.entries())
     unknown += std::ranges::find(names_, name) == names_.end() ? 1 : 0;
-  return by_name_.size() + unknown <= kMaxMachineDimensions;
+  if (by_name_.size() + unknown <= kMaxMachineDimensions) return true;
+  if (MUTANT("fast.dimensions_stay") || is_worn_out()) return false;
+  const bool is_known = own != kNoId && !MUTANT("fast.own_dimensions_stay");
+  const auto only_others = std::ranges::count_if(by_name_, [&](uint32_t d) {
+    const int64_t itself = is_known && each(own)[d] != 0 ? 1 : 0;
+    return machines_with_[d] > itself && resources.Get(names_[d]) == 0;
+  });
+  return static_cast<size_t>(only_others) + resources.entries().size() <= kMaxMachineDimensions;
 }
 
 ShapeId Catalogue::ShapeOf(const Amounts& each) {
@@ -222,6 +250,11 @@ void Catalogue::CountLive(ClassId id, int64_t change) {
   c.live += change;
   shape.live += change;
   if (had != (c.live > 0)) ++live_version_;
+}
+
+void Catalogue::CountMachine(ClassId id, int64_t change) {
+  const Amounts& amounts = each(id);
+  for (size_t d = 0; d < dimensions(); ++d) machines_with_[d] += amounts[d] != 0 ? change : 0;
 }
 
 bool Catalogue::RefreshSizes() {

@@ -2,8 +2,10 @@
 // differ in nothing but id and state), filters (requirements) and fits (which classes can serve a need).
 //
 // A fleet has many machines but few classes, so a profile is matched against classes, once; the answer is kept and only
-// tried against classes that came since. Filters and fits that no need uses are given back (Sweep); nothing else is
-// ever removed, and ids stay good.
+// tried against classes that came since. Filters and fits that no need uses are given back (Sweep). The place of a
+// dimension that no machine has any more is given to a new one when there is no other; its classes are no longer found
+// then, and rows of needs that ask for it must be read again (TakeEvicted). Nothing else is ever removed, and ids stay
+// good.
 //
 // Machines alone define dimensions. What needs ask for beside them is one dimension more, which no machine has: as much
 // as it takes to know that they cannot be covered. Their names stay with the needs (Demand).
@@ -11,18 +13,23 @@
 // Invariants (Verify): 1. every lookup finds exactly the rows of its table, and a row by its own content. 2. A shape's
 // live machines are those of its classes. 3. The index from (key, value) to classes says what the classes say. 4. A
 // filter lists, ascending, the classes it has seen that match; a fit those of them that cover its min_unit, with their
-// bits and types. 5. Where domains are named, each class is in the domain of its values, and domains are in order.
+// bits and types. 5. Where domains are named, each class is in the domain of its values, and domains are in order. 6. A
+// class that has a dimension which is another's by now has no machine.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "base/probe.h"
 #include "engine/fast/amounts.h"
 #include "engine/fast/ids.h"
 #include "engine/fast/lookup.h"
@@ -53,6 +60,7 @@ struct Class {
   std::vector<GroupId> bound;  // Configured groups, of all clusters
   TypeId type = kNoId;         // its instance type, by number
   bool out_of_stock = false;   // nothing of it is bought for now
+  bool is_gone = false;        // a dimension of it is another's by now: no machine is of it again
 
   std::optional<std::string_view> Attribute(std::string_view key) const;
 };
@@ -115,8 +123,16 @@ class Catalogue {
   int64_t unknown_in(const Amounts& amounts) const { return unknown_ < names_.size() ? amounts[unknown_] : 0; }
   bool IsDimension(std::string_view name) const { return std::ranges::find(names_, name) != names_.end(); }
   model::Resources Sparse(const Amounts& amounts) const;
-  // Whether a machine with `resources` would need more dimensions than there is room for.
-  bool HasRoomFor(const model::Resources& resources) const;
+  // Whether there is room for the dimensions of a machine with `resources`: those that no other machine has make room.
+  // The machine is of class `own` until now, kNoId if it is new.
+  bool HasRoomFor(const model::Resources& resources, ClassId own) const;
+  // Whether no dimension can make room any more, because so many names were dimensions.
+  bool is_worn_out() const { return interned_ >= kMostNames && !MUTANT("fast.names_unlimited"); }
+  // Grows with every name that becomes a dimension.
+  uint64_t interned() const { return interned_; }
+  // Dimensions that are other names' since this was last called, and what they were then.
+  std::map<uint32_t, std::string> TakeEvicted() { return std::exchange(evicted_, {}); }
+  bool has_evicted() const { return !evicted_.empty(); }
 
   // `digest` is MachineDigest::cls.
   ClassId ClassOf(const model::Machine& machine, uint64_t digest);
@@ -133,6 +149,9 @@ class Catalogue {
 
   // A machine of this class came (+1) or went (-1), Failed ones not counted.
   void CountLive(ClassId id, int64_t change);
+  // The same, Failed ones counted.
+  void CountMachine(ClassId id, int64_t change);
+  const std::array<int64_t, kMaxDimensions>& machines_with() const { return machines_with_; }
   // Sizes are relative to the largest machine there is. Call before a cycle; true if the order of pools may change.
   bool RefreshSizes();
   uint64_t live_version() const { return live_version_; }
@@ -173,11 +192,18 @@ class Catalogue {
   // The classes with this value of the key, if there are any.
   const std::vector<ClassId>* ClassesWith(const std::string& key, const std::string& value) const;
 
-  size_t Intern(std::string_view name);
+  // The place of a new name. `taken`: what the machine that has it has besides.
+  size_t Intern(std::string_view name, const Amounts& taken);
+  // A place of which no machine has anything.
+  size_t Evict(const Amounts& taken);
 
   std::vector<std::string> names_;   // one of them empty: of what no machine has
   size_t unknown_ = kMaxDimensions;  // its place, once a need asked for such
   std::vector<uint32_t> by_name_;
+  std::array<int64_t, kMaxDimensions> machines_with_{};  // by dimension
+  std::map<uint32_t, std::string> evicted_;
+  uint64_t interned_ = 0;
+  size_t gone_classes_ = 0;
   Rows<ShapeId, Shape> shapes_;
   Lookup<ShapeId> shape_lookup_;
   Rows<ClassId, Class> classes_;

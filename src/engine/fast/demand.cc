@@ -173,23 +173,63 @@ void Demand::NoteOdd(ClusterDemand& demand, uint32_t position, const model::Need
   }
 }
 
+// Rows that ask for what a dimension was ask for what no machine has. Before any row is read with what it is now.
+void Demand::ReadEvicted() {
+  Catalogue& catalogue = inventory_.catalogue();
+  if (!catalogue.has_evicted()) return;
+  const std::map<uint32_t, std::string> evicted = catalogue.TakeEvicted();
+  if (MUTANT("fast.evicted_unread")) return;
+  fold_names_.clear();
+  fold_name_lookup_ = {};
+  terms_.assign(terms_.size(), {});
+  const auto named_then = [&](const Amounts& amounts) {
+    model::Resources named;
+    for (size_t d = 0; d < catalogue.dimensions(); ++d) {
+      const auto was = evicted.find(static_cast<uint32_t>(d));
+      if (amounts[d] != 0) named.Set(was == evicted.end() ? catalogue.dimension_names()[d] : was->second, amounts[d]);
+    }
+    return named;
+  };
+  for (const ClusterId c : clusters_.ids()) {
+    ClusterDemand& demand = clusters_[c];
+    ++rollups_;
+    for (uint32_t position = 0; position < demand.rows.size(); ++position) {
+      Row& row = demand.rows[position];
+      const Amounts min_unit = catalogue.fit_as_is(row.fit).min_unit;
+      const auto asks = [&](const auto& was) { return row.aggregate[was.first] != 0 || min_unit[was.first] != 0; };
+      if (std::ranges::none_of(evicted, asks)) continue;
+      const auto odd = demand.odd.find(position);
+      const model::Need from = odd != demand.odd.end()
+                                   ? odd->second
+                                   : model::Need{.profile = infos_[row.profile].profile,
+                                                 .aggregate = named_then(row.aggregate),
+                                                 .min_unit = named_then(min_unit),
+                                                 .group = std::string(inventory_.key_group(row.key))};
+      ReadAgain(c, position, from);
+    }
+  }
+}
+
+void Demand::ReadAgain(ClusterId cluster, uint32_t position, const model::Need& from) {
+  ClusterDemand& demand = clusters_[cluster];
+  demand.changed = true;
+  const int64_t arrival = demand.rows[position].arrival;
+  Row row = Read(cluster, from);
+  row.arrival = arrival;
+  demand.rows[position] = row;
+  NoteOdd(demand, position, from);
+}
+
 // A machine brought a dimension: rows that asked for what there was not may ask for it.
 void Demand::ReadOddAgain() {
-  const size_t dimensions = inventory_.catalogue().dimensions();
-  if (std::exchange(dimensions_, dimensions) == dimensions || MUTANT("fast.odd_unread")) return;
+  const uint64_t interned = inventory_.catalogue().interned();
+  if (std::exchange(interned_, interned) == interned || MUTANT("fast.odd_unread")) return;
   for (const ClusterId c : clusters_.ids()) {
     ClusterDemand& demand = clusters_[c];
     if (demand.odd.empty()) continue;
     ++rollups_;
-    demand.changed = true;
     const std::map<uint32_t, model::Need> odd = demand.odd;
-    for (const auto& [position, from] : odd) {
-      Row& row = demand.rows[position];
-      const int64_t arrival = row.arrival;
-      row = Read(c, from);
-      row.arrival = arrival;
-      NoteOdd(demand, position, from);
-    }
+    for (const auto& [position, from] : odd) ReadAgain(c, position, from);
   }
 }
 
@@ -219,6 +259,7 @@ void Demand::UpdateAmounts(Row& row, const model::Need& from) {
 }
 
 void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<WallTime> now) {
+  ReadEvicted();
   clusters_.Cover(cluster);
   ClusterDemand& demand = clusters_[cluster];
   ++rollups_;
@@ -230,6 +271,7 @@ void Demand::Replace(ClusterId cluster, const Rollup& rollup, std::optional<Wall
     if (differs == rollup.digests.end()) return;
     first = static_cast<uint32_t>(differs - rollup.digests.begin());
   }
+  demand.replaced = cycle_;
   std::vector<Row>& fresh = fresh_;       // rows that changed, or all of them
   std::vector<uint32_t>& where = where_;  // their positions
   fresh.clear();
@@ -576,6 +618,7 @@ void Demand::BeginCycle() {
   ++cycle_;
   ForgetKeys();
   SweepStamps();
+  ReadEvicted();
   SweepProfiles();
   ReadOddAgain();
   RefreshHosts();
@@ -599,9 +642,9 @@ void Demand::BeginCycle() {
   // The needs of these clusters move in memory: their old places leave the order before. A new cluster or profile may
   // have moved the ranks of the others, but never past each other.
   std::erase_if(sorted_, [&](const SortKey& key) { return is_normalised_[key.cluster] != 0; });
-  if (ranked_clusters_ != inventory_.clusters() || ranked_profiles_ != inventory_.profiles_version()) {
+  if (ranked_clusters_ != inventory_.clusters_version() || ranked_profiles_ != inventory_.profiles_version()) {
     for (SortKey& key : sorted_) key = SortKeyOf(*key.need);
-    ranked_clusters_ = inventory_.clusters();
+    ranked_clusters_ = inventory_.clusters_version();
     ranked_profiles_ = inventory_.profiles_version();
   }
   fresh_keys_.clear();

@@ -85,6 +85,10 @@ class Demand {
   // What the need wants or lacks (a machine's unit of it), with names that no machine knows.
   model::Resources NamedAmounts(const NeedRow& need, const Amounts& amounts, bool of_unit) const;
 
+  // Between cycles: forgets those of the clusters that no need of the last cycles, no machine and no hold names, and
+  // strikes out the others. Costs a walk over machines and keys.
+  void ForgetClusters(Rows<ClusterId, bool>& unused);
+
   const std::vector<NeedRow>& NeedsOf(ClusterId cluster) const {
     static const std::vector<NeedRow> none;
     return clusters_.Has(cluster) ? clusters_[cluster].needs : none;
@@ -124,6 +128,7 @@ class Demand {
     bool has_equal_rows = false;
     bool has_gangs = false;
     uint64_t listed = 0;
+    uint64_t replaced = 0;      // the cycle before its rows became others
     uint64_t seen_version = 0;  // of Cluster::version
     uint64_t seen_folding = 0;
   };
@@ -148,6 +153,8 @@ class Demand {
   static std::string FoldNameOf(const model::Resources& aggregate);
   Row Read(ClusterId cluster, const model::Need& from);
   void NoteOdd(ClusterDemand& demand, uint32_t position, const model::Need& from);
+  void ReadEvicted();
+  void ReadAgain(ClusterId cluster, uint32_t position, const model::Need& from);
   void ReadOddAgain();
   bool IsOdd(const NeedRow& need) const {
     return !clusters_[need.cluster].odd.empty() && clusters_[need.cluster].odd.contains(need.row);
@@ -244,9 +251,9 @@ class Demand {
   Rows<KeyId, uint64_t> listed_in_;  // version() when it was last listed
   uint64_t listing_ = 0;
   size_t gangs_ = 0;
-  size_t ranked_clusters_ = 0;    // how many there were when `sorted_` was made
+  uint64_t ranked_clusters_ = 0;  // Names::clusters_version when `sorted_` was made
   uint64_t ranked_profiles_ = 0;  // Names::profiles_version then
-  size_t dimensions_ = 0;         // when rows were read
+  uint64_t interned_ = 0;         // Catalogue::interned when rows were read
   size_t kept_names_ = 0;         // by the last sweep
   uint64_t sweep_at_ = 0;         // the cycle in which one that has begun ends; 0: none
   Rows<KeyId, uint64_t> unused_;  // made keys when it began: 0 if in use, otherwise 1 + listed_in_

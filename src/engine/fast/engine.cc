@@ -1,6 +1,7 @@
 #include "engine/fast/engine.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "base/check.h"
@@ -24,6 +25,19 @@ void Engine::Remove(std::string_view id) { inventory_->Remove(id); }
 
 void Engine::SetCluster(const std::string& cluster, const ClusterState& state) {
   inventory_->cluster(inventory_->ClusterOf(cluster)).state = state;
+}
+
+std::vector<std::string> Engine::ForgetClusters(std::span<const std::string> clusters) {
+  Rows<ClusterId, bool> unused;
+  unused.resize(inventory_->clusters(), false);
+  for (const std::string& name : clusters) {
+    if (const ClusterId id = inventory_->FindCluster(name); id != kNoId) unused[id] = true;
+  }
+  demand_->ForgetClusters(unused);
+  std::vector<std::string> gone;
+  std::ranges::copy_if(clusters, std::back_inserter(gone),
+                       [&](const std::string& name) { return inventory_->FindCluster(name) == kNoId; });
+  return gone;
 }
 
 void Engine::SetHolds(const Holds& holds) { inventory_->SetHolds(holds); }
@@ -65,9 +79,11 @@ const BrokerStats& Engine::broker() const { return cycle_->broker(); }
 uint64_t Engine::reclaims_capped() const { return cycle_->reclaims_capped(); }
 ShortChanges Engine::TakeShortChanges(const ShortVisitor& visit) { return cycle_->TakeShortChanges(visit); }
 
-bool Engine::HasRoomFor(const model::Resources& resources) const {
-  return inventory().catalogue().HasRoomFor(resources);
+bool Engine::HasRoomFor(const model::Resources& resources, std::string_view machine) const {
+  return inventory().catalogue().HasRoomFor(resources, inventory().ClassOfMachine(machine));
 }
+
+bool Engine::IsWornOut() const { return inventory().catalogue().is_worn_out(); }
 
 std::optional<ClusterState> Engine::StateOf(const std::string& cluster) const {
   const ClusterId id = inventory().FindCluster(cluster);

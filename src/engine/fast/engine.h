@@ -47,6 +47,9 @@ class Engine {
   void Upsert(std::span<const model::Machine> machines, std::span<const MachineDigest> digests);  // a list
   void Remove(std::string_view id);
   void SetCluster(const std::string& cluster, const ClusterState& state);
+  // Forgets those of the clusters that it has no machine, no hold and, for some decisions, no demand of. Those that it
+  // does not know, or no longer. Costs a walk over machines and needs.
+  std::vector<std::string> ForgetClusters(std::span<const std::string> clusters);
   // In place of all holds before. Costs a walk over both, and work for what changed.
   void SetHolds(const Holds& holds);
   // Replaces the cluster's demand. Arrivals are stamped with `now`, or taken as given without it.
@@ -59,8 +62,11 @@ class Engine {
 
   // --- what it was told
   // Whether a machine with `resources` brings no more kinds of them than the engine can tell apart. Needs may ask for
-  // any.
-  bool HasRoomFor(const model::Resources& resources) const;
+  // any. `machine` is its id: what it alone has had so far takes no room.
+  bool HasRoomFor(const model::Resources& resources, std::string_view machine = {}) const;
+  // Whether so many kinds of machines have come and gone with resources that nobody has any more that no new resource
+  // takes the place of such a one: the engine does not grow for ever.
+  bool IsWornOut() const;
   // As SetCluster last said; nothing of a cluster that was never named.
   std::optional<ClusterState> StateOf(const std::string& cluster) const;
 

@@ -146,6 +146,107 @@ TEST_F(QuestionsTest, KnowsWhatItWasTold) {
   EXPECT_TRUE(engine_.HasRoomFor({{"cpu", 5}}));
 }
 
+// A machine with as many names as there is room for comes and goes. Whether one with another name fits then.
+bool HasRoomAfterJunk(Engine& engine) {
+  model::Machine machine{.id = "serves", .state = MachineState::kIdle, .instance_type = "m"};
+  machine.resources = {{"cpu", 1000}};
+  engine.Upsert(machine);
+  model::Machine junk{.id = "junk", .state = MachineState::kFailed, .instance_type = "m"};
+  for (size_t d = 1; d < kMaxMachineDimensions; ++d) junk.resources.Set(fmt::format("junk{}", d), 1);
+  EXPECT_TRUE(engine.HasRoomFor(junk.resources));
+  engine.Upsert(junk);
+  EXPECT_FALSE(engine.HasRoomFor({{"gpu", 1}})) << "they are in use, also by one that is Failed";
+  engine.Decide(MonoTime(1s));
+  engine.Remove("junk");
+  return engine.HasRoomFor({{"gpu", 1}});
+}
+
+TEST(Dimensions, ThoseThatNoMachineHasMakeRoom) {
+  {
+    Engine engine(Policy{});
+    ASSERT_TRUE(HasRoomAfterJunk(engine));
+    model::Machine gpus{.id = "gpus", .state = MachineState::kIdle, .instance_type = "g"};
+    gpus.resources = {{"cpu", 1000}, {"gpu", 8000}};
+    engine.Upsert(gpus);
+    engine.SetCluster("a", {});
+    model::Need need{.profile = ProfileOf(1), .aggregate = {{"gpu", 8000}}, .min_unit = {{"gpu", 8000}}};
+    engine.ReplaceNeeds("a", {.rows = std::vector{need}, .digests = std::vector<uint64_t>{1}}, std::nullopt);
+    engine.Decide(MonoTime(2s));
+    const std::vector<NamedAction> actions = engine.NamedActions();
+    ASSERT_EQ(actions.size(), 1u);
+    EXPECT_EQ(actions[0].action.machine, "gpus");
+    model::Resources most{{"cpu", 1}, {"gpu", 1}};
+    for (size_t d = 2; d < kMaxMachineDimensions; ++d) most.Set(fmt::format("other{}", d), 1);
+    EXPECT_TRUE(engine.HasRoomFor(most));
+    most.Set("more", 1);
+    EXPECT_FALSE(engine.HasRoomFor(most));
+  }
+  const faults::ScopedMutant on("fast.dimensions_stay");
+  Engine engine(Policy{});
+  EXPECT_FALSE(HasRoomAfterJunk(engine));
+}
+
+// A machine that has all names but one gets as many others. Whether that fits.
+bool MayBeNamedAnew(Engine& engine) {
+  model::Machine serves{.id = "serves", .state = MachineState::kIdle, .instance_type = "m"};
+  serves.resources = {{"cpu", 1000}};
+  engine.Upsert(serves);
+  model::Machine machine{.id = "many", .state = MachineState::kIdle, .instance_type = "m"};
+  const auto name_it = [&](std::string_view as) {
+    machine.resources = {};
+    for (size_t d = 1; d < kMaxMachineDimensions; ++d) machine.resources.Set(fmt::format("{}{}", as, d), 1);
+  };
+  name_it("old");
+  engine.Upsert(machine);
+  engine.Decide(MonoTime(1s));
+  name_it("new");
+  EXPECT_FALSE(engine.HasRoomFor(machine.resources)) << "beside itself";
+  if (!engine.HasRoomFor(machine.resources, "many")) return false;
+  engine.Upsert(machine);
+  engine.Decide(MonoTime(2s));
+  EXPECT_TRUE(engine.HasRoomFor({{"cpu", 1}}));
+  EXPECT_FALSE(engine.HasRoomFor({{"old1", 1}})) << "all places are taken";
+  return true;
+}
+
+TEST(Dimensions, ThoseThatOnlyTheMachineItselfHasMakeRoomForIt) {
+  {
+    Engine engine(Policy{});
+    EXPECT_TRUE(MayBeNamedAnew(engine));
+    EXPECT_EQ(engine.Verify(), "");
+  }
+  const faults::ScopedMutant on("fast.own_dimensions_stay");
+  Engine engine(Policy{});
+  EXPECT_FALSE(MayBeNamedAnew(engine));
+}
+
+// Machines with a name each come and go. After how many there is no more room.
+size_t JunkUntilThereIsNoRoom(size_t most) {
+  Engine engine(Policy{});
+  model::Machine machine{.id = "serves", .state = MachineState::kIdle, .instance_type = "m"};
+  for (size_t d = 1; d < kMaxMachineDimensions; ++d) machine.resources.Set(fmt::format("r{}", d), 1);
+  engine.Upsert(machine);
+  machine.id = "junk";
+  for (size_t i = 0; i < most; ++i) {
+    machine.resources = {{fmt::format("junk{}", i), 1}};
+    if (!engine.HasRoomFor(machine.resources)) {
+      EXPECT_TRUE(engine.IsWornOut());
+      EXPECT_TRUE(engine.HasRoomFor({{"r1", 1}})) << "what is known goes on";
+      return i;
+    }
+    engine.Upsert(machine);
+    engine.Remove("junk");
+  }
+  EXPECT_FALSE(engine.IsWornOut());
+  return most;
+}
+
+TEST(Dimensions, ThatComeAndGoForEverAreRefusedInTheEnd) {
+  EXPECT_EQ(JunkUntilThereIsNoRoom(kMostNames + 100), kMostNames - kMaxMachineDimensions + 1);
+  const faults::ScopedMutant on("fast.names_unlimited");
+  EXPECT_EQ(JunkUntilThereIsNoRoom(kMostNames + 100), kMostNames + 100);
+}
+
 TEST_F(QuestionsTest, NeedsBringNoDimensions) {
   Machine("m1", MachineState::kIdle);
   for (int i = 0; i < 40; ++i) {
@@ -198,6 +299,93 @@ TEST(Sweep, GivesBackProfilesThatNoNeedHas) {
 TEST(SweepDeathTest, FindsAFitThatIsStillInUse) {
   const faults::ScopedMutant on("fast.fit_in_use");
   EXPECT_DEATH(NamesAfter(5'000), "check failed");
+}
+
+// An engine that a row of clusters passes through, one after the other, each with a gang and a plain need, and with the
+// machine for a while. How many clusters and keys its tables have room for.
+std::pair<size_t, size_t> RowsAfter(int clusters) {
+  Engine engine(Policy{.surplus_hold = {}});
+  model::Machine machine{.id = "m", .state = MachineState::kIdle, .instance_type = "m"};
+  machine.resources = {{"cpu", 1000}};
+  engine.SetCluster("stays", {});
+  int64_t now = 3600;
+  const auto decide = [&] { engine.Decide(MonoTime(std::chrono::seconds(++now))); };
+  for (int i = 0; i < clusters; ++i) {
+    const std::vector<std::string> name = {fmt::format("c{}", clusters - i)};  // each goes before the others by name
+    engine.SetCluster(name[0], {});
+    model::ProfileParts gang{.priority = 5};
+    gang.requirements.push_back({.key = "rack", .op = model::Operator::kSame});
+    std::vector<model::Need> needs = {
+        {.cluster = name[0], .profile = model::Profile({.priority = 7}), .aggregate = {{"cpu", 1000}}},
+        {.cluster = name[0], .profile = model::Profile(std::move(gang)), .aggregate = {{"cpu", 500}}, .group = "g"}};
+    std::vector<uint64_t> digests;
+    for (const model::Need& need : needs) digests.push_back(RowDigest(need));
+    engine.ReplaceNeeds(name[0], {.rows = needs, .digests = digests}, std::nullopt);
+    machine.state = MachineState::kConfigured;
+    machine.cluster = name[0];
+    engine.Upsert(machine);
+    decide();
+    EXPECT_EQ(engine.AvailableTo(name[0]).size(), 2u);
+    EXPECT_TRUE(engine.ForgetClusters(name).empty()) << "it has needs and a machine";
+    engine.ReplaceNeeds(name[0], {}, std::nullopt);
+    for (int j = 0; j < 4; ++j) decide();
+    EXPECT_TRUE(engine.ForgetClusters(name).empty()) << "it has a machine";
+    machine.state = MachineState::kIdle;
+    machine.cluster.clear();
+    engine.Upsert(machine);
+    for (int j = 0; j < 40; ++j) decide();  // keys that machines had are looked at now and then
+    EXPECT_EQ(engine.ForgetClusters(name), name);
+    EXPECT_EQ(engine.ForgetClusters(name), name) << "what it does not know is forgotten";
+    EXPECT_FALSE(engine.StateOf(name[0]).has_value());
+    decide();
+  }
+  return {Internals(engine).inventory.clusters(), Internals(engine).inventory.keys()};
+}
+
+TEST(ForgetClusters, AnotherTakesTheRow) { EXPECT_EQ(RowsAfter(100), RowsAfter(2)); }
+
+TEST(ForgetClusters, WaitsUntilTheMemoryOfNeedsIsMadeWithoutIt) {
+  Engine engine(Policy{});
+  const std::vector<std::string> name = {"a"};
+  engine.SetCluster("a", {});
+  const std::vector<model::Need> needs = {{.cluster = "a", .profile = {}, .aggregate = {{"cpu", 1}}}};
+  const std::vector<uint64_t> digests = {RowDigest(needs[0])};
+  engine.ReplaceNeeds("a", {.rows = needs, .digests = digests}, std::nullopt);
+  engine.Decide(MonoTime(1h));
+  EXPECT_EQ(engine.ExportMemory().needs.size(), 1u);
+  engine.ReplaceNeeds("a", {}, std::nullopt);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(engine.ForgetClusters(name).empty()) << i;
+    engine.Decide(MonoTime(1h));
+  }
+  EXPECT_EQ(engine.ForgetClusters(name), name);
+}
+
+TEST(ForgetClusters, OneWithAHoldStays) {
+  Engine engine(Policy{});
+  const std::vector<std::string> name = {"a"};
+  engine.SetCluster("a", {});
+  engine.SetHolds({.pairs = {{"m", "a"}}});
+  for (int i = 0; i < 5; ++i) engine.Decide(MonoTime(1h));
+  EXPECT_TRUE(engine.ForgetClusters(name).empty());
+  engine.SetHolds({});
+  EXPECT_EQ(engine.ForgetClusters(name), name);
+}
+
+// The machine has come since the last decision.
+void ForgetTheClusterOfAMachine() {
+  Engine engine(Policy{});
+  engine.SetCluster("a", {});
+  for (int i = 0; i < 5; ++i) engine.Decide(MonoTime(1h));
+  engine.Upsert({.id = "m", .state = MachineState::kConfigured, .instance_type = "m", .cluster = "a"});
+  EXPECT_TRUE(engine.ForgetClusters(std::vector<std::string>{"a"}).empty());
+  engine.Decide(MonoTime(1h));
+}
+
+TEST(ForgetClustersDeathTest, FindsAClusterThatIsStillInUse) {
+  ForgetTheClusterOfAMachine();
+  const faults::ScopedMutant on("fast.cluster_in_use");
+  EXPECT_DEATH(ForgetTheClusterOfAMachine(), "is of a cluster that is forgotten");
 }
 
 }  // namespace

@@ -27,10 +27,12 @@ void Follower::Update(const World& world) {
       continue;
     }
     engine_.SetCluster(it->first, {.session = false, .gate_open = false});
+    gone_.insert(it->first);
     it = clusters_.erase(it);
   }
   for (const auto& [name, state] : world.clusters) {
     clusters_[name] = state;
+    gone_.erase(name);
     engine_.SetCluster(name, state);
   }
   engine_.SetHolds(world.holds);
@@ -51,6 +53,8 @@ void Follower::Update(const World& world) {
   for (const auto& [name, list] : rows) {
     engine_.ReplaceNeeds(name, {.rows = list.needs, .digests = list.digests}, std::nullopt);
   }
+  const std::vector<std::string> gone(gone_.begin(), gone_.end());
+  for (const std::string& name : engine_.ForgetClusters(gone)) gone_.erase(name);
 }
 
 Decision Follower::Decide(MonoTime now) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ class Follower {
   std::map<std::string, model::Machine> machines_;
   std::map<std::string, std::vector<size_t>> positions_;  // by cluster: where its rows are in World::needs
   std::map<std::string, ClusterState> clusters_;
+  std::set<std::string> gone_;  // clusters that the world has no more, until the engine has forgotten them
   bool counts_ages_ = true;
 };
 

@@ -344,6 +344,8 @@ void Inventory::Leave(MachineId m) {
   machine_lookup_.Erase(Hash(ids_[m]), m);
   rows_[m].state = MachineState::kUnspecified;
   rows_[m].stamp = rows_[m].bind_stamp = kNoStamp;
+  rows_[m].cluster = kNoId;
+  rows_[m].pledge = kNoId;
   hold_of_.erase(m);
   retired_.push_back(m);
 }

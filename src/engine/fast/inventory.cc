@@ -19,6 +19,11 @@ MachineId Inventory::Find(std::string_view id) const {
   return machine_lookup_.Find(Hash(id), [&](MachineId m) { return ids_[m] == id; });
 }
 
+ClassId Inventory::ClassOfMachine(std::string_view id) const {
+  const MachineId m = Find(id);
+  return m == kNoMachine || (rows_[m].flags & kLeaving) != 0 ? ClassId() : rows_[m].cls;
+}
+
 MachineId Inventory::Make(std::string_view id, uint64_t hash) {
   MachineId m;
   if (!spare_.empty()) {
@@ -83,6 +88,22 @@ void Inventory::SetHolds(const Holds& holds) {
   if (!classes.empty() && !MUTANT("fast.stale_stock")) ++supply_version_;
 }
 
+void Inventory::KeepUsed(Rows<ClusterId, bool>& unused) const {
+  const auto use = [&](ClusterId id) {
+    if (id != kNoId && !MUTANT("fast.cluster_in_use")) unused[id] = false;
+  };
+  for (const Row& row : rows_) {
+    use(row.cluster);
+    if (row.pledge != kNoId) use(keys_[row.pledge].cluster);
+  }
+  for (const ClusterId id : clusters_.ids()) {
+    const Cluster& cluster = clusters_[id];
+    if (cluster.is_spare || cluster.is_dirty || !cluster.bound.empty() || !cluster.in_flight.empty())
+      unused[id] = false;
+  }
+  for (const auto& [machine, cluster] : holds_.pairs) use(FindCluster(cluster));
+}
+
 void Inventory::Upsert(std::span<const model::Machine> machines, std::span<const MachineDigest> digests) {
   MUSTER_CHECK(machines.size() == digests.size(), "{} machines came with {} digests", machines.size(), digests.size());
   constexpr size_t kAhead = 16;  // long enough for memory to answer
@@ -107,9 +128,14 @@ void Inventory::Upsert(const model::Machine& machine, const MachineDigest& diges
   MachineId m = machine_lookup_.Find(digest.id, [&](MachineId i) { return ids_[i] == machine.id; });
   const bool is_new = m == kNoMachine;
   if (is_new) m = Make(machine.id, digest.id);
-  const ClassId cls = catalogue_.ClassOf(machine, digest.cls);
   Row& row = rows_[m];
   const bool leaving = (row.flags & kLeaving) != 0;
+  const bool present = !is_new && !leaving;
+  // What it has no more makes room for what it has now.
+  const bool is_same = present && catalogue_.cls(row.cls).digest == digest.cls;
+  if (present && !is_same) catalogue_.CountMachine(row.cls, -1);
+  const ClassId cls = catalogue_.ClassOf(machine, digest.cls);
+  if (!is_same) catalogue_.CountMachine(cls, 1);
   const bool counted = !is_new && !leaving && row.state != MachineState::kFailed;
   const bool counts = machine.state != MachineState::kFailed;
   if (counted && (!counts || cls != row.cls)) catalogue_.CountLive(row.cls, -1);
@@ -151,6 +177,7 @@ void Inventory::Remove(std::string_view id) {
   const MachineId m = Find(id);
   if (m == kNoMachine || (rows_[m].flags & kLeaving) != 0) return;
   if (rows_[m].state != MachineState::kFailed) catalogue_.CountLive(rows_[m].cls, -1);
+  catalogue_.CountMachine(rows_[m].cls, -1);
   rows_[m].flags |= kLeaving;
   --alive_;
   MarkChanged(m);

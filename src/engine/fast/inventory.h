@@ -58,6 +58,8 @@ class Inventory : public Names {
   void Restore(const Memory& memory);
   // In place of all holds before; costs what changed, and a walk over both.
   void SetHolds(const Holds& holds);
+  // Strikes out the clusters that a machine is bound or pledged to, or that a hold names. Costs a walk over machines.
+  void KeepUsed(Rows<ClusterId, bool>& unused) const;
   // Between cycles: marks a machine whose memory says something that ends with the next cycle.
   void MarkChanged(MachineId machine);
 
@@ -71,6 +73,7 @@ class Inventory : public Names {
   size_t machines() const { return alive_; }
   size_t rows() const { return rows_.size(); }
   MachineId Find(std::string_view id) const;
+  ClassId ClassOfMachine(std::string_view id) const;          // kNoId: there is no such machine
   std::string_view id(MachineId m) const { return ids_[m]; }  // good until the next Upsert
   model::MachineState state(MachineId m) const { return rows_[m].state; }
   ClassId cls(MachineId m) const { return rows_[m].cls; }

@@ -35,14 +35,32 @@ ClusterId Names::FindCluster(std::string_view name) const {
 ClusterId Names::InternCluster(std::string_view name) {
   last_cluster_ = cluster_lookup_.FindOrAdd(
       Hash(name), [&](ClusterId i) { return clusters_[i].name == name; },
-      [&] { return clusters_.Add({.name = std::string(name)}); });
+      [&] {
+        ++clusters_version_;
+        if (spare_clusters_.empty()) return clusters_.Add({.name = std::string(name)});
+        const ClusterId id = spare_clusters_.back();
+        spare_clusters_.pop_back();
+        clusters_[id].name = name;
+        clusters_[id].is_spare = false;
+        return id;
+      });
   return last_cluster_;
 }
 
+void Names::Forget(ClusterId id) {
+  ++clusters_version_;
+  cluster_lookup_.Erase(Hash(clusters_[id].name), id);
+  clusters_[id] = {.name = {}, .version = clusters_[id].version, .is_spare = true};
+  spare_clusters_.push_back(id);
+  if (last_cluster_ == id) last_cluster_ = kNoId;
+}
+
 const std::vector<ClusterId>& Names::ClustersByName() {
-  if (clusters_by_name_.size() == clusters_.size()) return clusters_by_name_;
-  for (const ClusterId id : IdRange<ClusterId>(clusters_.size(), clusters_by_name_.size())) {
-    clusters_by_name_.push_back(id);
+  if (listed_version_ == clusters_version_) return clusters_by_name_;
+  listed_version_ = clusters_version_;
+  clusters_by_name_.clear();
+  for (const ClusterId id : clusters_.ids()) {
+    if (!clusters_[id].is_spare) clusters_by_name_.push_back(id);
   }
   const auto name = [&](ClusterId id) -> const std::string& { return clusters_[id].name; };
   if (!std::ranges::is_sorted(clusters_by_name_, {}, name)) std::ranges::sort(clusters_by_name_, {}, name);
@@ -115,6 +133,7 @@ KeyId Names::KeyOf(ClusterId cluster, ProfileId profile, std::string_view group)
       id = spare_keys_.back();
       spare_keys_.pop_back();
       key_states_[id] = {};
+      keys_[id].is_spare = false;
     }
     keys_[id].cluster = cluster;
     keys_[id].profile = profile;
@@ -138,6 +157,7 @@ bool Names::IsBare(KeyId id) const {
 void Names::Forget(KeyId id) {
   key_lookup_.Erase(KeyHash(keys_[id].cluster, keys_[id].profile, key_groups_[id]), id);
   keys_[id].is_made = false;
+  keys_[id].is_spare = true;
   spare_keys_.push_back(id);
 }
 

@@ -1,8 +1,8 @@
 // Names: the clusters, fingerprints, needs and attributions that machines and roll-ups speak of, as numbers.
 //
-// Clusters stay for the life of the engine. A key (cluster, fingerprint, group) that no roll-up lists and no machine
-// refers to is forgotten, and so are an attribution that nothing has and a fingerprint that is in none of them: others
-// take their rows.
+// A key (cluster, fingerprint, group) that no roll-up lists and no machine refers to is forgotten, and so are an
+// attribution that nothing has and a fingerprint that is in none of them: others take their rows. A cluster is
+// forgotten when the engine is told to, if nothing refers to it.
 //
 // Invariants (Verify): 1. every name in use is found by what it is, and is not spare. 2. Ranks follow names.
 #pragma once
@@ -40,6 +40,7 @@ struct Key {  // (cluster, fingerprint, group): whom machines, pledges and parki
   std::vector<GroupId> draining;  // pledged to it
   bool is_dirty = false;
   bool is_made = false;  // by normalising: of a fold, or of a gang told apart from others of its key
+  bool is_spare = false;
 
   bool has_pledges() const { return !idle.empty() || !draining.empty(); }
   template <class Visit>
@@ -64,8 +65,9 @@ struct Cluster {
   ClusterState state{.session = false, .gate_open = false};
   std::vector<GroupId> bound;      // Configured and Configuring, in keep order
   std::vector<GroupId> in_flight;  // Creating and Draining, pledged to a need of the cluster
-  uint64_t version = 0;            // counts changes to the two
+  uint64_t version = 0;            // counts changes to the two, of all clusters that had this row
   bool is_dirty = false;
+  bool is_spare = false;
 };
 
 class Names {
@@ -79,8 +81,11 @@ class Names {
   ClusterId FindCluster(std::string_view name) const;  // kNoId if it is not known
   Cluster& cluster(ClusterId id) { return clusters_[id]; }
   const Cluster& cluster(ClusterId id) const { return clusters_[id]; }
-  size_t clusters() const { return clusters_.size(); }
-  // Clusters by name; the order is made anew when one came.
+  size_t clusters() const { return clusters_.size(); }             // rows, spare ones among them
+  uint64_t clusters_version() const { return clusters_version_; }  // counts those that came and went
+  // Nothing refers to the cluster any more: its row will be another's.
+  void Forget(ClusterId id);
+  // Clusters by name; the order is made anew when one came or went.
   const std::vector<ClusterId>& ClustersByName();
   uint32_t cluster_rank(ClusterId id) const { return cluster_rank_[id]; }
 
@@ -123,6 +128,9 @@ class Names {
   Rows<ClusterId, uint32_t> cluster_rank_;
   Lookup<ClusterId> cluster_lookup_;
   ClusterId last_cluster_ = kNoId;  // asked for
+  std::vector<ClusterId> spare_clusters_;
+  uint64_t clusters_version_ = 0;
+  uint64_t listed_version_ = 0;  // clusters_version_ for which clusters_by_name_ holds
   Rows<ProfileId, std::string> fingerprints_;
   Rows<ProfileId, uint32_t> profile_rank_;
   Lookup<ProfileId> fingerprint_lookup_;

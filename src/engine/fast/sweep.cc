@@ -1,4 +1,4 @@
-// What no need uses any more is given back: keys, stamps, profiles, filters and fits.
+// What no need uses any more is given back: keys, stamps, profiles, filters, fits and clusters.
 #include <utility>
 
 #include "base/probe.h"
@@ -132,6 +132,38 @@ void Demand::ForgetUnusedProfiles() {
     return !fits[fit];
   });
   catalogue.Sweep(filters, fits);
+}
+
+// A key of the last cycles may still be in the memory of needs.
+void Demand::ForgetClusters(Rows<ClusterId, bool>& unused) {
+  constexpr uint64_t kPatience = 3;
+  for (const ClusterId c : unused.ids()) {
+    if (!clusters_.Has(c)) continue;
+    const ClusterDemand& demand = clusters_[c];
+    const bool is_empty = !demand.changed && demand.rows.empty() && demand.needs.empty();
+    if (!is_empty || cycle_ < demand.replaced + kPatience) unused[c] = false;
+  }
+  inventory_.KeepUsed(unused);
+  const auto for_each_key = [&](const auto& visit) {
+    for (const KeyId key : IdRange<KeyId>(inventory_.keys())) {
+      const Key& row = inventory_.key(key);
+      if (!row.is_spare && unused[row.cluster]) visit(key, row);
+    }
+  };
+  for_each_key([&](KeyId key, const Key& row) {
+    const bool is_listed = listings_.Has(key) && (listings_[key].rows > 0 || listings_[key].is_gone);
+    if (is_listed || row.is_dirty || !inventory_.IsBare(key)) unused[row.cluster] = false;
+  });
+  for_each_key([&](KeyId key, const Key&) {
+    if (stamp_of_.Has(key)) stamp_of_[key] = kNoStamp;
+    if (listed_in_.Has(key)) listed_in_[key] = 0;
+    inventory_.Forget(key);
+  });
+  for (const ClusterId c : unused.ids()) {
+    if (!unused[c]) continue;
+    if (clusters_.Has(c)) clusters_[c] = {};
+    inventory_.Forget(c);
+  }
 }
 
 }  // namespace muster::engine::fast

@@ -1,5 +1,6 @@
 // The invariants of the tables, checked from first principles: what a table keeps against what it is kept from.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <tuple>
@@ -22,7 +23,7 @@ std::string Catalogue::Verify() const {
   found.Merge("filters", filter_lookup_.Verify());
   found.Merge("fits", fit_lookup_.Verify());
   found.Merge("types", type_lookup_.Verify());
-  found.Expect(shape_lookup_.size() == shapes_.size() && class_lookup_.size() == classes_.size() &&
+  found.Expect(shape_lookup_.size() == shapes_.size() && class_lookup_.size() + gone_classes_ == classes_.size() &&
                    filter_lookup_.size() + spare_filters_.size() == filters_.size() &&
                    fit_lookup_.size() + spare_fits_.size() == fits_.size() && type_lookup_.size() == types_.size(),
                "a lookup has not as many entries as its table has rows");
@@ -33,6 +34,7 @@ std::string Catalogue::Verify() const {
     const Class& c = classes_[id];
     live[c.shape] += c.live;
     found.Expect(c.live >= 0, "class {} has {} live machines", id.value(), c.live);
+    found.Expect(c.live == 0 || !c.is_gone, "class {} has machines, and a dimension that is another's", id.value());
     found.Expect(types_[c.type] == c.instance_type, "class {} has the type {}", id.value(), types_[c.type]);
     const auto expect_indexed = [&](std::string_view key, const std::string& value) {
       const std::vector<ClassId>* with = ClassesWith(std::string(key), value);
@@ -120,7 +122,8 @@ std::string Names::Verify() const {
   found.Merge("keys", key_lookup_.Verify());
   found.Merge("keys", key_groups_.Verify());
   found.Merge("stamps", stamp_lookup_.Verify());
-  found.Expect(cluster_lookup_.size() == clusters_.size(), "{} clusters are found of {}", cluster_lookup_.size(),
+  found.Expect(cluster_lookup_.size() + spare_clusters_.size() == clusters_.size(),
+               "{} clusters are found and {} spare of {}", cluster_lookup_.size(), spare_clusters_.size(),
                clusters_.size());
   found.Expect(fingerprint_lookup_.size() == profiles(), "{} fingerprints are found of {}", fingerprint_lookup_.size(),
                profiles());
@@ -129,13 +132,17 @@ std::string Names::Verify() const {
   for (const KeyId id : IdRange<KeyId>(keys_.size())) {
     found.Expect(spare_keys.contains(id) || !spare_profiles.contains(keys_[id].profile),
                  "key {} is of a fingerprint that is forgotten", id.value());
+    found.Expect(spare_keys.contains(id) == keys_[id].is_spare, "key {} is spare and does not say so", id.value());
+    found.Expect(keys_[id].is_spare || !clusters_[keys_[id].cluster].is_spare,
+                 "key {} is of a cluster that is forgotten", id.value());
   }
   found.Expect(key_lookup_.size() + spare_keys_.size() == keys_.size(), "{} keys are found and {} spare of {}",
                key_lookup_.size(), spare_keys_.size(), keys_.size());
   found.Expect(stamp_lookup_.size() + spare_stamps_.size() + 1 == stamps_.size(),
                "{} stamps are found and {} spare of {}", stamp_lookup_.size(), spare_stamps_.size(), stamps_.size());
   for (const ClusterId id : clusters_.ids()) {
-    found.Expect(FindCluster(clusters_[id].name) == id, "{} is not found", clusters_[id].name);
+    found.Expect(clusters_[id].is_spare || FindCluster(clusters_[id].name) == id, "{} is not found",
+                 clusters_[id].name);
   }
   const auto name = [&](ClusterId id) -> const std::string& { return clusters_[id].name; };
   found.Expect(std::ranges::is_sorted(clusters_by_name_, {}, name), "clusters are out of order");
@@ -186,6 +193,7 @@ std::string Inventory::VerifyMachines() const {
   size_t dirty = 0;
   Rows<ClassId, int64_t> live;
   live.resize(catalogue_.classes());
+  std::array<int64_t, kMaxDimensions> with{};
   for (const auto* list : {&by_id_, &newcomers_}) {
     for (const MachineId m : *list) {
       const Row& row = rows_[m];
@@ -194,8 +202,10 @@ std::string Inventory::VerifyMachines() const {
       alive += leaving ? 0 : 1;
       dirty += (row.flags & kDirty) != 0 ? 1 : 0;
       if (!leaving && row.state != MachineState::kFailed) ++live[row.cls];
+      for (size_t d = 0; d < kMaxDimensions && !leaving; ++d) with[d] += catalogue_.each(row.cls)[d] != 0 ? 1 : 0;
     }
   }
+  found.Expect(with == catalogue_.machines_with(), "dimensions count other machines than have them");
   const auto remembered = std::ranges::count_if(rows_, [](const Row& row) { return (row.flags & kRemembered) != 0; });
   found.Expect(alive == alive_, "{} are counted of {}", alive_, alive);
   found.Expect(dirty == dirty_.size(), "{} are marked as changed, {} listed", dirty, dirty_.size());

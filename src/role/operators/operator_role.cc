@@ -17,7 +17,7 @@ namespace {
 constexpr Duration kFirstPause = 200ms;
 constexpr Duration kLongestPause = 5s;
 constexpr Duration kLook = 200ms;  // how often the links are looked at when nothing happens
-constexpr int32_t kPage = 1000;
+constexpr int32_t kPage = 250;     // of the largest objects, within the bounds of an answer
 // Less than a token lives: a machine that gets it has the rest of its hour to start and join.
 constexpr std::chrono::seconds kTokenGood = 30min;
 

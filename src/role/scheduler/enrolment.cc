@@ -45,6 +45,11 @@ void Enrolment::Sign(rpc::SignNode request, Done done) {
   // First, because what cannot be signed binds no token. It is given away last.
   auto certificate = ca->SignNode(options_.cluster, request.request, now, options_.node_life);
   if (!certificate) return done(std::unexpected(certificate.error()));
+  // With another key whoever once had the certificate would go on without what its owner has, unseen.
+  if (!request.token && certificate->key_digest != request.own_key) {
+    return done(Error(Code::kPermissionDenied,
+                      "csr_pem: a node renews its certificate with the key that it has, and this is another"));
+  }
   const auto asked = std::make_shared<Asked>(Asked{
       .id = 0, .request = std::move(request), .certificate = *std::move(certificate), .ca_pem = ca->trusted_pem()});
   const auto id = pending_.Add(done);

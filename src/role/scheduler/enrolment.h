@@ -3,8 +3,8 @@
 // A token is bound to the node and the public key that it is first used for, in the store, whichever scheduler is
 // asked: <prefix>/joins/<serial of the token> is made once and holds both, until the token has expired. The same
 // request gets a certificate again, so that a lost answer costs nothing; whoever else has the token gets none. A token
-// does not take the place of a node that is there. A node renews its certificate with the one that it has, as long as
-// the store has the node.
+// does not take the place of a node that is there. A node renews its certificate with the one that it has, for the
+// same key, as long as the store has the node.
 //
 // The files of the CA are read for each certificate: a new one is in use at once.
 //
@@ -42,7 +42,7 @@ class Enrolment final : public rpc::EnrolPort {
 
   Result<rpc::MadeToken> CreateToken() override;
   // PERMISSION_DENIED: the token is another node's or key's, or has expired; or the node that renews is not in the
-  // store. FAILED_PRECONDITION: the node is there, and the token is not its own.
+  // store, or has another key. FAILED_PRECONDITION: the node is there, and the token is not its own.
   void Sign(rpc::SignNode request, Done done) override;
   // Idempotent: refuses what is open, and whatever comes.
   void Stop();

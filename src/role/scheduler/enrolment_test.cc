@@ -62,6 +62,10 @@ class EnrolmentTest : public ::testing::TestWithParam<Kind> {
       store_ = *host::OpenSqliteStore(dir_.File("store"));
     }
     enrolment_ = Make();
+    // Of the key in the request, as a certificate of it says.
+    own_key_ = rpc::NodeCa::Read(options_.ca)
+                   ->SignNode("blue", {.node = "any", .host = "h", .csr_pem = csr_}, clock_.Read().wall, 1h)
+                   ->key_digest;
   }
   ~EnrolmentTest() override {
     enrolment_.reset();
@@ -70,7 +74,9 @@ class EnrolmentTest : public ::testing::TestWithParam<Kind> {
   std::unique_ptr<Enrolment> Make() { return std::make_unique<Enrolment>(options_, *store_, nodes_, clock_); }
 
   rpc::SignNode Request(const std::string& node, std::optional<rpc::TokenUse> token) const {
-    return {.request = {.node = node, .host = "127.0.0.1", .csr_pem = csr_}, .token = std::move(token)};
+    return {.request = {.node = node, .host = "127.0.0.1", .csr_pem = csr_},
+            .token = std::move(token),
+            .own_key = own_key_};
   }
   rpc::TokenUse Token() {
     const auto made = enrolment_->CreateToken();
@@ -104,6 +110,7 @@ class EnrolmentTest : public ::testing::TestWithParam<Kind> {
   EnrolmentOptions options_;
   std::unique_ptr<store::Store> store_;
   Nodes nodes_;
+  std::string own_key_;
   const std::string csr_ = *rpc::MakeCertificateRequest(rpc::MakeNodeKey());
   std::unique_ptr<Enrolment> enrolment_;
 };
@@ -163,6 +170,18 @@ TEST_P(EnrolmentTest, ANodeRenewsAsLongAsItIsKnown) {
   EXPECT_EQ(Sign("m-1", std::nullopt).code(), Code::kUnavailable) << "nobody knows";
   EXPECT_EQ(Sign("m-1", Token()).code(), Code::kUnavailable) << "nobody knows";
   EXPECT_TRUE(Rows().empty());
+}
+
+TEST_P(EnrolmentTest, ANodeRenewsForTheKeyThatItHas) {
+  nodes_.Set("m-1", model::NodeStatus::kReady);
+  rpc::SignNode thief = Request("m-1", std::nullopt);
+  thief.request.csr_pem = *rpc::MakeCertificateRequest(rpc::MakeNodeKey());
+  EXPECT_EQ(Await(*enrolment_, thief),
+            Status(Code::kPermissionDenied,
+                   "csr_pem: a node renews its certificate with the key that it has, and this is another"));
+  thief.own_key.clear();
+  EXPECT_EQ(Await(*enrolment_, thief).code(), Code::kPermissionDenied) << "a key that nobody has shown";
+  EXPECT_EQ(Sign("m-1", std::nullopt), Status());
 }
 
 TEST_P(EnrolmentTest, OfTwoSchedulersAtOnceOneBindsTheToken) {

@@ -100,7 +100,8 @@ void DeclareCore(host::Settings& settings, Config& config) {
               {{"spread", placement::Strategy::kSpread}, {"pack", placement::Strategy::kPack}}, "spread",
               "Which of the nodes that fit is taken: the emptiest or the fullest")
       .Add("--preempt-after", config.preempt_after, "10s", AnyDuration(),
-           "How long a workload waits for room before it evicts others of lower priority")
+           "How long a workload waits for room before it evicts others of lower priority; 0s for clusters without an "
+           "operator")
       .Add("--unreachable-grace", config.unreachable_grace, "0s", AnyDuration(),
            "How long a node that cannot be called is waited for before it is NotReady");
 }

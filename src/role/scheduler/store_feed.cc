@@ -30,6 +30,9 @@ class StoreFeed::Rows : public std::enable_shared_from_this<Rows> {
   void Take(store::MirrorEvent event) {
     const std::lock_guard lock(mu_);
     if (auto* listed = std::get_if<contract::RowsListed>(&event)) {
+      ++number_;  // a list under way may be of the store before
+      listing_ = false;
+      waiting_.clear();
       status_ = {};
       tell_(StoreListed{.revision = listed->revision, .rows = std::move(listed->rows)});
     } else if (auto* changed = std::get_if<contract::RowsChanged>(&event)) {

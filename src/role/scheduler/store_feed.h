@@ -1,6 +1,6 @@
 // StoreFeed: tells a scheduler core what its store holds and who leads, as the core's own events: one StoreListed, then
-// StoreChanged; StoreLost when the store does not answer, and StoreListed again when it does; LeadershipChanged; and
-// which lease stored events have.
+// StoreChanged; StoreLost when the store does not answer, and StoreListed again when it does, or when it went back to
+// an earlier revision; LeadershipChanged; and which lease stored events have.
 //
 // A store that several schedulers share has an election: the leader holds a key with a lease of three seconds. Resign
 // gives it up, so that another leads at once. A store that belongs to one process has none, and it always leads.

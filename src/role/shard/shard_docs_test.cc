@@ -9,6 +9,7 @@
 
 #include "base/codec.h"
 #include "base/source_dir_for_test.h"
+#include "core/shard/snapshot.h"
 #include "host/docs_for_test.h"
 #include "host/metrics_backend.h"
 #include "role/shard/shard_metrics.h"
@@ -48,6 +49,28 @@ TEST(ShardDocs, HaveEveryMetric) {
   metrics::Declarations declared(registry);
   const ShardMetrics metrics(declared);
   EXPECT_TRUE(host::PageShows("docs/operating-shard.md", "metrics", declared.DocsTable()));
+}
+
+TEST(ShardMetrics, PlansThatLostARaceShowByHowANeedProposes) {
+  host::PrometheusRegistry registry;
+  metrics::Declarations declared(registry);
+  ShardMetrics metrics(declared);
+  Snapshot snapshot;
+  PlanTotals& plans = snapshot.counters.plans[static_cast<size_t>(PlanMode::kIncremental)];
+  plans = {.kept = 8, .conflicts = 2, .retries = 3};
+  metrics.PhaseEnded("proposal.incremental", 1ms);
+  metrics.Update(snapshot);
+  const auto shows = [&](const std::string& line) { return registry.Expose().contains(line + "\n"); };
+  const std::string phase = "bigfleet_shard_phase1_";
+  EXPECT_TRUE(shows(phase + R"(occ_conflict_fraction{mode="incremental"} 0.25)"));
+  EXPECT_TRUE(shows(phase + R"(occ_conflict_fraction{mode="all-or-nothing"} 0)"));
+  EXPECT_TRUE(shows(phase + R"(occ_retries_total{mode="incremental",outcome="committed"} 3)"));
+  EXPECT_TRUE(shows(phase + R"(proposal_duration_seconds_count{mode="incremental"} 1)"));
+  EXPECT_TRUE(shows(phase + R"(proposal_duration_seconds_sum{mode="incremental"} 0.001)"));
+  plans.kept = 10;
+  metrics.Update(snapshot);
+  EXPECT_TRUE(shows(phase + R"(occ_conflict_fraction{mode="incremental"} 0)")) << "since they were read before";
+  EXPECT_TRUE(shows(phase + R"(occ_retries_total{mode="incremental",outcome="committed"} 3)"));
 }
 
 TEST(ShardSettings, DefaultsAreThoseOfTheCore) {

@@ -1,0 +1,48 @@
+// Refusals: requests that a tenant's quota or rate refused, as decisions.
+//
+// Who asks is told every time. The stream of decisions is bounded, however fast a tenant asks: for each tenant ten
+// decisions within a second; how many were left out is said with the next one, if it comes within a minute. Only
+// tenants with a quota are refused, so that there are no more entries than quotas.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "base/fields.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "core/scheduler/reasons.h"
+#include "core/scheduler/step_context.h"
+#include "core/scheduler/store_copy.h"
+
+namespace muster::scheduler {
+
+class Refusals {
+ public:
+  struct Told {
+    MonoTime since;  // of the second that is counted
+    int32_t told = 0;
+    int64_t left_out = 0;
+
+    MUSTER_FIELDS(Told, since, told, left_out)
+  };
+  struct State {
+    std::map<std::string, Told> tenants;
+
+    MUSTER_FIELDS(State, tenants)
+  };
+
+  explicit Refusals(State state) : state_(std::move(state)) {}
+
+  // A request of the tenant for the object was refused with this status.
+  void Tell(const std::string& tenant, const ObjectId& object, Reason reason, const Status& status, StepContext& ctx);
+
+  const State& state() const { return state_; }
+
+ private:
+  State state_;
+};
+
+}  // namespace muster::scheduler
