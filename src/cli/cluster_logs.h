@@ -22,7 +22,7 @@ inline Status ReadLogs(rpc::ClusterClient& client, const contract::ReadLogs& wha
   std::condition_variable done;
   std::optional<Status> status;
   const std::unique_ptr<rpc::OpenStream> stream =
-      client.Logs(what, {.chunk = [&](contract::LogChunk chunk) { take(chunk); },
+      client.Logs(what, {.chunk = [&](const contract::LogChunk& chunk) { take(chunk); },
                          .ended =
                              [&](Status ended) {
                                const std::lock_guard lock(mu);

@@ -16,10 +16,10 @@ Status FollowLaunches(contract::ReadLogs request, Duration poll, const LaunchLog
   Status broken;                 // how the reading of it ended
   for (int looks = 0;; ++looks) {
     const auto newest = logs.newest();
-    const bool patient = request.follow && last && looks * poll < logs.patience;
-    if (!newest && !(patient && MayBeRemoval(newest.error().code()))) return newest.error();
+    const bool patient = request.follow && looks * poll < logs.patience;
+    if (!newest && !(patient && last && MayBeRemoval(newest.error().code()))) return newest.error();
     const std::optional<uint64_t> launch = newest ? *newest : std::nullopt;
-    if (!launch && !last) return {Code::kNotFound, "the engine has no container of the workload"};
+    if (!launch && !last && !patient) return {Code::kNotFound, "the engine has no container of the workload"};
     if (launch && launch != last) {
       Status status = logs.read(request);
       if (!status.ok() && !(request.follow && MayBeRemoval(status.code()))) return status;

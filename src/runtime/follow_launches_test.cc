@@ -21,7 +21,8 @@ std::pair<Status, std::vector<std::string>> Follow(std::vector<uint64_t> looks, 
                               read.push_back(std::to_string(looks.at(at - 1)) + (asked.tail ? " tail" : ""));
                               return Status();
                             },
-                        .over = [&] { return at == looks.size(); }};
+                        .over = [&] { return at == looks.size(); },
+                        .patience = 10us};
   const Status status = FollowLaunches(std::move(request), 1us, logs);
   return {status, read};
 }
@@ -37,7 +38,14 @@ TEST(FollowLaunches, WithoutFollowReadsTheNewestAlone) {
 }
 
 TEST(FollowLaunches, NothingToBeginWithIsNotFound) {
-  EXPECT_EQ(Follow({0, 1}, {.workload = "w", .follow = true}).first.code(), Code::kNotFound);
+  EXPECT_EQ(Follow({0, 1}, {.workload = "w"}).first.code(), Code::kNotFound);
+  EXPECT_EQ(Follow(std::vector<uint64_t>(20), {.workload = "w", .follow = true}).first.code(), Code::kNotFound);
+}
+
+TEST(FollowLaunches, AReaderThatFollowsMayComeBetweenTwoLaunches) {
+  const auto [status, read] = Follow({0, 0, 2, 2}, {.workload = "w", .follow = true, .tail = 5});
+  EXPECT_EQ(status, Status());
+  EXPECT_EQ(read, std::vector<std::string>{"2 tail"});
 }
 
 // The engine breaks the stream of a container that is removed; one that stays and cannot be read is an error.
