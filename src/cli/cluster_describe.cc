@@ -60,7 +60,7 @@ void PrintSection(std::string_view title, const Rows& rows) {
   PrintIndented(FormatTable(rows));
 }
 
-void PrintEvents(std::vector<contract::EventView> events, WallTime now) {
+void PrintEvents(const std::vector<contract::EventView>& events, WallTime now) {
   if (events.empty()) return;
   Rows rows = {{"AGE", "TYPE", "NODE", "REASON"}};
   for (const contract::EventView& event : events) {

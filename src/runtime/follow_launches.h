@@ -18,14 +18,14 @@ struct LaunchLogs {
   std::function<Status(const contract::ReadLogs&)> read;
   // The workload is removed, the reader is gone, or the runtime is closing.
   std::function<bool()> over;
-  // How long a reader that follows waits for the first launch, because one may just be replaced by the next. A container
-  // that is being removed breaks the stream of its logs, and is still seen for so long.
+  // How long a reader that follows waits for the first launch, because one may just be replaced by the next. A
+  // container that is being removed breaks the stream of its logs, and is still seen for so long.
   Duration patience = 30s;
 };
 
 // Without `follow` the newest launch alone. `tail` and `since` are for the first launch that is read. NOT_FOUND if
-// there is none to begin with, when following after `patience`; the error of the engine otherwise. Between two launches the engine is asked every
-// `poll`.
+// there is none to begin with, when following after `patience`; the error of the engine otherwise. Between two launches
+// the engine is asked every `poll`.
 Status FollowLaunches(contract::ReadLogs request, Duration poll, const LaunchLogs& logs);
 
 }  // namespace muster::runtime
