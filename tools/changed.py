@@ -1,6 +1,13 @@
-"""What changed, for checks that read only that: since the main branch or, on the main branch itself, in the last commit."""
+"""What changed, for checks that read only that: since the main branch or, on the main branch itself, since the last commit at
+which every check passed. Where none is known, in the last commit.
+
+changed.py COMMIT [ROOT] notes that every check passed at that commit; tools/lint does so.
+"""
 import subprocess
+import sys
 from pathlib import Path
+
+from passed import cache
 
 READERS = 8  # of a changed header: half the tree includes the lowest ones
 
@@ -18,6 +25,8 @@ def changed(root):
         return None
     base = git(root, "merge-base", "HEAD", "origin/main")
     if base is None or base == head:
+        base = last_linted(root)
+    if base is None:
         base = git(root, "rev-parse", "--quiet", "--verify", "HEAD~1")
         if base is None:
             return None
@@ -27,6 +36,30 @@ def changed(root):
     names += "\n" + (git(root, "ls-files", "--others", "--exclude-standard") or "")
     touched = {root / name for name in names.split("\n") if name}
     return touched | {header for file in touched if file.suffix == ".proto" for header in generated(root, file)}
+
+
+def linted(root):
+    """The file that names the last commit at which every check passed; None outside a clone. Clones of one project share it."""
+    first = git(root, "rev-list", "--max-parents=0", "HEAD")
+    return cache() / f"linted-{first.split()[0]}" if first else None
+
+
+def last_linted(root):
+    """That commit, if this one came after it."""
+    file = linted(root)
+    commit = file.read_text() if file and file.is_file() else None
+    return commit if commit and git(root, "merge-base", "--is-ancestor", commit, "HEAD") is not None else None
+
+
+def remember_linted(commit, root):
+    file = linted(root)
+    if file is None:
+        return
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(commit)
+    except OSError:
+        pass  # without it the next run looks at the last commit
 
 
 def generated(root, proto):
@@ -47,3 +80,7 @@ def nearest(check, files, touched, includes):
     if left := left - chosen:
         print(f"{check}: {len(left)} more files include what changed; --all reads them")
     return [file for file in files if file in chosen]
+
+
+if __name__ == "__main__":
+    remember_linted(sys.argv[1], Path(sys.argv[2] if len(sys.argv) > 2 else Path(__file__).parent.parent).resolve())

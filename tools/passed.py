@@ -62,11 +62,16 @@ def outside():
         return ""
 
 
+def cache():
+    """The folder that all clones share."""
+    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "muster" / "lint"
+    return Path(os.environ.get("MUSTER_LINT_CACHE") or default)
+
+
 class Passed:
     def __init__(self, root, includes, *settings):
         """Checks of files below `root`; `settings` are texts that the verdict depends on besides."""
-        default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "muster" / "lint"
-        self.folder = Path(os.environ.get("MUSTER_LINT_CACHE") or default)
+        self.folder = cache()
         self.root = root
         self.includes = includes
         self.settings = "\0".join((*settings, outside()))

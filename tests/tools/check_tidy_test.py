@@ -1,5 +1,6 @@
 """tools/check_tidy reports findings in what changed and in what includes it, and reads nothing twice."""
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -60,6 +61,27 @@ class CheckTidy(planted.PlantedTreeTest):
         self.assert_caught("src/host/bad.cc:6", options=["--all"])
         self.plant(".clang-tidy", (self.root / ".clang-tidy").read_text() + "# another\n")
         self.assert_caught("src/host/bad.cc:6")
+
+    def test_what_changed_since_the_last_commit_that_passed_is_read(self):
+        self.plant(".gitignore", "build\ncache\n")
+        self.git("init", "--quiet")
+        self.commit("first")
+        self.note_that_every_check_passes()
+        self.add("src/host/bad.cc", USE_AFTER_MOVE)
+        self.commit("bad")
+        self.commit("nothing changed")
+        self.assert_caught("src/host/bad.cc:6")  # neither of them passed
+        self.note_that_every_check_passes()
+        self.assert_passes("0 files")
+        self.git("commit", "--quiet", "--allow-empty", "--amend", "--message", "instead of the one that passed")
+        self.assert_passes("0 files")  # the last commit, for want of one that passed
+        self.git("reset", "--quiet", "--soft", "HEAD~1")
+        self.assert_caught("src/host/bad.cc:6")
+
+    def note_that_every_check_passes(self):
+        head = subprocess.check_output(["git", "-C", self.root, "rev-parse", "HEAD"], text=True).strip()
+        subprocess.run([sys.executable, "-B", planted.REPO / "tools" / "changed.py", head, self.root], check=True,
+                       env={**os.environ, "MUSTER_LINT_CACHE": str(self.cache)})
 
     def test_a_changed_header_is_read_with_all_that_include_it(self):
         self.plant("src/base/way.h", '#include "base/far.h"\n')
