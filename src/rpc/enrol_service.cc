@@ -18,7 +18,7 @@ namespace muster::rpc {
 namespace {
 
 Status RefuseWithoutTls() {
-  return {Code::kFailedPrecondition, "without TLS nobody is known, and no certificate is given"};
+  return {Code::kFailedPrecondition, "without TLS no caller is known, and no certificate is given"};
 }
 
 Result<CertificateFacts> PeerCertificate(const grpc::ServerContextBase& context) {
