@@ -12,15 +12,34 @@
 namespace muster::placement {
 namespace {
 
+std::string Shown(Reason reason) { return std::string(ReasonName(reason)); }
+template <class T>
+std::string Shown(const T& value) {
+  return codec::Describe(value);
+}
+
+// The fields that differ, with what the reference has and what the fast placer has instead.
+template <class T>
+std::string Differing(const T& reference, const T& fast) {
+  std::string text;
+  const auto add = [&](std::string_view name, const auto& right, const auto& wrong) {
+    if (right != wrong) {
+      text += fmt::format("{}{}: {}, not {}", text.empty() ? "" : "; ", name, Shown(right), Shown(wrong));
+    }
+  };
+  T::TakeFields([&](const auto&... field) { (add(field.name, reference.*(field.member), fast.*(field.member)), ...); });
+  return text;
+}
+
 template <class T>
 std::string FirstDifference(std::string_view what, const std::vector<T>& reference, const std::vector<T>& fast) {
   if (reference.size() != fast.size()) {
-    return fmt::format("{}: reference {}, fast {}", what, reference.size(), fast.size());
+    return fmt::format("{}: {} of them, not {}", what, reference.size(), fast.size());
   }
   for (size_t i = 0; i < reference.size(); ++i) {
     if (reference[i] == fast[i]) continue;
-    return fmt::format("{} {}\n  reference {}\n  fast      {}", what, i, codec::Describe(reference[i]),
-                       codec::Describe(fast[i]));
+    return fmt::format("{} {}\n  number {}\n  reference {}\n  fast      {}", what, Differing(reference[i], fast[i]), i,
+                       codec::Describe(reference[i]), codec::Describe(fast[i]));
   }
   return "";
 }

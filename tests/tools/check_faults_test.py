@@ -83,6 +83,25 @@ class CheckFaults(planted.PlantedTreeTest):
         self.rows(ROWS[0], "bug a.searched Search.IsFound", *ROWS[2:])
         self.assert_caught("tests/faults/a.txt:2: a.searched is searched for: say from which seed")
 
+    def test_text_of_one_word(self):
+        self.rows(ROWS[0], "bug a.searched Search.IsFound 12 wrong", *ROWS[2:])
+        self.assert_caught("tests/faults/a.txt:2: 'wrong' is one word")
+
+    def test_text_that_many_share(self):
+        names = [f"a.searched_{letter}" for letter in "bcde"]
+        self.plant("src/a/b.cc", "bool F() { return " + " || ".join(f'MUTANT("{name}")' for name in names) + "; }\n")
+        rows = [f"bug {name} Search.IsFound 12 went so" for name in names]
+        self.rows(*ROWS, *rows[:3])
+        self.assert_caught("src/a/b.cc:1: bug a.searched_e has no row", "1 breaches")
+        self.rows(*ROWS, *rows)
+        self.assert_caught("tests/faults/a.txt:5: 4 rows say 'went so'", "4 breaches")
+
+    def test_exception_without_a_row(self):
+        self.plant("src/b/b_test.cc", 'TEST_P(Search, IsFound) { faults::RowsOf("Search.IsFound", "store", "bug"); }\n')
+        self.plant("tests/faults/store.txt", ROWS[1] + "\n")
+        self.rows(ROWS[0], *ROWS[2:])
+        self.assert_caught("tests/faults/store.txt does not say 'compaction': remove it from EXCEPTED", "1 breaches")
+
     def test_no_row_at_all(self):
         self.rows(*ROWS, "bug a.bug")
         self.assert_caught("tests/faults/a.txt:5: not a row")
