@@ -8,6 +8,7 @@
 
 #include "base/codec.h"
 #include "host/journal.h"
+#include "host/replay.h"
 #include "model/text_scalars.h"
 
 namespace muster::cli {
@@ -63,7 +64,7 @@ Status JournalHalves::Load(const std::string& directory, WallTime at, Past<Core>
   bool ended_early = false;
   const auto begin = [&](const host::JournalSegment& segment) -> Status {
     past.core = Core::Load(segment.core_state);
-    if (!past.core) return {Code::kDataLoss, fmt::format("the state at the start of {} cannot be read", *from)};
+    if (!past.core) return host::OfAnotherBuild(fmt::format("the state at the start of {}", *from));
     return {};
   };
   const auto step = [&](const host::JournalStep& record) -> Status {
@@ -74,7 +75,7 @@ Status JournalHalves::Load(const std::string& directory, WallTime at, Past<Core>
     // A step whose end was not written may have killed the process; what it did is not known.
     if (!record.effects_digest) return {};
     const auto event = codec::FromBytes<typename Core::Event>(record.event);
-    if (!event) return {Code::kDataLoss, fmt::format("{} holds an event of another format", *from)};
+    if (!event) return host::OfAnotherBuild(fmt::format("an event in {}", *from));
     effects.clear();
     past.core->Step(*event, record.now, effects);
     past.now = record.now;

@@ -87,6 +87,23 @@ TEST(JournalHalves, AShardIsExplainedAsItWas) {
   for (const auto& [id, verdict] : verdicts(before)) EXPECT_NE(verdict, "hold.claimed") << id << " was nobody's then";
 }
 
+TEST(JournalHalves, AJournalOfAnotherBuildIsNotTakenForADamagedOne) {
+  const host::TempDir dir;
+  scheduler::Lab lab;
+  auto journal = host::JournalWriter::Open(dir.File("journal"), std::string(scheduler::Core::kName));
+  ASSERT_TRUE(journal.has_value());
+  std::string state = lab.core.Save();
+  ++state.front();  // the layout
+  (*journal)->StartSegment(state);
+  (*journal)->BeginStep(lab.now, codec::ToBytes(scheduler::Event(contract::Wake{})));
+  (*journal)->Flush();
+  const auto opened = JournalHalves::Open({dir.File("journal")}, lab.now.wall);
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_EQ(opened.error(),
+            Status(Code::kFailedPrecondition, "the state at the start of " + dir.File("journal/0000000001.journal") +
+                                                  " cannot be read: another build of muster wrote it; use that build"));
+}
+
 TEST(JournalHalves, WhatIsOutOfTheJournalIsSaid) {
   const host::TempDir dir;
   scheduler::Lab lab;

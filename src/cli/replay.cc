@@ -38,9 +38,14 @@ Result<int> Replay(const Flags& flags) {
     std::fflush(stdout);
   };
   MUSTER_ASSIGN_OR_RETURN(const host::ReplayReport report, host::Replay<C>(flags.directory, visitor, unfinished));
-  if (report.divergence) return Error(Code::kDataLoss, *report.divergence);
-  Print(fmt::format("{}: {} steps in {} segments, the same effects as recorded{}{}\n", C::kName, report.steps,
-                    report.segments, report.torn > 0 ? fmt::format("; {} end in a torn record", report.torn) : "",
+  if (report.divergence) {
+    return Error(Code::kDataLoss,
+                 *report.divergence + "; if another build of muster wrote the journal, use that build");
+  }
+  Print(fmt::format("{}: {} steps in {} segments, the same effects as recorded{}{}{}\n", C::kName, report.steps,
+                    report.segments,
+                    report.left_out > 0 ? fmt::format("; {} of another build left out", report.left_out) : "",
+                    report.torn > 0 ? fmt::format("; {} end in a torn record", report.torn) : "",
                     report.unfinished > 0 ? fmt::format("; {} unfinished", report.unfinished) : ""));
   return kOk;
 }

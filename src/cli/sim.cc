@@ -33,7 +33,9 @@ struct Flags {
   std::string output = "text";
 };
 
-using MakeScenario = std::function<sim::Scenario(const Flags&)>;
+// Runs one seed; the cores of a world that can write journals write them below `journal`, if given.
+using RunWorld = std::function<sim::RunResult(uint64_t seed, const std::string& journal)>;
+enum class Journals : uint8_t { kWritten, kNone };
 
 std::string ReplayCommand(const std::string& scenario, const Flags& flags, uint64_t seed) {
   std::string command = fmt::format("muster sim {} --first-seed {} --seeds 1", scenario, seed);
@@ -106,7 +108,7 @@ std::string ToJson(const std::string& scenario, const sim::CampaignReport& repor
   return json.Take() + "\n";
 }
 
-Result<int> RunScenario(const std::string& name, const MakeScenario& make, const Flags& flags) {
+Result<int> RunScenario(const std::string& name, const RunWorld& run, const Flags& flags) {
   if (flags.seeds == 0 || flags.seeds > 1'000'000'000'000) return InvalidArgument("--seeds must be from 1 to 10^12");
   if (flags.repeats == 0 || flags.repeats > 1000) return InvalidArgument("--repeats must be from 1 to 1000");
   if (flags.threads == 0 || flags.threads > 256) return InvalidArgument("--threads must be from 1 to 256");
@@ -123,7 +125,7 @@ Result<int> RunScenario(const std::string& name, const MakeScenario& make, const
   sim::CampaignReport report;
   {
     Progress progress(flags.seeds);
-    report = sim::RunCampaign(make(flags),
+    report = sim::RunCampaign([&](uint64_t seed) { return run(seed, flags.journal); },
                               {.first_seed = flags.first_seed,
                                .seeds = flags.seeds,
                                .repeats = static_cast<uint32_t>(flags.repeats),
@@ -142,20 +144,22 @@ Result<int> RunScenario(const std::string& name, const MakeScenario& make, const
   return report.failures.empty() ? kOk : kFailed;
 }
 
-void AddScenario(Verb& sim, const std::string& name, const std::string& summary, MakeScenario make) {
+void AddScenario(Verb& sim, const std::string& name, const std::string& summary, Journals journals, RunWorld run) {
   const auto flags = std::make_shared<Flags>();
-  sim.AddVerb(name, summary)
-      .Option("--seeds", flags->seeds, "How many seeds to run")
+  Verb verb = sim.AddVerb(name, summary);
+  verb.Option("--seeds", flags->seeds, "How many seeds to run")
       .Option("--first-seed", flags->first_seed, "The first of them")
       .Option("--repeats", flags->repeats, "Runs of each seed; all must give the same event-log hash")
       .Option("--threads", flags->threads, "Seeds run at once; the report does not depend on it")
       .Option("--mutant", flags->mutants, "Switch on a planted bug, to see that it is found; may be repeated")
       .Flag("--until-failure", flags->until_failure, "Stop soon after the first seed that fails")
-      .Path("--journal", flags->journal, "Write what each core saw below this directory, for muster replay")
       .Choice("-o,--output", flags->output, {"text", "json"}, "Form of the report")
-      .Example(fmt::format("muster sim {} --seeds 10000", name))
-      .Example(fmt::format("muster sim {} --first-seed 17 --seeds 1 --repeats 1 --journal DIR", name))
-      .Run([flags, name, make = std::move(make)] { return RunScenario(name, make, *flags); });
+      .Example(fmt::format("muster sim {} --seeds 10000", name));
+  if (journals == Journals::kWritten) {
+    verb.Path("--journal", flags->journal, "Write what each core saw below this directory, for muster replay")
+        .Example(fmt::format("muster sim {} --first-seed 17 --seeds 1 --repeats 1 --journal DIR", name));
+  }
+  verb.Run([flags, name, run = std::move(run)] { return RunScenario(name, run, *flags); });
 }
 
 }  // namespace
@@ -164,38 +168,32 @@ void AddSim(CommandLine& app) {
   Verb sim = app.AddVerb("sim", "Run a scenario on virtual time with faults, many seeds, and say what broke")
                  .Example("muster sim counter --seeds 10000");
   AddScenario(sim, "counter", "Two counters that mirror each other, under crashes and a bad network",
-              [](const Flags& flags) {
-                return [journal = flags.journal](uint64_t seed) {
-                  return sim::RunCounterWorld(seed, {.journal_directory = journal});
-                };
+              Journals::kWritten, [](uint64_t seed, const std::string& journal) {
+                return sim::RunCounterWorld(seed, {.journal_directory = journal});
               });
   AddScenario(sim, "provider",
               "Three shards, one of them a zombie, against the provider under crashes and a bad network",
-              [](const Flags& flags) {
-                return [journal = flags.journal](uint64_t seed) {
-                  return sim::RunProviderWorld(seed, {.journal_directory = journal});
-                };
+              Journals::kWritten, [](uint64_t seed, const std::string& journal) {
+                return sim::RunProviderWorld(seed, {.journal_directory = journal});
               });
   AddScenario(sim, "shard", "Two shards and a zombie, their provider and four clusters, under every fault",
-              [](const Flags& flags) {
-                return [journal = flags.journal](uint64_t seed) {
-                  return sim::RunShardWorld(seed, {.journal_directory = journal});
-                };
+              Journals::kWritten, [](uint64_t seed, const std::string& journal) {
+                return sim::RunShardWorld(seed, {.journal_directory = journal});
               });
   AddScenario(sim, "scheduler", "Two schedulers on one store, five agents and their clients, under every fault",
-              [](const Flags& flags) {
-                return [journal = flags.journal](uint64_t seed) {
-                  return sim::RunSchedulerWorld(seed, {.journal_directory = journal});
-                };
+              Journals::kWritten, [](uint64_t seed, const std::string& journal) {
+                return sim::RunSchedulerWorld(seed, {.journal_directory = journal});
               });
-  AddScenario(sim, "failures", "A shard of whose provider or clusters a part fails while demand grows",
-              [](const Flags&) { return [](uint64_t seed) { return sim::RunFailuresWorld(seed); }; });
-  AddScenario(sim, "losses", "A shard whose provider fails, forgets or loses machines in masses",
-              [](const Flags&) { return [](uint64_t seed) { return sim::RunLossesWorld(seed); }; });
+  AddScenario(sim, "failures", "A shard of whose provider or clusters a part fails while demand grows", Journals::kNone,
+              [](uint64_t seed, const std::string&) { return sim::RunFailuresWorld(seed); });
+  AddScenario(sim, "losses", "A shard whose provider fails, forgets or loses machines in masses", Journals::kNone,
+              [](uint64_t seed, const std::string&) { return sim::RunLossesWorld(seed); });
+  AddScenario(sim, "breathing", "Two clusters that want more and less in turn for a day", Journals::kNone,
+              [](uint64_t seed, const std::string&) { return sim::RunBreathingWorld(seed); });
   AddScenario(sim, "loop", "The whole loop: two clusters share a fleet whose machines join them, under every fault",
-              [](const Flags&) { return [](uint64_t seed) { return sim::RunLoopWorld(seed); }; });
+              Journals::kNone, [](uint64_t seed, const std::string&) { return sim::RunLoopWorld(seed); });
   AddScenario(sim, "agents", "Two schedulers and the agents that ship on five computers, under every fault",
-              [](const Flags&) { return [](uint64_t seed) { return sim::RunAgentsWorld(seed); }; });
+              Journals::kNone, [](uint64_t seed, const std::string&) { return sim::RunAgentsWorld(seed); });
 }
 
 }  // namespace muster::cli

@@ -134,5 +134,13 @@ TEST_F(VerbsTest, AnUnknownOptionIsAnsweredWithTheNearest) {
   });
 }
 
+TEST(SimVerbs, AWorldThatWritesNoJournalRefusesTheFlag) {
+  for (const char* world : {"failures", "losses", "loop", "agents"}) {
+    const Outcome outcome = RunMuster({"sim", world, "--seeds", "1", "--repeats", "1", "--journal", "d"});
+    EXPECT_EQ(outcome.code, 2) << world;
+    EXPECT_TRUE(outcome.err.contains("--journal")) << outcome.err;
+  }
+}
+
 }  // namespace
 }  // namespace muster::cli

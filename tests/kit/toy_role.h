@@ -57,6 +57,9 @@ struct Snapshot {
   std::string note;
 };
 
+// Of the durable rows. A row that an older build cannot read raises it.
+inline constexpr uint64_t kFormat = 1;
+
 class Core {
  public:
   static constexpr std::string_view kName = "toy";
@@ -70,13 +73,15 @@ class Core {
   static Result<Core> Recover(Config config, const contract::Recovered& rows) {
     Core core({.config = config});
     contract::RowReader reader("toy", "restore it from a backup");
+    reader.Format(kFormat);
     reader.On(kNote, [&](std::string note) { core.state_.note = std::move(note); });
     if (Status read = reader.Read(rows); !read.ok()) return std::unexpected(std::move(read));
     return core;
   }
   static std::optional<Core> Load(std::string_view saved) {
-    if (auto state = codec::FromBytes<State>(saved)) return Core(*std::move(state));
-    return std::nullopt;
+    auto state = codec::FromBytes<State>(saved);
+    if (!state || state->layout != State{}.layout) return std::nullopt;
+    return Core(*std::move(state));
   }
   std::string Save() const { return codec::ToBytes(state_); }
 
@@ -88,7 +93,7 @@ class Core {
                            .status = Status(Code::kOutOfRange, "the note is longer than --most-bytes")});
       return;
     }
-    out.push_back(contract::Persist{{kNote.Put(replace->note)}});
+    out.push_back(contract::Persist{{contract::kFormatRow.Put(kFormat), kNote.Put(replace->note)}});
     out.push_back(Answer{.request = replace->request, .reply = std::exchange(state_.note, replace->note)});
   }
   std::optional<MonoTime> NextWake() const { return std::nullopt; }
@@ -97,10 +102,11 @@ class Core {
 
  private:
   struct State {
+    uint64_t layout = 1;  // raised with each other form of the state, an event or an effect
     Config config;
     std::string note;
 
-    MUSTER_FIELDS(State, config, note)
+    MUSTER_FIELDS(State, layout, config, note)
   };
   explicit Core(State state) : state_(std::move(state)) {}
 

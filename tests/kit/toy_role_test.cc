@@ -68,6 +68,16 @@ TEST_F(Toy, WhatWasAnsweredSurvivesARestart) {
   EXPECT_EQ(report->steps, 4u);
 }
 
+TEST_F(Toy, RefusesStateOfANewerBuildAndAJournalOfAnother) {
+  contract::Recovered rows = {{"format", codec::ToBytes(kFormat + 1)}, {"row of its own", ""}};
+  EXPECT_EQ(Core::Recover({}, rows).error().code(), Code::kFailedPrecondition);
+  const Core core = *Core::Recover({}, {});
+  std::string saved = core.Save();
+  EXPECT_EQ(Core::Load(saved)->Save(), saved);
+  ++saved.front();
+  EXPECT_FALSE(Core::Load(saved)) << "another layout";
+}
+
 TEST_F(Toy, RefusesByItsSettingAndCountsIt) {
   Options options = AnyPorts();
   host::Settings settings;

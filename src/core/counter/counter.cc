@@ -26,6 +26,7 @@ static_assert(contract::Core<Core>);
 Result<Core> Core::Recover(Config config, const contract::Recovered& recovered) {
   State state{.config = std::move(config)};
   contract::RowReader reader("counter", "restore it from a backup");
+  reader.Format(kFormat);
   reader.On(kValue, [&](const MirrorValue& row) {
     state.value = row.value;
     state.version = row.version;
@@ -39,8 +40,9 @@ Result<Core> Core::Recover(Config config, const contract::Recovered& recovered) 
 }
 
 std::optional<Core> Core::Load(std::string_view saved) {
-  if (auto state = codec::FromBytes<State>(saved)) return Core(*std::move(state));
-  return std::nullopt;
+  auto state = codec::FromBytes<State>(saved);
+  if (!state || state->layout != State{}.layout) return std::nullopt;
+  return Core(*std::move(state));
 }
 
 std::string Core::Save() const { return codec::ToBytes(state_); }
@@ -86,8 +88,9 @@ void Core::OnAdd(const Add& add, std::vector<Effect>& out) {
   const Done done{.sequence = add.sequence, .value = sum};
   state_.clients[add.client] = done;
   if (!MUTANT("counter.skip_persist")) {
-    out.push_back(contract::Persist{
-        {kValue.Put({.value = state_.value, .version = state_.version}), kClients.Put(add.client, done)}});
+    out.push_back(contract::Persist{{contract::kFormatRow.Put(kFormat),
+                                     kValue.Put({.value = state_.value, .version = state_.version}),
+                                     kClients.Put(add.client, done)}});
   }
   out.push_back(Answer{.request = add.request, .status = {}, .value = sum, .version = state_.version});
 }
@@ -95,7 +98,7 @@ void Core::OnAdd(const Add& add, std::vector<Effect>& out) {
 void Core::OnMirror(const Mirror& mirror, std::vector<Effect>& out) {
   if (mirror.mirror.version > state_.held_for_peer.version) {
     state_.held_for_peer = mirror.mirror;
-    out.push_back(contract::Persist{{kHeld.Put(state_.held_for_peer)}});
+    out.push_back(contract::Persist{{contract::kFormatRow.Put(kFormat), kHeld.Put(state_.held_for_peer)}});
   } else {
     PROBE("counter.old_mirror");
     if (MUTANT("counter.mirror_goes_back")) state_.held_for_peer = mirror.mirror;

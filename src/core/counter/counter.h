@@ -27,7 +27,7 @@
 namespace muster::counter {
 
 struct Config {
-  std::string peer;  // whom to mirror to; empty: nobody
+  std::string peer;  // the counter that mirrors this one; empty: none
   Duration call_timeout = 1s;
   Duration retry_after = 500ms;
 
@@ -80,6 +80,9 @@ struct Snapshot {
   uint64_t mirrored_version = 0;  // the peer is known to hold this version of ours
 };
 
+// Of the durable rows. A row that an older build cannot read raises it.
+inline constexpr uint64_t kFormat = 1;
+
 class Core {
  public:
   static constexpr std::string_view kName = "counter";
@@ -109,6 +112,7 @@ class Core {
   };
   static constexpr contract::Table<std::string, Done> kClients{"client/"};
   struct State {
+    uint64_t layout = 1;  // raised with each other form of the state, an event or an effect
     Config config;
     // Durable: written in the step that changes them.
     int64_t value = 0;
@@ -121,7 +125,7 @@ class Core {
     std::optional<contract::CallId> open_call;
     std::optional<MonoTime> retry_at;
 
-    MUSTER_FIELDS(State, config, value, version, held_for_peer, clients, mirrored_version, last_call, open_call,
+    MUSTER_FIELDS(State, layout, config, value, version, held_for_peer, clients, mirrored_version, last_call, open_call,
                   retry_at)
   };
 

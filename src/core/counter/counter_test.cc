@@ -115,6 +115,8 @@ TEST(Counter, RecoversWhatItPersisted) {
   EXPECT_EQ(Core::Recover({}, rows).error().code(), Code::kDataLoss);
   EXPECT_EQ(Core::Recover({}, {{"other", ""}}).error().message(),
             "row other of the counter's state cannot be read; restore it from a backup");
+  rows["format"] = codec::ToBytes(kFormat + 1);
+  EXPECT_EQ(Core::Recover({}, rows).error().code(), Code::kFailedPrecondition) << "of a newer build";
 }
 
 TEST(Counter, ALoadedCoreGoesOnAsTheSavedOne) {
@@ -127,6 +129,9 @@ TEST(Counter, ALoadedCoreGoesOnAsTheSavedOne) {
   EXPECT_EQ(codec::Digest(Step(core, next)), codec::Digest(Step(*loaded, next)));
   EXPECT_EQ(core.Save(), loaded->Save());
   EXPECT_FALSE(Core::Load("junk").has_value());
+  std::string later = core.Save();
+  ++later.front();
+  EXPECT_FALSE(Core::Load(later).has_value()) << "another layout";
 }
 
 }  // namespace

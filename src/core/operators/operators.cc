@@ -46,8 +46,9 @@ Core::Core(Config config) {
 }
 
 std::optional<Core> Core::Load(std::string_view saved) {
-  if (auto state = codec::FromBytes<State>(saved)) return Core(*std::move(state));
-  return std::nullopt;
+  auto state = codec::FromBytes<State>(saved);
+  if (!state || state->layout != State{}.layout) return std::nullopt;
+  return Core(*std::move(state));
 }
 
 std::string Core::Save() const { return codec::ToBytes(state_); }

@@ -86,6 +86,7 @@ class Core {
     MUSTER_FIELDS(Node, drained, cordoned, ready, of_fleet, deleted)
   };
   struct State {
+    uint64_t layout = 1;  // raised with each other form of the state, an event or an effect
     Config config;
     bool session = false;
     bool listed = false;  // the cluster is known
@@ -107,9 +108,9 @@ class Core {
     int64_t rollups = 0;
     std::string last_echo;
 
-    MUSTER_FIELDS(State, config, session, listed, demand, nodes, machines, announced, all_announced, jobs, reclaims,
-                  rollup_at, review_at, last_call, rollups, last_echo, coming, report_at, report_call, reported,
-                  last_order)
+    MUSTER_FIELDS(State, layout, config, session, listed, demand, nodes, machines, announced, all_announced, jobs,
+                  reclaims, rollup_at, review_at, last_call, rollups, last_echo, coming, report_at, report_call,
+                  reported, last_order)
   };
 
   explicit Core(State state) : state_(std::move(state)) {}

@@ -26,6 +26,9 @@ class Lab {
     auto copy = Core::Load(core_.Save());
     ASSERT_TRUE(copy.has_value());
     EXPECT_EQ(copy->Save(), core_.Save());
+    std::string later = core_.Save();
+    ++later.front();
+    EXPECT_FALSE(Core::Load(later).has_value()) << "another layout";
   }
   // Lets time pass, waking the core as it asks.
   void Pass(Duration duration) {

@@ -435,6 +435,9 @@ TEST(ProviderCore, SaveIsTheWholeState) {
   EXPECT_EQ(copy->Save(), bench.core_->Save());
   copy->CheckInvariants();
   EXPECT_EQ(copy->View()->newest_change, bench.core_->View()->newest_change);
+  std::string later = bench.core_->Save();
+  ++later.front();
+  EXPECT_FALSE(Core::Load(later).has_value()) << "another layout";
 }
 
 std::string FromHex(const std::string& hex) {

@@ -36,6 +36,7 @@ bool HasSlot(const std::vector<contract::Slot>& slots, const std::string& id) {
 static_assert(contract::Core<Core>);
 
 struct Core::Saved {
+  uint64_t layout = 1;  // raised with each other form of the state, an event or an effect
   Config config;
   std::vector<MachineRow> rows;
   std::map<std::pair<std::string, std::string>, Mark> marks;
@@ -48,8 +49,8 @@ struct Core::Saved {
   bool started = false;
   uint64_t fenced = 0;
 
-  MUSTER_FIELDS(Saved, config, rows, marks, markets, numbering, left_over, rotation, open_calls, last_call, started,
-                fenced)
+  MUSTER_FIELDS(Saved, layout, config, rows, marks, markets, numbering, left_over, rotation, open_calls, last_call,
+                started, fenced)
 };
 
 Result<Core> Core::Recover(Config config, std::vector<contract::Slot> slots, const contract::Recovered& recovered) {
@@ -197,7 +198,7 @@ std::string Core::Save() const {
 
 std::optional<Core> Core::Load(std::string_view bytes) {
   auto saved = codec::FromBytes<Saved>(bytes);
-  if (!saved) return std::nullopt;
+  if (!saved || saved->layout != Saved{}.layout) return std::nullopt;
   Core core;
   core.config_ = std::move(saved->config);
   core.rows_ = std::move(saved->rows);
