@@ -150,7 +150,7 @@ Result<std::shared_ptr<grpc::Channel>> MakeChannel(const ChannelOptions& options
   } else {
     if (!socket && !options.tls.insecure && !host::IsLoopback(HostOf(options.target))) {
       return InvalidArgument(
-          fmt::format("{} is another machine, and without TLS nobody knows who answers there: give "
+          fmt::format("{} is another machine, and without TLS the server there is not known: give "
                       "--tls-cert, --tls-key and --tls-ca, or --insecure if the network is trusted",
                       model::Quoted(options.target)));
     }
@@ -168,7 +168,7 @@ Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) return {};
   std::string text = status.error_message();
   if (text.empty() && status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
-    text = "whoever listens there does not offer this; check the address";
+    text = "the server there does not offer this; check the address";
   } else if (text == "Buffers full") {  // gRPC's words for a quota that is used up
     text = "a message is larger than the memory for messages that are not read yet";
   }
