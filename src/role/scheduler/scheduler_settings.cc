@@ -113,7 +113,8 @@ Status CheckJoinCa(const RoleOptions& options) {
     return {Code::kInvalidArgument, "--join-ca and --join-ca-key belong together; give both or neither"};
   }
   if (!options.server.tls.given()) {
-    return {Code::kInvalidArgument, "--join-ca needs --tls-cert, --tls-key and --tls-ca: without TLS no caller is known"};
+    return {Code::kInvalidArgument,
+            "--join-ca needs --tls-cert, --tls-key and --tls-ca: without TLS no caller is known"};
   }
   if (!model::IsWorkloadId(options.config.cluster)) {
     return {Code::kInvalidArgument,
