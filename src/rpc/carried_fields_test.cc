@@ -236,11 +236,11 @@ std::vector<Pair> Pairs() {
 const std::map<std::string, std::set<std::string>> kNotCarried = {
     // The fingerprint follows from the need, `capped` from counts that the wire has no room for.
     {"bigfleet.v1alpha1.NeedView", {"profile_fingerprint", "matching_supply.capped"}},
-    // And the reason of the protocol from ours.
     // What the walk tries is no effect and no path, and refused; ApplyOnAgent, which is not judged, shows that both are
     // carried.
     {"muster.v1.ApplyWorkloadRequest", {"spec.tolerations.effect", "spec.volumes.target"}},
     {"muster.v1.ApplySpecRequest", {"spec.spec.tolerations.effect", "spec.spec.volumes.target"}},
+    // And the reason of the protocol from ours.
     {"muster.v1.NeedView", {"view.profile_fingerprint", "view.matching_supply.capped", "view.unmet_reason"}},
 };
 
@@ -277,9 +277,9 @@ void AddTypes(const Descriptor& type, std::set<std::string>& types) {
   }
 }
 
-// Every message of the files under proto/ that are compiled into this program, but for those of persys, which are
-// converted by hand, most in one direction only (control_conversion_test.cc, persys_agent_conversion_test.cc), and
-// those of etcd, of which the store says what it needs (etcd_store.cc).
+// Every message of the files under proto/ that are compiled into this program, but for those of persys, most of which
+// are converted in one direction only (persys_fields_test.cc), and those of etcd, of which the store says what it needs
+// (etcd_store.cc).
 std::set<std::string> CompiledMessages() {
   std::set<std::string> types;
   const std::filesystem::path root = SourceDir() + "/proto";

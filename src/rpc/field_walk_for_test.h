@@ -1,10 +1,11 @@
 // LostFields: which fields of a message do not come back from a conversion to the contract's type and back to the wire.
+// UnreadFields: which make no difference to what is read, for a protocol that is converted in one direction.
 //
 // The walk takes valid samples of the message, gives one field after the other a value, and demands to find it in what
-// comes back: in the message, in those within it, and in the first element of repeated ones. Of an enum and of a bool
-// every value that the conversion accepts must come back, of another field one. A field that no sample reaches counts
-// as lost: so does one that is added to a .proto file and not converted, and a part or an alternative of a oneof that
-// no sample has.
+// comes back, or another result than without it: in the message, in those within it, and in the first element of
+// repeated ones. Of an enum and of a bool every value that the conversion accepts must come back, of another field, and
+// of what is only read, one. A field that no sample reaches counts as lost: so does one that is added to a .proto file
+// and not converted, and a part or an alternative of a oneof that no sample has.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +15,9 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -26,6 +29,10 @@ namespace muster::rpc {
 
 // A message that went to the contract's type and back; null when the conversion refuses it.
 using RoundTrip = std::function<std::unique_ptr<google::protobuf::Message>(const google::protobuf::Message& wire)>;
+// What a conversion reads, as bytes; nothing when it refuses the message.
+using Read = std::function<std::optional<std::string>(const google::protobuf::Message& wire)>;
+// By the last name of a text field: a value that it takes and that the walk does not try by itself.
+using FieldWords = std::map<std::string, std::string>;
 
 // Every field that has a value of its own, by its path: "needs.requirements.key".
 inline void AddPaths(const google::protobuf::Descriptor& type, const std::string& above, std::set<std::string>& paths) {
@@ -44,12 +51,37 @@ class FieldWalk {
   using Message = google::protobuf::Message;
   using Field = google::protobuf::FieldDescriptor;
 
-  FieldWalk(const Message& sample, const RoundTrip& trip) : sample_(sample), trip_(trip) { Walk(sample, {}); }
+  using Path = std::vector<const Field*>;
+  // Whether the field that is set in the message has come through; nothing when the message is refused.
+  using Judge = std::function<std::optional<bool>(const Message& sent, const Path& path)>;
+  enum class Values : uint8_t { kOne, kEvery };  // of an enum and a bool
+
+  FieldWalk(const Message& sample, Values values, Judge judge, const FieldWords& words = {})
+      : sample_(sample), values_(values), judge_(std::move(judge)), words_(words) {
+    Walk(sample, {});
+  }
   const std::set<std::string>& carried() const { return carried_; }
 
- private:
-  using Path = std::vector<const Field*>;
+  static Judge ComesBack(const RoundTrip& trip) {
+    return [&trip](const Message& sent, const Path& path) -> std::optional<bool> {
+      const std::unique_ptr<Message> back = trip(sent);
+      if (back == nullptr) return std::nullopt;
+      const Message* got = Find(*back, path);
+      return got != nullptr && Only(*got, path.back()) == Only(*Find(*Copy(sent), path), path.back());
+    };
+  }
+  static Judge IsRead(const Read& read) {
+    return [&read](const Message& sent, const Path& path) -> std::optional<bool> {
+      const std::optional<std::string> got = read(sent);
+      if (!got) return std::nullopt;
+      const std::unique_ptr<Message> without = Copy(sent);
+      Message& at = *Find(*without, path);
+      at.GetReflection()->ClearField(&at, path.back());
+      return read(*without) != got;
+    };
+  }
 
+ private:
   void Walk(const Message& at, const Path& above) {
     const auto& reflection = *at.GetReflection();
     for (int i = 0; i < at.GetDescriptor()->field_count(); ++i) {
@@ -68,18 +100,22 @@ class FieldWalk {
 
   bool IsCarried(const Path& path) const {
     const Field* field = path.back();
-    const bool every = field->enum_type() != nullptr || field->cpp_type() == Field::CPPTYPE_BOOL;
+    const bool every =
+        values_ == Values::kEvery && (field->enum_type() != nullptr || field->cpp_type() == Field::CPPTYPE_BOOL);
     size_t carried = 0;
     size_t lost = 0;
-    for (const std::string& value : ValuesOf(*field)) {
+    std::vector<std::string> values = ValuesOf(*field);
+    if (const auto word = words_.find(field->name());
+        word != words_.end() && field->cpp_type() == Field::CPPTYPE_STRING) {
+      values.push_back(fmt::format(": \"{}\"", word->second));
+    }
+    for (const std::string& value : values) {
       const std::unique_ptr<Message> sent = Copy(sample_);
       Message& at = *Find(*sent, path);
       at.GetReflection()->ClearField(&at, field);
       EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(field->name() + value, &at)) << NameOf(path) << value;
-      const std::unique_ptr<Message> back = trip_(*sent);
-      if (back == nullptr) continue;  // refused
-      const Message* got = Find(*back, path);
-      ++(got != nullptr && Only(*got, field) == Only(at, field) ? carried : lost);
+      const std::optional<bool> through = judge_(*sent, path);
+      if (through) ++(*through ? carried : lost);
     }
     return carried > 0 && (!every || lost == 0);
   }
@@ -141,7 +177,9 @@ class FieldWalk {
   }
 
   const Message& sample_;
-  const RoundTrip& trip_;
+  const Values values_;
+  const Judge judge_;
+  const FieldWords& words_;
   std::set<std::string> carried_;
 };
 
@@ -151,10 +189,22 @@ inline std::set<std::string> LostFields(const std::vector<std::unique_ptr<google
   AddPaths(*samples.front()->GetDescriptor(), "", lost);
   for (const auto& sample : samples) {
     EXPECT_NE(trip(*sample), nullptr) << "a sample must be valid: " << sample->ShortDebugString();
-    const FieldWalk walk(*sample, trip);
+    const FieldWalk walk(*sample, FieldWalk::Values::kEvery, FieldWalk::ComesBack(trip));
     for (const std::string& path : walk.carried()) lost.erase(path);
   }
   return lost;
+}
+
+inline std::set<std::string> UnreadFields(const std::vector<std::unique_ptr<google::protobuf::Message>>& samples,
+                                          const Read& read, const FieldWords& words) {
+  std::set<std::string> unread;
+  AddPaths(*samples.front()->GetDescriptor(), "", unread);
+  for (const auto& sample : samples) {
+    EXPECT_TRUE(read(*sample)) << "a sample must be valid: " << sample->ShortDebugString();
+    const FieldWalk walk(*sample, FieldWalk::Values::kOne, FieldWalk::IsRead(read), words);
+    for (const std::string& path : walk.carried()) unread.erase(path);
+  }
+  return unread;
 }
 
 }  // namespace muster::rpc
