@@ -15,6 +15,7 @@
 #include <variant>
 
 #include "base/log.h"
+#include "base/overloaded.h"
 #include "model/names.h"
 #include "runtime/log_reader.h"
 #include "runtime/log_stream.h"
@@ -29,11 +30,6 @@ constexpr size_t kWorkers = 4;
 constexpr size_t kLastLines = 20;
 constexpr size_t kLastBytes = 2 << 10;
 constexpr uint64_t kWakeNumber = 0;
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 contract::RuntimeReply Only(contract::Run run) {
   contract::RuntimeReply reply;

@@ -6,16 +6,13 @@
 #include <utility>
 #include <variant>
 
+#include "base/overloaded.h"
+
 namespace muster::sim {
 namespace {
 
 constexpr int32_t kKilled = 137;
 constexpr int32_t kTerminated = 143;
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 }  // namespace
 

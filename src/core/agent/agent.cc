@@ -6,17 +6,13 @@
 
 #include "base/check.h"
 #include "base/codec.h"
+#include "base/overloaded.h"
 #include "base/probe.h"
 #include "contract/core.h"
 #include "core/agent/earlier_rows.h"
 
 namespace muster::agent {
 namespace {
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 void Earlier(std::optional<MonoTime>& soonest, MonoTime when) {
   if (!soonest || when < *soonest) soonest = when;

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/codec.h"
+#include "base/overloaded.h"
 #include "base/probe.h"
 #include "contract/core.h"
 
@@ -13,11 +14,6 @@ namespace {
 // Rows of the durable state, besides those of the clients.
 constexpr contract::Single<MirrorValue> kValue{"value"};
 constexpr contract::Single<MirrorValue> kHeld{"held"};
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/codec.h"
+#include "base/overloaded.h"
 #include "base/probe.h"
 #include "contract/core.h"
 #include "model/requirement.h"
@@ -20,11 +21,6 @@ constexpr Duration kUnaskedGrace = 10min;            // as the shard gives to wh
 constexpr size_t kMostReported = 1000;               // kinds of machines; a scheduler takes no more
 constexpr uint64_t kOrderLimit = uint64_t{1} << 61;  // no clock reaches it, and a scheduler takes what follows it
 constexpr int kReportsMissed = 3;                    // a report holds for so many intervals
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 // States in which the machine is, or is about to stop being, a node of the cluster.
 bool Serves(model::MachineState state) {

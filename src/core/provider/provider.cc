@@ -6,15 +6,11 @@
 
 #include "base/check.h"
 #include "base/codec.h"
+#include "base/overloaded.h"
 #include "base/probe.h"
 
 namespace muster::provider {
 namespace {
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 constexpr uint32_t kEveryState = ~0U;
 

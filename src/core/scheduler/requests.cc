@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/overloaded.h"
 #include "base/probe.h"
 #include "core/scheduler/sets.h"
 
@@ -14,11 +15,6 @@ namespace muster::scheduler {
 namespace {
 
 using model::DesiredState;
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 // The object that a request changes. Nothing for what changes none.
 std::optional<ObjectId> ObjectOf(const contract::ClusterRequest& body) {

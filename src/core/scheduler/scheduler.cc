@@ -6,6 +6,7 @@
 
 #include "base/codec.h"
 #include "base/hash.h"
+#include "base/overloaded.h"
 #include "base/probe.h"
 #include "contract/core.h"
 #include "core/scheduler/parts.h"
@@ -13,11 +14,6 @@
 
 namespace muster::scheduler {
 namespace {
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 // A node that beats in time is asked for its list in one pass of so many. Which one follows from its id, so that every
 // pass asks as many nodes as the others.

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/overloaded.h"
 #include "core/shard/narrow.h"
 #include "core/shard/parts.h"
 #include "core/shard/shard.h"
@@ -14,11 +15,6 @@ namespace muster::shard {
 namespace {
 
 using contract::ActuationMode;
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 template <class Request>
 concept IsOrder = requires(const Request& request) {

@@ -4,21 +4,13 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/overloaded.h"
 #include "contract/core.h"
 #include "contract/tables.h"
 #include "core/shard/parts.h"
 #include "core/shard/step_context.h"
 
 namespace muster::shard {
-namespace {
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
-
-}  // namespace
-
 static_assert(contract::Core<Core>);
 
 // --- the step

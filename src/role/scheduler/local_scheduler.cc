@@ -5,17 +5,13 @@
 #include <variant>
 
 #include "base/log.h"
+#include "base/overloaded.h"
 #include "base/probe.h"
 #include "role/scheduler/secret_texts.h"
 #include "store/carry_out.h"
 
 namespace muster::scheduler {
 namespace {
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 struct Callee {
   std::string node;

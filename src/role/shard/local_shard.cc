@@ -7,16 +7,12 @@
 #include <variant>
 
 #include "base/log.h"
+#include "base/overloaded.h"
 #include "base/probe.h"
 #include "role/shard/audit_line.h"
 
 namespace muster::shard {
 namespace {
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 Status ConnectAgain() { return {Code::kUnavailable, "the shard is stopping; connect again"}; }
 
