@@ -9,7 +9,7 @@
 //
 // `A` is the core's answer, an alternative of its effects with the fields `request` and `status`. Where it has an
 // optional `reply`, that is what a request gets; otherwise a request gets the answer itself. The shell's Emit hands the
-// answers it sees to Give.
+// answers it sees to Give. A core that is asked nothing has none: CoreRunner<Core>, with Post alone.
 //
 // Invariants:
 //   1. Every Ask ends in exactly one call of its callback: with the core's answer, or with UNAVAILABLE from Stop on.
@@ -20,6 +20,7 @@
 
 #include <fmt/format.h>
 
+#include <concepts>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -38,6 +39,9 @@
 
 namespace muster::host {
 
+// In place of the answer of a core that is asked nothing.
+struct NoAnswer {};
+
 namespace internal {
 
 template <class A>
@@ -52,7 +56,7 @@ struct ReplyOf<A> {
 
 }  // namespace internal
 
-template <contract::Core C, class A>
+template <contract::Core C, class A = NoAnswer>
 class CoreRunner {
  public:
   using Reply = typename internal::ReplyOf<A>::Type;
@@ -112,6 +116,7 @@ class CoreRunner {
 
   // Posts an event with the field `request`, which is set here; `done` gets the core's answer to it.
   template <class Event>
+    requires(!std::same_as<A, NoAnswer>)
   void Ask(Event event, Done done) {
     const auto id = pending_.Add(done);
     if (!id) return done(std::unexpected(Stopping()));

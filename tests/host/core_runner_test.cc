@@ -80,6 +80,22 @@ TEST_F(CoreRunnerTest, RunsACoreWithoutAStateFile) {
   EXPECT_TRUE(std::filesystem::is_empty(dir_.path()));
 }
 
+// A core that is asked nothing has a runner without answers.
+class Quiet : public ThreadHost<Core>::Shell {
+  void StartCall(const Core::Call&) override {}
+  void Emit(const Core::Effect&) override {}
+};
+TEST_F(CoreRunnerTest, RunsACoreThatIsAskedNothing) {
+  Quiet shell;
+  CoreRunner<Core> runner({.name = "counter", .state_file = dir_.File("state.db"), .journal = {}, .clock = clock_},
+                          shell);
+  ASSERT_EQ(runner.Open([](const contract::Recovered& rows) { return Core::Recover({}, rows); }), Status());
+  ASSERT_TRUE(runner.Post(Add{.client = "c", .sequence = 1, .amount = 5}));
+  ASSERT_EQ(runner.Start(), Status());
+  runner.Stop();
+  EXPECT_FALSE(runner.Post(Add{.client = "c", .sequence = 2, .amount = 5}));
+}
+
 TEST_F(CoreRunnerTest, StopRefusesWhatWasNeverStarted) {
   ASSERT_EQ(Open(), Status());
   auto waiting = Ask(1);

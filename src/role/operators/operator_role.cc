@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/overloaded.h"
 #include "host/parser.h"
 #include "host/text_file.h"
 #include "model/workload.h"
@@ -20,11 +21,6 @@ constexpr Duration kLook = 200ms;  // how often the links are looked at when not
 constexpr int32_t kPage = 250;     // of the largest objects, within the bounds of an answer
 // Less than a token lives: a machine that gets it has the rest of its hour to start and join.
 constexpr std::chrono::seconds kTokenGood = 30min;
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 // A cluster's id becomes part of keys and identities.
 host::Parser<std::string> ClusterName() {
@@ -99,7 +95,10 @@ std::string BootstrapWith(const Options& options, const rpc::TokenText& token) {
 }
 
 OperatorRole::OperatorRole(Options options)
-    : options_(std::move(options)), server_(options_.server), metrics_(server_.metrics()) {}
+    : options_(std::move(options)),
+      server_(options_.server),
+      metrics_(server_.metrics()),
+      runner_({.name = "operator", .state_file = {}, .journal = options_.server.journal, .clock = clock_}, *this) {}
 
 OperatorRole::~OperatorRole() { Stop(); }
 
@@ -112,18 +111,11 @@ Status OperatorRole::Start(std::stop_token) {
     if (!enrol) return {enrol.error().code(), fmt::format("--scheduler: {}", enrol.error().message())};
     enrol_ = *std::move(enrol);
   }
-  if (!options_.server.journal.empty()) {
-    auto journal = host::JournalWriter::Open(options_.server.journal, std::string(Core::kName));
-    if (!journal) return journal.error();
-    journal_ = *std::move(journal);
-  }
-  host::ThreadHost<Core>::Shell& shell = *this;
-  host_ = std::make_unique<host::ThreadHost<Core>>(
-      Core(options_.config), shell,
-      host::ThreadHost<Core>::Options{.clock = clock_, .persist = state_, .journal = journal_.get()});
+  MUSTER_RETURN_IF_ERROR(
+      runner_.Open([this](const contract::Recovered&) -> Result<Core> { return Core(options_.config); }));
   server_.SetRefresh([this] { UpdateGauges(); });
   MUSTER_RETURN_IF_ERROR(server_.Listen());
-  MUSTER_RETURN_IF_ERROR(host_->Start());
+  MUSTER_RETURN_IF_ERROR(runner_.Start());
   links_ = std::jthread([this](const std::stop_token& stop) { KeepLinks(stop); });
   server_.SetReadyCheck("shard", [this]() -> Status {
     const std::lock_guard lock(mu_);
@@ -147,10 +139,9 @@ void OperatorRole::Stop() {
     links_.join();
   }
   cluster_.reset();  // its answers go to the core
-  if (host_ != nullptr) host_->Stop();
+  runner_.Stop();
   enrol_.reset();  // after the core, which asks it
   server_.Stop();
-  journal_.reset();
 }
 
 // --- the core's effects
@@ -163,7 +154,7 @@ void OperatorRole::StartCall(const Call& call) {
     } else {
       done.status = reply.error();
     }
-    host_->Complete(std::move(done));
+    runner_.Complete(std::move(done));
   });
 }
 
@@ -229,10 +220,10 @@ void OperatorRole::Received(contract::ShardMessage message) {
       session_open_ = true;
     }
     log::Info("session with the shard", {{"shard", options_.shard}, {"epoch", ack->shard_epoch}});
-    host_->Post(SessionOpened{});
+    runner_.Post(SessionOpened{});
     return;
   }
-  host_->Post(operators::Received{.message = std::move(message)});
+  runner_.Post(operators::Received{.message = std::move(message)});
 }
 
 void OperatorRole::Unreadable(Status why) {
@@ -268,7 +259,7 @@ void OperatorRole::KeepSession(MonoTime now) {
   gone.reset();  // waits for its handler: not under the lock
   if (ended) {
     session_retry_.Failed(now);
-    host_->Post(SessionClosed{.why = *ended});
+    runner_.Post(SessionClosed{.why = *ended});
   }
   if (now < session_retry_.at) return;
   auto session = rpc::OpenSession(
@@ -306,13 +297,13 @@ Status OperatorRole::ListAndWatch(const std::stop_token& stop) {
     if (page->next.empty()) break;
     token = page->next;
   }
-  host_->Post(std::move(listed));
+  runner_.Post(std::move(listed));
   // From the first page on: what changed while the pages were read comes again.
   watch_ = cluster_->Watch({.nodes = true, .workloads = true, .from = from},
                            {.changed =
                                 [this](contract::ClusterChange change) {
                                   if (auto* object = std::get_if<contract::ObjectChanged>(&change)) {
-                                    host_->Post(ClusterChanged{.change = std::move(*object)});
+                                    runner_.Post(ClusterChanged{.change = std::move(*object)});
                                   }
                                 },
                             .ended =
@@ -339,7 +330,7 @@ void OperatorRole::KeepWatch(const std::stop_token& stop, MonoTime now) {
     // A scheduler that no longer has the changes is there: list again at once.
     if (ended->code() != Code::kOutOfRange) {
       watch_retry_.Failed(now);
-      host_->Post(ClusterLost{.why = *ended});
+      runner_.Post(ClusterLost{.why = *ended});
     }
   }
   if (now < watch_retry_.at) return;
@@ -373,7 +364,7 @@ void OperatorRole::KeepLinks(const std::stop_token& stop) {
 }
 
 void OperatorRole::UpdateGauges() {
-  const auto view = host_->View();
+  const auto view = runner_.View();
   {
     const std::lock_guard lock(mu_);
     metrics_.session.With().Set(session_open_ ? 1 : 0);

@@ -22,12 +22,10 @@
 #include "base/metrics.h"
 #include "base/status.h"
 #include "core/operators/operators.h"
-#include "host/journal.h"
-#include "host/persist.h"
+#include "host/core_runner.h"
 #include "host/role.h"
 #include "host/settings.h"
 #include "host/system_clock.h"
-#include "host/thread_host.h"
 #include "rpc/cluster_client.h"
 #include "rpc/enrol_client.h"
 #include "rpc/role_server.h"
@@ -72,7 +70,7 @@ class OperatorRole final : public host::Role, private host::ThreadHost<Core>::Sh
   void Stop() override;
 
   host::Address metrics_address() const { return server_.metrics_address(); }
-  std::shared_ptr<const Snapshot> View() const { return host_->View(); }
+  std::shared_ptr<const Snapshot> View() const { return runner_.View(); }
 
  private:
   // On the core's thread.
@@ -108,9 +106,7 @@ class OperatorRole final : public host::Role, private host::ThreadHost<Core>::Sh
   OperatorMetrics metrics_;
   std::unique_ptr<rpc::ClusterClient> cluster_;
   std::unique_ptr<rpc::EnrolClient> enrol_;  // none without TLS, or with bootstrap data from a file
-  host::NoState state_;
-  std::unique_ptr<host::JournalWriter> journal_;
-  std::unique_ptr<host::ThreadHost<Core>> host_;
+  host::CoreRunner<Core> runner_;
 
   // Owned by the thread that keeps the links, except as said.
   std::unique_ptr<rpc::OpenStream> watch_;
