@@ -34,7 +34,7 @@ constexpr std::array kChecks = {
     Check{"watch-whole-revisions", "A watch gives the changes of a transaction together.", CheckWatchWholeRevisions},
     Check{"watch-range", "A watch gives the changes of its range and no other.", CheckWatchRange},
     Check{"watch-ends", "A watch that was ended gives nothing more.", CheckWatchEnds},
-    Check{"list-then-watch", "A range and a watch from the next revision miss nothing, whoever writes meanwhile.",
+    Check{"list-then-watch", "A range and a watch from the next revision miss nothing that is written meanwhile.",
           CheckListThenWatch},
     Check{"racing-writers", "16 writers that raise one number 20 times each raise it 320 times.", CheckRacingWriters},
     Check{"histories", "Random histories of 8 callers are linearizable; their watches are ordered and complete.",
