@@ -17,9 +17,9 @@
 
 namespace muster::contract {
 
-// Event: every row of the range at `revision`, in the order of the keys; RowsChanged follow. It comes once, and again
-// when the store itself went back, to an older backup or to nothing: `revision` is lower then than what was told
-// before.
+// Event: every row of the range at `revision`, in the order of the keys; RowsChanged follow. It comes at the start,
+// just before each StoreBack, and when the store itself went back, to an older backup or to nothing: `revision` is
+// lower then than what was told before.
 struct RowsListed {
   Revision revision = 0;
   std::vector<KeyValue> rows;

@@ -171,9 +171,6 @@ void LoopCluster::OnMirror(size_t i, const store::MirrorEvent& event) {
     host.Post(scheduler::StoreChanged{.revision = changed->revision, .changes = changed->changes});
   } else if (const auto* lost = std::get_if<contract::StoreLost>(&event)) {
     host.Post(scheduler::StoreLost{.why = lost->status});
-  } else {
-    store::RangeReply all = store_.Rows();
-    Listed(i, all.revision, std::move(all.rows));
   }
 }
 

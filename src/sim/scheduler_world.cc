@@ -186,9 +186,6 @@ class SchedulerWorld {
       host.Post(scheduler::StoreChanged{.revision = changed->revision, .changes = changed->changes});
     } else if (const auto* lost = std::get_if<contract::StoreLost>(&event)) {
       host.Post(scheduler::StoreLost{.why = lost->status});
-    } else {
-      store::RangeReply all = store_.Rows();
-      host.Post(scheduler::StoreListed{.revision = all.revision, .rows = std::move(all.rows)});
     }
   }
   void OnCandidate(size_t i, const store::CandidateEvent& event) {

@@ -115,16 +115,21 @@ class Mirror::State final : public Guarded {
 
   void JudgeAgeLater() {
     schedule_.After(options_.check_every, Callback([this] {
-                      if (!lost_ && schedule_.now() - answered_ >= options_.lost_after) Lose();
+                      JudgeAge();
                       JudgeAgeLater();
                     }));
+  }
+  void JudgeAge() {
+    const MonoTime now = schedule_.now();
+    const bool listing = phase_ == Phase::kListing && now - list_called_ < options_.list_timeout;
+    if (!lost_ && !listing && now - answered_ >= options_.lost_after) Lose();
   }
   void Lose() {
     PROBE("store.mirror_lost");
     lost_ = true;
     const Status silent(Code::kDeadlineExceeded, "the store does not answer");
     handler_(contract::StoreLost{.since = fresh_, .status = status_.ok() ? silent : status_});
-    Find();
+    if (phase_ != Phase::kListing) Find();
   }
 
   // ---- Rows
@@ -133,13 +138,14 @@ class Mirror::State final : public Guarded {
     phase_ = Phase::kListing;
     EndWatch();
     ++ask_;
-    store_.Range(options_.range, options_.list_timeout,
-                 Callback([this, number = ask_, called = schedule_.now()](Result<RangeReply> reply) {
+    list_called_ = schedule_.now();
+    store_.Range(options_.range, options_.list_timeout, Callback([this, number = ask_](Result<RangeReply> reply) {
                    if (number != ask_) return;
-                   if (reply) return Listed(called, *std::move(reply));
+                   if (reply) return Listed(list_called_, *std::move(reply));
                    status_ = reply.error();
                    phase_ = Phase::kFinding;
                    AskAfter(options_.check_every / 4);
+                   JudgeAge();
                  }));
   }
   void Listed(MonoTime called, RangeReply reply) {
@@ -147,7 +153,7 @@ class Mirror::State final : public Guarded {
     const Revision revision = reply.revision;
     Copy copy = CopyOf(reply.rows);
     if (revision < revision_) PROBE("store.mirror_went_back");
-    if (revision_ == 0 || revision < revision_) {
+    if (revision_ == 0 || lost_ || revision < revision_) {
       handler_(contract::RowsListed{.revision = revision, .rows = std::move(reply.rows)});
     } else {
       PROBE("store.mirror_listed_again");
@@ -199,6 +205,7 @@ class Mirror::State final : public Guarded {
   Status status_;                       // of the last request, if it failed
   MonoTime fresh_;                      // when the last request was called that says that the copy is up to date
   MonoTime answered_;                   // when it was answered
+  MonoTime list_called_;                // of the list under way, or the last one
 };
 
 Mirror::Mirror(Store& store, Schedule& schedule, MirrorOptions options, Handler handler)

@@ -41,13 +41,17 @@ class Copy {
 
  private:
   void Take(const contract::RowsListed& listed) {
-    if (!at.empty()) breach = "listed twice";
+    if (!at.empty() && !lost_) breach = "listed twice";
+    if (lost_ && back_rows_++ > 0) breach = "rows of a lost store";
+    rows.clear();
+    puts_.clear();
     for (const KeyValue& row : listed.rows) Keep({.deleted = false, .now = row});
-    Note(listed.revision, fmt::format("listed {}", listed.revision), listed.rows.size());
+    Note(listed.revision, fmt::format("listed {}", listed.revision));
   }
   void Take(const contract::RowsChanged& changed) {
     if (at.empty()) breach = "changes before the list";
-    if (lost_ && back_rows_++ > 0) breach = "rows of a lost store";
+    if (lost_) breach = "changes of a lost store";
+    if (changed.changes.empty()) breach = "nothing has changed";
     Revision last = 0;
     std::string line = fmt::format("changed {}:", changed.revision);
     for (const contract::Change& change : changed.changes) {
@@ -57,7 +61,7 @@ class Copy {
       line += change.deleted ? " -" + change.now.key : fmt::format(" {}={}", change.now.key, change.now.value);
     }
     if (last > changed.revision) breach = "a change is newer than its event";
-    Note(changed.revision, line, changed.changes.size());
+    Note(changed.revision, line);
   }
   void Take(const contract::StoreLost& lost) {
     if (std::exchange(lost_, true)) breach = "lost twice";
@@ -67,8 +71,7 @@ class Copy {
   }
   void Take(const contract::StoreBack& back) {
     if (!std::exchange(lost_, false)) breach = "back without a loss";
-    if (at.empty()) breach = "back without rows";
-    back_rows_ = 0;
+    if (std::exchange(back_rows_, 0) == 0) breach = "back without rows";
     lines.push_back(fmt::format("back {}", back.revision));
     at.emplace_back(back.revision, rows);
     last_event = time_.now();
@@ -81,9 +84,8 @@ class Copy {
     if (!puts_.emplace(change.now.key, change.now.modified).second) breach = "a put is given twice: " + change.now.key;
     rows[change.now.key] = change.now;
   }
-  void Note(Revision revision, std::string line, size_t changes) {
+  void Note(Revision revision, std::string line) {
     if (!at.empty() && revision < at.back().first) breach = "revisions go back";
-    if (changes == 0 && !at.empty()) breach = "nothing has changed";
     lines.push_back(std::move(line));
     at.emplace_back(revision, rows);
     last_event = time_.now();
@@ -139,7 +141,8 @@ TEST_F(MirrorTest, SaysThatTheStoreIsLostAndBack) {
   store_.SetReachable(true);
   Commit({Put("/c", "1"), contract::Delete("/b")});
   time_.RunFor(3s);
-  EXPECT_EQ(copy_.lines, (std::vector<std::string>{"listed 2", "lost", "changed 3: -/b /c=1", "back 3"}));
+  EXPECT_EQ(copy_.lines, (std::vector<std::string>{"listed 2", "lost", "listed 3", "back 3"}));
+  EXPECT_FALSE(copy_.rows.contains("/b"));
   Commit({Put("/a", "2")});
   time_.RunFor(1s);
   EXPECT_EQ(copy_.lines.back(), "changed 4: /a=2");
@@ -201,14 +204,21 @@ TEST_F(MirrorTest, GivesTheDifferenceAfterACompaction) {
   EXPECT_GT(faults::ProbeHits()["store.mirror_listed_again"], 0u);
 }
 
-// Forwards to one of two stores.
+// Forwards to one of two stores. A list takes its time, whatever its timeout is.
 class SwitchedStore final : public Store {
  public:
-  explicit SwitchedStore(Store& first) : to_(&first) {}
+  explicit SwitchedStore(Store& first, Schedule* time = nullptr, Duration list_takes = {})
+      : to_(&first), time_(time), list_takes_(list_takes) {}
   void SwitchTo(Store& other) { to_ = &other; }
+  int lists() const { return lists_; }
 
   void Range(KeyRange range, Duration timeout, RangeDone done) override {
-    to_->Range(std::move(range), timeout, std::move(done));
+    const bool list = range != contract::OneKey(range.begin);
+    if (list) ++lists_;
+    if (!list || time_ == nullptr) return to_->Range(std::move(range), timeout, std::move(done));
+    time_->After(list_takes_, [this, range = std::move(range), timeout, done = std::move(done)]() mutable {
+      to_->Range(std::move(range), timeout, std::move(done));
+    });
   }
   void Commit(Transaction transaction, Duration timeout, CommitDone done) override {
     to_->Commit(std::move(transaction), timeout, std::move(done));
@@ -227,7 +237,51 @@ class SwitchedStore final : public Store {
 
  private:
   Store* to_;
+  Schedule* const time_;
+  const Duration list_takes_;
+  int lists_ = 0;
 };
+
+TEST_F(MirrorTest, WaitsForAListThatTakesLong) {
+  Commit({Put("/a", "1")});
+  SwitchedStore store(store_, &time_, 8s);
+  const Mirror mirror(store, time_, {.range = contract::KeysUnder("/")}, copy_.Handler());
+  time_.RunFor(1min);
+  EXPECT_EQ(copy_.lines, (std::vector<std::string>{"listed 2"}));
+  EXPECT_EQ(store.lists(), 1);
+  store_.SetReachable(false);
+  time_.RunFor(10s);
+  store_.SetReachable(true);
+  time_.RunFor(1min);
+  EXPECT_EQ(copy_.lines, (std::vector<std::string>{"listed 2", "lost", "listed 2", "back 2"}));
+  EXPECT_EQ(store.lists(), 2);
+  EXPECT_EQ(copy_.breach, "");
+}
+
+TEST_F(MirrorTest, KeepsAListThatTakesLongerThanItsTimeout) {
+  Commit({Put("/a", "1")});
+  SwitchedStore store(store_, &time_, 40s);
+  const Mirror mirror(store, time_, {.range = contract::KeysUnder("/")}, copy_.Handler());
+  time_.RunFor(35s);
+  EXPECT_EQ(copy_.lines, (std::vector<std::string>{"lost"}));
+  time_.RunFor(1min);
+  EXPECT_EQ(copy_.lines, (std::vector<std::string>{"lost", "listed 2", "back 2"}));
+  EXPECT_EQ(store.lists(), 1);
+}
+
+// A list is waited for, not for ever.
+TEST_F(MirrorTest, IsLostWhenTheStoreGoesUnderAList) {
+  Commit({Put("/a", "1")});
+  SwitchedStore store(store_, &time_, 2s);
+  const Mirror mirror(store, time_, {.range = contract::KeysUnder("/")}, copy_.Handler());
+  time_.RunFor(1s);
+  store_.SetReachable(false);
+  time_.RunFor(40s);
+  EXPECT_EQ(copy_.lines, (std::vector<std::string>{"lost"}));
+  store_.SetReachable(true);
+  time_.RunFor(10s);
+  EXPECT_EQ(copy_.lines, (std::vector<std::string>{"lost", "listed 2", "back 2"}));
+}
 
 // Another store takes its place, at a lower revision: as if an older backup was restored.
 TEST_F(MirrorTest, NoticesAStoreThatWentBack) {

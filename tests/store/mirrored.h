@@ -33,18 +33,18 @@ class Mirrored {
   std::string breach() {
     return waiter_.Get([&] { return breach_; });
   }
-  int lists() {
-    return waiter_.Get([&] { return lists_; });
-  }
 
  private:
   void Take(const contract::RowsListed& listed) {
-    if (lists_++ > 0) breach_ = "listed twice";
+    if (std::exchange(listed_, true) && !lost_) breach_ = "listed twice";
+    if (listed.revision < revision_) breach_ = "an older revision is listed";
     revision_ = listed.revision;
+    rows_.clear();
+    puts_.clear();
     for (const KeyValue& row : listed.rows) Take(contract::Change{.deleted = false, .now = row});
   }
   void Take(const contract::RowsChanged& changed) {
-    if (lists_ == 0) breach_ = "changes before the list";
+    if (!listed_) breach_ = "changes before the list";
     if (changed.revision <= revision_) breach_ = "a revision is given twice";
     revision_ = changed.revision;
     for (const contract::Change& change : changed.changes) Take(change);
@@ -71,7 +71,7 @@ class Mirrored {
   std::set<std::pair<std::string, Revision>> puts_;
   Revision revision_ = 0;
   bool lost_ = false;
-  int lists_ = 0;
+  bool listed_ = false;
   std::string breach_;
   const Mirror mirror_;  // last: it ends first
 };
