@@ -1,5 +1,6 @@
-// Frames: an input of bytes as a row of frames (kind, length, bytes), each of which is handed to a function of its
-// kind; and the laws of requests and answers: what is read is written as it was, what is not is refused by name.
+// Frames: an input of bytes as a row of frames (kind, length in two bytes, bytes), each of which is handed to a
+// function of its kind; and the laws of requests and answers: what is read is written as it was, what is not is refused
+// by name.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +16,13 @@ namespace muster {
 
 template <class Handle>
 void EachFrame(const uint8_t* data, size_t size, uint8_t kinds, const Handle& handle) {
-  while (size >= 2) {
+  constexpr size_t kHead = 3;
+  while (size >= kHead) {
     const auto kind = static_cast<uint8_t>(data[0] % kinds);
-    const size_t length = std::min<size_t>(data[1], size - 2);
-    handle(kind, std::string(reinterpret_cast<const char*>(data) + 2, length));
-    data += 2 + length;
-    size -= 2 + length;
+    const size_t length = std::min<size_t>(data[1] | static_cast<size_t>(data[2]) << 8, size - kHead);
+    handle(kind, std::string(reinterpret_cast<const char*>(data) + kHead, length));
+    data += kHead + length;
+    size -= kHead + length;
   }
 }
 

@@ -3,7 +3,7 @@
 // mark of a token that passed; what is answered comes through the wire unchanged. And any bytes as replies: a client
 // keeps sound machines only, each once, and names the rest.
 //
-// The input is a row of frames: method, length, bytes.
+// The input is a row of frames (frames.h).
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +16,7 @@
 #include "base/codec.h"
 #include "bigfleet/v1alpha1/provider.pb.h"
 #include "core/provider/provider.h"
+#include "frames.h"
 #include "refusal.h"
 #include "rpc/provider_conversion.h"
 #include "rpc/shared_texts.h"
@@ -107,7 +108,8 @@ class Provider {
       if (persist == nullptr) continue;
       MUSTER_CHECK(refusal.code() != Code::kFailedPrecondition, "a fenced call stored something");
       for (const contract::Write& write : persist->writes) {
-        MUSTER_CHECK(write.key.starts_with(provider::kMarkKey), "a refused call stored {}", codec::Quote(write.key));
+        MUSTER_CHECK(write.key.starts_with(provider::kMarks.prefix), "a refused call stored {}",
+                     codec::Quote(write.key));
       }
     }
   }
@@ -160,12 +162,7 @@ void TakeAny(const std::string& bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Provider provider;
-  while (size >= 2) {
-    const uint8_t method = data[0] % 10;
-    const size_t length = std::min<size_t>(data[1], size - 2);
-    const std::string bytes(reinterpret_cast<const char*>(data) + 2, length);
-    data += 2 + length;
-    size -= 2 + length;
+  EachFrame(data, size, 10, [&](uint8_t method, const std::string& bytes) {
     switch (method) {
       case 0: provider.Ask<pb::CreateRequest, pb::TransitionAck>(bytes); break;
       case 1: provider.Ask<pb::ConfigureRequest, pb::TransitionAck>(bytes); break;
@@ -178,6 +175,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       case 8: TakeAny<pb::Machine>(bytes); break;
       default: provider.FinishOperations(); break;
     }
-  }
+  });
   return 0;
 }

@@ -2,7 +2,7 @@
 // written as it was. And any bytes as answers: what a client takes it would write the same, and it names what it does
 // not take.
 //
-// The input is a row of frames: kind, length, bytes.
+// The input is a row of frames (frames.h).
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/codec.h"
 #include "bigfleet/v1alpha1/shardread.pb.h"
+#include "frames.h"
 #include "muster/v1/fleet.pb.h"
 #include "refusal.h"
 #include "rpc/shard_conversion.h"
@@ -74,12 +75,7 @@ void Row(const std::string& bytes, Table&... profiles) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   rpc::ProfileTable profiles;
-  while (size >= 2) {
-    const uint8_t kind = data[0] % 25;
-    const size_t length = std::min<size_t>(data[1], size - 2);
-    const std::string bytes(reinterpret_cast<const char*>(data) + 2, length);
-    data += 2 + length;
-    size -= 2 + length;
+  EachFrame(data, size, 25, [&](uint8_t kind, const std::string& bytes) {
     switch (kind) {
       case 0: Ask<pb::InspectNeedsRequest>(bytes); break;
       case 1: Ask<v1::ListMachinesRequest>(bytes); break;
@@ -107,6 +103,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       case 23: Answer<v1::AcceptLossesResponse>(bytes); break;
       default: Answer<v1::DecommissionClusterResponse>(bytes); break;
     }
-  }
+  });
   return 0;
 }

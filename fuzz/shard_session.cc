@@ -3,7 +3,7 @@
 // what it remembers, of refused ones too, changes nothing about what is read, equal profiles are one object, and it
 // holds no more than the latest roll-up.
 //
-// The input is a row of frames: kind, length, bytes.
+// The input is a row of frames (frames.h).
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "bigfleet/v1alpha1/shard.pb.h"
+#include "frames.h"
 #include "refusal.h"
 #include "rpc/rollup_conversion.h"
 #include "rpc/session_conversion.h"
@@ -98,17 +99,12 @@ void HearShard(const std::string& bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Session session;
-  while (size >= 2) {
-    const bool from_shard = data[0] % 4 == 3;
-    const size_t length = std::min<size_t>(data[1], size - 2);
-    const std::string bytes(reinterpret_cast<const char*>(data) + 2, length);
-    data += 2 + length;
-    size -= 2 + length;
-    if (from_shard) {
+  EachFrame(data, size, 4, [&](uint8_t kind, const std::string& bytes) {
+    if (kind == 3) {
       HearShard(bytes);
     } else {
       session.Hear(bytes);
     }
-  }
+  });
   return 0;
 }
