@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "model/utf8.h"
+
 namespace muster::cli {
 
 namespace {
 
 // How many bytes the character at the front has; 0: they are no UTF-8. A terminal may take such a byte for a control
-// character of eight bits.
+// character of eight bits, and one that is written in more bytes than it needs for what it stands for.
 size_t LengthOf(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.front());
   const size_t length = first < 0x80   ? 1
@@ -19,9 +21,7 @@ size_t LengthOf(std::string_view text) {
                         : first < 0xf5 ? 4
                                        : 0;
   if (length > text.size()) return 0;
-  const auto follows = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };
-  return std::ranges::all_of(text.substr(std::min<size_t>(length, 1), length == 0 ? 0 : length - 1), follows) ? length
-                                                                                                              : 0;
+  return model::FindInvalidUtf8(text.substr(0, length)) == std::string_view::npos ? length : 0;
 }
 
 // How many bytes at the front of the text must not reach a terminal as they are; 0: they may.

@@ -21,6 +21,8 @@ TEST(Table, ShowsWhatWouldSteerATerminal) {
                       "2J\xff\xc3"),
             "\\x9b2J\\xff\\xc3")
       << "no UTF-8: C1 in eight bits";
+  EXPECT_EQ(Printable("\xe0\x80\x9b[2J\xf0\x80\x82\x9b"), "\\xe0\\x80\\x9b[2J\\xf0\\x80\\x82\\x9b")
+      << "more bytes than it needs: ESC and C1";
   EXPECT_EQ(PrintableLines("a\tb\x1b\n\rc"), "a\tb\\x1b\n\\x0dc");
   EXPECT_EQ(FormatTable({{"NAME", "X"}, {"a\nb", "y"}}), "NAME    X\na\\x0ab  y\n");
 }
