@@ -41,6 +41,12 @@ Document DocumentOf(const contract::ClusterView& view) {
       .Add("lastRefusal", view.last_refusal)
       .Add("holdUntil", view.hold_until ? model::FormatWallTime(*view.hold_until) : "")
       .Add("missing", int64_t{view.missing})
+      .Add("failing", int64_t{view.failing})
+      .Add("lacking", int64_t{view.lacking})
+      .Add("lossesFailed", view.losses_failed)
+      .Add("lossesVanished", view.losses_vanished)
+      .Add("growthWaits", int64_t{view.growth_waits})
+      .Add("trialWaits", int64_t{view.trial_waits})
       .Add("decommissioned", view.decommissioned)
       .Add("ceiling", CeilingText(view))
       .Add("atCeiling", view.ceiling && view.ceiling->reached)
@@ -50,14 +56,31 @@ Document DocumentOf(const contract::ClusterView& view) {
       .Add("orderedAt", view.last_order.kind.empty() ? "" : model::FormatWallTime(view.last_order.at));
 }
 
+// "machines failed and vanished in masses: muster fleet accept --cluster a"; empty without an alert.
+std::string AlertText(bool failed, bool vanished, const std::string& cluster) {
+  if (!failed && !vanished) return "";
+  const char* what = failed && vanished ? "failed and vanished" : failed ? "failed" : "vanished";
+  return fmt::format("machines {} in masses: muster fleet accept{}", what,
+                     cluster.empty() ? "" : " --cluster " + cluster);
+}
+
 // What is unusual about the cluster, the most urgent first.
 std::string Trouble(const contract::ClusterView& view) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };
   if (view.decommissioned) add("decommissioned");
+  const std::string alert = AlertText(view.losses_failed, view.losses_vanished, view.cluster_id);
+  if (!alert.empty()) add(alert);
+  if (view.failing > 0) add(fmt::format("{} called Failed in masses", view.failing));
   if (view.missing > 0) add(fmt::format("{} missing", view.missing));
+  if (view.lacking > 0) add(fmt::format("{} lost while the shard was down", view.lacking));
   if (view.hold_until)
     add(fmt::format("its Configures fail; on hold until {}", model::FormatWallTime(*view.hold_until)));
+  if (view.growth_waits > 0) {
+    add(fmt::format("{} machines wait for those that are being configured", view.growth_waits));
+  }
+  if (view.trial_waits > 0)
+    add(fmt::format("on trial: {} actions wait for a Configure that ends well", view.trial_waits));
   if (view.ceiling && view.ceiling->reached) add("at its ceiling: " + CeilingText(view));
   if (!view.last_refusal.empty()) add(view.last_refusal);
   return text;
@@ -83,6 +106,8 @@ Result<int> Show(const ShardFlags& flags) {
   Print(fmt::format("the shard is {}", contract::ActuationModeName(reply.shard_mode)));
   const std::string order = OrderText(reply.last_order);
   Print(order.empty() ? "\n" : fmt::format("; last order: {}\n", Printable(order)));
+  const std::string alert = AlertText(reply.losses_failed, reply.losses_vanished, "");
+  if (!alert.empty()) Print(fmt::format("of the fleet {}\n", alert));
   return kOk;
 }
 

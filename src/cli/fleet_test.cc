@@ -43,6 +43,16 @@ class ShardThatForgot final : public contract::ShardPort {
   }
 };
 
+class ShardInTrouble final : public contract::ShardPort {
+ public:
+  void Ask(contract::ShardRequest request, Answer done) override {
+    if (!std::holds_alternative<contract::ListClusters>(request)) return done(Error(Code::kUnimplemented, "not this"));
+    done(contract::ClustersListed{.clusters = {{.cluster_id = "a", .losses_failed = true, .failing = 11, .lacking = 40},
+                                               {.cluster_id = "b", .growth_waits = 69, .trial_waits = 5}},
+                                  .losses_vanished = true});
+  }
+};
+
 struct Outcome {
   int code = 0;
   std::string out;
@@ -74,6 +84,20 @@ TEST(Fleet, NeedsAreShownThoughWhatWouldBeMissingCostsIsNotKnown) {
     EXPECT_EQ(outcome.code, kOk) << outcome.err;
     EXPECT_TRUE(outcome.out.contains("short  cpu=4     -           ")) << outcome.out;
     EXPECT_TRUE(outcome.err.starts_with("what would be missing costs is not known: ")) << outcome.err;
+  }
+}
+
+TEST(Fleet, ClustersSayWhatWaitsAndForWhat) {
+  ShardInTrouble shard;
+  const auto fleet = rpc::MakeFleetService(shard);
+  const Outcome outcome = Fleet(*fleet, {"clusters"});
+  EXPECT_EQ(outcome.code, kOk) << outcome.err;
+  for (const char* part :
+       {"machines failed in masses: muster fleet accept --cluster a; 11 called Failed in masses; 40 lost while the "
+        "shard was down\n",
+        "69 machines wait for those that are being configured; on trial: 5 actions wait for a Configure that ends well",
+        "of the fleet machines vanished in masses: muster fleet accept\n"}) {
+    EXPECT_TRUE(outcome.out.contains(part)) << part << "\n" << outcome.out;
   }
 }
 

@@ -228,18 +228,27 @@ struct ClusterView {
   int32_t missing = 0;                 // of its machines
   bool decommissioned = false;         // by order: it is gone, and its machines are reclaimed
   std::optional<CeilingView> ceiling;  // none: it has no ceiling
+  bool losses_failed = false;          // an alert waits for an operator: too many of its machines failed at once
+  bool losses_vanished = false;        // the same: vanished
+  int32_t failing = 0;                 // of its machines, those called Failed in masses and not given up
+  int32_t lacking = 0;                 // machines that it lost while the shard was down and that are not given up
+  int32_t growth_waits = 0;            // machines that wait until fewer are being configured for it
+  int32_t trial_waits = 0;             // actions for it that wait for a Configure that ends well
 
   bool operator==(const ClusterView&) const = default;
   MUSTER_FIELDS(ClusterView, cluster_id, session, gate_open, mode, needs, configured, held_rollups, last_refusal,
-                reclaims_in_window, hold_until, last_order, missing, decommissioned, ceiling)
+                reclaims_in_window, hold_until, last_order, missing, decommissioned, ceiling, losses_failed,
+                losses_vanished, failing, lacking, growth_waits, trial_waits)
 };
 
 struct ClustersListed {
   std::vector<ClusterView> clusters;
   ActuationMode shard_mode = ActuationMode::kActive;
-  OrderView last_order;  // about the whole shard, or a machine that serves no cluster; no kind: none
+  OrderView last_order;        // about the whole shard, or a machine that serves no cluster; no kind: none
+  bool losses_failed = false;  // alerts that wait for an operator, of the fleet as a whole
+  bool losses_vanished = false;
 
-  MUSTER_FIELDS(ClustersListed, clusters, shard_mode, last_order)
+  MUSTER_FIELDS(ClustersListed, clusters, shard_mode, last_order, losses_failed, losses_vanished)
 };
 
 // The order by which each machine was forgotten.

@@ -96,10 +96,13 @@ MUSTER_WIRE_PART(contract::ClusterView, v1::ClusterView, MUSTER_WIRE(cluster_id)
                  MUSTER_WIRE(gate_open), MUSTER_WIRE(mode, kMode), MUSTER_WIRE(needs), MUSTER_WIRE(configured),
                  MUSTER_WIRE(held_rollups), MUSTER_WIRE(last_refusal, AnyBytes()), MUSTER_WIRE(reclaims_in_window),
                  MUSTER_WIRE(last_order), MUSTER_WIRE_AS(hold_until, hold_until_unix_nanos), MUSTER_WIRE(missing),
-                 MUSTER_WIRE(decommissioned), MUSTER_WIRE_OPTIONAL(ceiling));
+                 MUSTER_WIRE(decommissioned), MUSTER_WIRE_OPTIONAL(ceiling), MUSTER_WIRE(losses_failed),
+                 MUSTER_WIRE(losses_vanished), MUSTER_WIRE(failing), MUSTER_WIRE(lacking), MUSTER_WIRE(growth_waits),
+                 MUSTER_WIRE(trial_waits));
 MUSTER_WIRE_REPLY(contract::ActionsListed, v1::ListActionsResponse, MUSTER_WIRE(actions));
 MUSTER_WIRE_REPLY(contract::ClustersListed, v1::ListClustersResponse, MUSTER_WIRE(clusters),
-                  MUSTER_WIRE(shard_mode, kModeOrNone), MUSTER_WIRE(last_order));
+                  MUSTER_WIRE(shard_mode, kModeOrNone), MUSTER_WIRE(last_order), MUSTER_WIRE(losses_failed),
+                  MUSTER_WIRE(losses_vanished));
 MUSTER_WIRE_REPLY(contract::ForgottenListed, v1::ListForgottenResponse, MUSTER_WIRE(orders));
 MUSTER_WIRE_REPLY(contract::Explained, v1::ExplainResponse, MUSTER_WIRE(cycle), MUSTER_WIRE(lines, AnyBytes()));
 MUSTER_WIRE_REPLY(contract::ActuationSet, v1::SetActuationResponse, MUSTER_WIRE(previous, kModeOrNone));

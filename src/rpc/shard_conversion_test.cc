@@ -320,10 +320,18 @@ TEST(ShardConversion, RepliesComeThroughUnchanged) {
                                                                                    .last_order = order,
                                                                                    .missing = 5,
                                                                                    .decommissioned = true,
-                                                                                   .ceiling = ceiling},
+                                                                                   .ceiling = ceiling,
+                                                                                   .losses_failed = true,
+                                                                                   .losses_vanished = true,
+                                                                                   .failing = 6,
+                                                                                   .lacking = 7,
+                                                                                   .growth_waits = 8,
+                                                                                   .trial_waits = 9},
                                                                                   {}},
                                                                      .shard_mode = ActuationMode::kDryRun,
-                                                                     .last_order = order});
+                                                                     .last_order = order,
+                                                                     .losses_failed = true,
+                                                                     .losses_vanished = true});
   ExpectReplySame<v1::ExplainResponse>(contract::Explained{.cycle = 3, .lines = {"a", "", "b"}});
   ExpectReplySame<v1::SetActuationResponse>(contract::ActuationSet{.previous = ActuationMode::kDryRun});
   ExpectReplySame<v1::SetActuationResponse>(contract::ActuationSet{}, {"previous"});

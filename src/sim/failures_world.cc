@@ -79,8 +79,14 @@ struct Plan {
   int64_t takes = 0;         // machines of others, by priority
   bool whole_shard = false;  // of a trial
   std::string hangs;         // a machine
-  bool comes_first = false;  // the cluster with a bad template, and it wants every machine: not drawn
+  bool comes_first = false;  // the cluster with a bad template, and it wants every machine
+  bool unproven = false;     // it has none before
 };
+
+void SetComesFirst(Plan& plan) {
+  plan.comes_first = true;
+  plan.falls.reset();
+}
 
 Plan DrawPlan(Rng rng) {
   const auto draw = [&](Duration least, Duration most) { return Duration(rng.Between(least.count(), most.count())); };
@@ -108,14 +114,15 @@ Plan DrawPlan(Rng rng) {
   if (plan.fault == Fault::kPriority || plan.fault == Fault::kTrial) plan.falls.reset();
   plan.hangs = fmt::format("m-{:03}", rng.Between(16, 23));  // one of the cheap ones that are still to be bought
   if (plan.fault == Fault::kBadTemplate) plan.restarts.push_back(plan.grows_after + draw(2s, 20s));
+  plan.unproven = rng.Chance(1, 2);
+  if (plan.fault == Fault::kBadTemplate && rng.Chance(1, 9)) SetComesFirst(plan);
   return plan;
 }
 
 Plan DrawPlanOfOneThatComesFirst(Rng rng) {
   Plan plan = DrawPlan(rng);
   plan.fault = Fault::kBadTemplate;
-  plan.comes_first = true;
-  plan.falls.reset();
+  SetComesFirst(plan);
   return plan;
 }
 
@@ -175,7 +182,8 @@ class FailuresWorld {
                         .breaks = [this](const auto& machine) { return HowItBreaks(machine); },
                         .ended = [this](const auto& machine) { OnEnded(machine); }});
     const bool priority = plan_.fault == Fault::kPriority;
-    clusters_.Add("a", {.priority = plan_.comes_first ? 2000 : 10, .wanted = priority ? 16 : 6});
+    const int64_t wanted = plan_.comes_first && plan_.unproven ? 0 : 6;
+    clusters_.Add("a", {.priority = plan_.comes_first ? 2000 : 10, .wanted = priority ? 16 : wanted});
     clusters_.Add("b", {.priority = 10, .wanted = priority ? 16 : plan_.fault == Fault::kTrial ? 12 : 6});
     clusters_.Add("c", {.priority = 1000, .wanted = 4});
     if (priority) provider_.SetDrainTime(40s);
@@ -347,7 +355,7 @@ class FailuresWorld {
     untold_.clear();
     ages_.clear();
     binding_.clear();
-    draining_.clear();
+    taking_.clear();
   }
   void StartAfter(Duration pause) {
     born_ = now() + pause;
@@ -377,6 +385,7 @@ class FailuresWorld {
       clusters_.Hear(*send);
     } else if (const auto* audit = std::get_if<shard::Audit>(&effect)) {
       holds_.Audited(audit->action);
+      JudgeTaking(audit->action);
       if (audit->action.kind == "Reclaim" && audit->action.outcome == "dryrun") tried_.insert(audit->action.machine_id);
       JudgeInTrial(audit->action);
       // The wall clock is never set here.
@@ -417,11 +426,8 @@ class FailuresWorld {
         call.request);
     const auto* configure = std::get_if<contract::ConfigureRequest>(&call.request);
     const std::string bound = configure == nullptr ? "" : configure->machine_id;
-    const auto* drain = std::get_if<contract::DrainRequest>(&call.request);
-    const std::string drained = drain == nullptr ? "" : drain->machine_id;
-    provider_.Ask(call, [this, life, bound, drained](const shard::Core::CallDone& done) {
+    provider_.Ask(call, [this, life, bound](const shard::Core::CallDone& done) {
       if (!done.status.ok()) binding_.erase(bound);
-      if (!done.status.ok()) draining_.erase(drained);
       host_.Complete(life, done);
     });
   }
@@ -451,7 +457,6 @@ class FailuresWorld {
   template <class Request>
   void JudgeTransition(const Request& request) {
     if constexpr (std::is_same_v<Request, contract::DrainRequest>) {
-      JudgeTaking(request.machine_id);
       if (plan_.fault != Fault::kPriority || !IsFaulty()) return;
       taken_.insert(request.machine_id);
       findings_.Check(std::ssize(taken_) <= plan_.takes, [&] {
@@ -470,14 +475,24 @@ class FailuresWorld {
     });
   }
 
-  // Nobody gives a machine back while one cluster wants all: what is drained is drained for it.
-  void JudgeTaking(const std::string& machine) {
-    if (!plan_.comes_first || !IsFaulty()) return;
-    PROBE("sim.taken_by_one_that_comes_first");
-    draining_.insert(machine);
+  // The cluster that comes first is on trial while it has nothing, and from when the shard tells that a Configure for
+  // it failed until the next one ends well. What it took before then is on its way.
+  void JudgeTaking(const contract::ActionView& action) {
+    if (!plan_.comes_first) return;
+    const bool failed = action.outcome != "pending" && action.outcome != "success";
+    if (action.kind == "Bootstrap" && action.cluster_id == kFaulty && failed) template_failed_ = true;
+    if (action.kind != "Preempt") return;
+    if (failed) taking_.erase(action.machine_id);
+    if (action.outcome != "pending" || !IsFaulty()) return;
+    taking_.insert(action.machine_id);
     const auto has = Has(std::string(kFaulty));
-    findings_.Check(std::ssize(draining_) <= std::max<ptrdiff_t>(config_.first_bootstraps, has), [&] {
-      return fmt::format("{} machines are taken at once for {}, which has {}", draining_.size(), kFaulty, has);
+    if (has > 0 && !template_failed_) {
+      PROBE("sim.taken_by_one_that_is_proven");
+      return;
+    }
+    PROBE("sim.taken_by_one_on_trial");
+    findings_.Check(std::ssize(taking_) <= std::max<ptrdiff_t>(config_.first_bootstraps, has), [&] {
+      return fmt::format("{} machines are taken at once for {}, which has {}", taking_.size(), kFaulty, has);
     });
   }
 
@@ -514,7 +529,8 @@ class FailuresWorld {
   // How a transition ended has to be told.
   void OnEnded(const model::Machine& machine) {
     binding_.erase(machine.id);
-    draining_.erase(machine.id);
+    taking_.erase(machine.id);
+    if (machine.state == MachineState::kConfigured && machine.cluster == kFaulty) template_failed_ = false;
     untold_.erase(machine.id);
     if (machine.state != MachineState::kFailed || !host_.alive()) return;
     // A life that never saw it otherwise knows of no transition.
@@ -599,7 +615,8 @@ class FailuresWorld {
   std::map<std::string, Age> ages_;             // by cluster: when last inspected in this life
   std::set<std::string> taken_;                 // machines drained for a need that comes first
   std::map<std::string, std::string> binding_;  // machines being configured: for which cluster
-  std::set<std::string> draining_;              // machines taken for one that comes first
+  std::set<std::string> taking_;                // machines decided to be taken for one that comes first
+  bool template_failed_ = false;                // of that one, the last Configure that ended
   std::set<std::string> tried_;                 // machines that a trial would have reclaimed
   std::map<std::string, MonoTime> untold_;      // machines whose last transition ended in Failed: when
   int64_t last_epoch_ = 0;

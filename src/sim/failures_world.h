@@ -11,7 +11,8 @@
 // than a tenth of a cluster at a time (change_judge.h); that the queue is fair (queue_judge.h); that what fails
 // is told as a failure; that needs do not age faster than time; that no more is taken by priority than is needed; that
 // a trial shows all that going live would do; that no epoch is out of range; and that an outage makes nothing dearer
-// than it is without.
+// than it is without. Now and then the cluster with the bad template comes before all others and wants every machine:
+// while it is on trial, no more is taken for it at a time than may be configured.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@
 namespace muster::sim {
 
 RunResult RunFailuresWorld(uint64_t seed);
-// The same with one fault: the cluster with a bad template comes before all others, and wants every machine.
+// The same with one fault: a bad template of the cluster that comes first.
 RunResult RunBadTemplateThatComesFirst(uint64_t seed);
 
 }  // namespace muster::sim

@@ -39,7 +39,8 @@ std::pair<int, std::string> FailedOfThoseThatComeFirst(uint64_t seeds) {
 TEST(FailuresWorld, ABadTemplateThatComesFirstTakesNoMoreThanItMayConfigure) {
   faults::ResetProbes();
   EXPECT_EQ(FailedOfThoseThatComeFirst(50), (std::pair(0, std::string())));
-  EXPECT_GT(faults::ProbeHits()["sim.taken_by_one_that_comes_first"], 50u);
+  EXPECT_GT(faults::ProbeHits()["sim.taken_by_one_on_trial"], 50u);
+  EXPECT_GT(faults::ProbeHits()["sim.taken_by_one_that_is_proven"], 50u);
   const faults::ScopedMutant on("shard.takes_what_it_cannot_configure");
   const auto [failed, how] = FailedOfThoseThatComeFirst(3);
   EXPECT_GT(failed, 0);

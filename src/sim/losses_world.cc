@@ -69,6 +69,7 @@ class LossesWorld {
       : kernel_(seed),
         rng_(kernel_.ForkRng(0x6c6f7373)),
         later_(kernel_.ForkRng(0x6c617465)),
+        latest_(kernel_.ForkRng(0x6e616d65)),
         breathes_(breathes),
         config_(WorldConfig()),
         disk_(kernel_, {}, 1),
@@ -173,6 +174,8 @@ class LossesWorld {
     kernel_.After(kOperatorAt, [this] { OperatorLooks(); });
     const bool vanish = fault_ == Fault::kForgotten || fault_ == Fault::kZoneLost;
     if (vanish && later_.Chance(1, 2)) SchedulePause(kFaultAt + 90s + later_.Between(0, 60) * 1s);
+    if (fault_ == Fault::kFalseFailed && latest_.Chance(1, 2)) SchedulePause(kFaultAt + latest_.Between(0, 150) * 1s);
+    unnamed_ = latest_.Chance(1, 3);
   }
 
   // Somebody looks at the provider, and wants nothing to change meanwhile.
@@ -223,6 +226,9 @@ class LossesWorld {
   void MakeFault() {
     const bool unseen = fault_ == Fault::kFalseFailed && later_.Chance(1, 3);
     if (fault_ == Fault::kForgottenWhileDown || unseen) Restart();
+    if (unseen && latest_.Chance(1, 2)) {  // once more, within its first sweep
+      kernel_.After(2s + Duration(latest_.Between(0, 3000) * 1ms), [this] { Restart(); });
+    }
     std::map<std::string, int> failed;  // by cluster
     for (const auto& [id, machine] : std::map(provider_.machines())) {
       if (machine.state != MachineState::kConfigured && fault_ != Fault::kZoneLost) continue;
@@ -231,8 +237,14 @@ class LossesWorld {
         case Fault::kFalseFailed:
           if (!rng_.Chance(1, 2)) break;
           PROBE("sim.false_failed");
-          failed_.emplace(id, machine);
-          provider_.SetState(id, MachineState::kFailed);
+          shown_failed_.emplace(id, machine);
+          // Nothing says by name whose machine it is, if the shard was down and its record does not.
+          if (unseen && unnamed_) {
+            ++unseen_[machine.cluster];
+          } else {
+            failed_.emplace(id, machine);
+          }
+          Fail(id);
           break;
         case Fault::kForgotten:
           if (!rng_.Chance(1, 2)) break;
@@ -248,7 +260,7 @@ class LossesWorld {
         case Fault::kFewFailed:
           if (++failed[machine.cluster] > kFew) break;
           PROBE("sim.few_failed");
-          provider_.SetState(id, MachineState::kFailed);
+          Fail(id);
           break;
         case Fault::kZoneLost:
           if (machine.zone != "z1") break;
@@ -259,6 +271,16 @@ class LossesWorld {
     }
     fault_at_ = now();
     faulty_ = fault_ == Fault::kFalseFailed;
+  }
+
+  void Fail(const std::string& id) {
+    provider_.SetState(id, MachineState::kFailed);
+    if (!unnamed_) return;
+    PROBE("sim.failed_of_nobody");
+    model::Machine machine = provider_.machines().at(id);
+    machine.cluster.clear();
+    machine.shard_metadata.clear();
+    provider_.Put(std::move(machine));
   }
 
   void Forget(const std::string& id) {
@@ -294,7 +316,7 @@ class LossesWorld {
     provider_.RefuseDeletes(false);
     if (fault_ == Fault::kFalseFailed) {
       for (const auto& [id, machine] : std::map(provider_.machines())) {
-        if (machine.state == MachineState::kFailed) provider_.SetState(id, MachineState::kConfigured);
+        if (machine.state == MachineState::kFailed) provider_.Put(shown_failed_.at(id));
       }
     }
     if (host_.alive()) host_.Post(shard::Asked{1, contract::AcceptLosses{.reason = "seen"}});
@@ -377,7 +399,12 @@ class LossesWorld {
     for (const auto& [id, machine] : provider_.machines()) {
       if (now() - provider_.ChangedAt(id) < kKnownWithin || provider_.IsAsked(id)) continue;
       const auto known = tracked.find(id);
-      findings_.Check(known != tracked.end() && *known->second.record == machine, [&] {
+      // The shard puts into its record whose it was.
+      const bool unnamed = machine.state == MachineState::kFailed && machine.cluster.empty();
+      const auto is_known = [&](const model::Machine& as) {
+        return unnamed ? as.state == machine.state : as == machine;
+      };
+      findings_.Check(known != tracked.end() && is_known(*known->second.record), [&] {
         return fmt::format("{} is {} for long, and not known as that", id, model::StateName(machine.state));
       });
     }
@@ -491,7 +518,8 @@ class LossesWorld {
 
   Kernel kernel_;
   Rng rng_;
-  Rng later_;  // for what was added later, so that the rest of a seed stays as it is
+  Rng later_;   // for what was added later, so that the rest of a seed stays as it is
+  Rng latest_;  // the same, and later still
   const bool breathes_;
   const shard::Config config_;
   Disk disk_;
@@ -509,13 +537,15 @@ class LossesWorld {
   MonoTime born_;          // when the shard was started last
   MonoTime fault_at_;
   MonoTime no_whole_lists_until_;
-  bool was_paused_ = false;                       // in the cycle before
-  std::map<std::string, model::Machine> lost_;    // machines that cost money, as they were
-  std::map<std::string, model::Machine> failed_;  // shown as Failed in masses, as they were
-  std::map<std::string, int64_t> unseen_;         // by cluster: lost while the shard was down, and nothing bought yet
-  std::set<std::string> given_up_;                // of lost_ and failed_, those that the shard no longer counts on
-  std::map<std::string, bool> repairing_;         // whether the provider has acknowledged that
-  std::map<std::string, uint64_t> refused_;       // Deletes, by machine
+  bool was_paused_ = false;                             // in the cycle before
+  std::map<std::string, model::Machine> lost_;          // machines that cost money, as they were
+  std::map<std::string, model::Machine> failed_;        // shown as Failed in masses, as they were
+  std::map<std::string, model::Machine> shown_failed_;  // the same, and those that nothing says whose they are
+  bool unnamed_ = false;                                // records of Failed machines do not name their cluster
+  std::map<std::string, int64_t> unseen_;    // by cluster: lost while the shard was down, and nothing bought yet
+  std::set<std::string> given_up_;           // of lost_ and failed_, those that the shard no longer counts on
+  std::map<std::string, bool> repairing_;    // whether the provider has acknowledged that
+  std::map<std::string, uint64_t> refused_;  // Deletes, by machine
   uint64_t lives_ = 1;
   uint64_t moves_ = 0;
 };

@@ -1,11 +1,11 @@
 // The world of losses: one shard with three hundred machines in three zones and two clusters, on a provider that does
 // one thing wrong. It shows machines as Failed that are not, in masses or a few, forgets machines and may remember some
-// of them, does either while the shard is down, loses a zone, or only answers late; it makes lists late and answers a
-// capped page with its newest revision, may not answer lists without a cap for a while at first, and may refuse to
-// delete what is Failed. A cluster may say that it wants nothing, several times in a row, or less and
-// less, and not mean it; one may want less and mean it. The shard may crash in the middle, and one cluster may be
-// paused while machines are missing. Then an operator looks, the provider is well again, and every cluster has what it
-// wants.
+// of them, does either while the shard is down, which may be killed again within its first sweep, loses a zone, or only
+// answers late; it makes lists late and answers a capped page with its newest revision, may not answer lists without a
+// cap for a while at first, and may refuse to delete what is Failed. Records of Failed machines may not name their
+// cluster. A cluster may say that it wants nothing, several times in a row, or less and less, and not mean it; one may
+// want less and mean it. The shard may crash in the middle, and one cluster may be paused while machines are missing or
+// called Failed. Then an operator looks, the provider is well again, and every cluster has what it wants.
 //
 // Judged from outside: what the shard gives up, repairs, drains and buys meanwhile, that nothing takes more than a
 // tenth of a cluster at a time (change_judge.h), that nobody stays short beside machines that could be bought

@@ -103,8 +103,21 @@ void ClusterCeilings::OnDemand(const std::string& cluster, const contract::NeedR
 // may not buy a second one it stays until then.
 void ClusterCeilings::OnPledge(const std::string& machine, const std::string& cluster) {
   const auto found = state_.coming.find(machine);
+  passed_on_.erase(machine);
   if (found == state_.coming.end() || found->second.cluster == cluster) return;
-  if (!for_now_.contains(found->second.cluster)) state_.coming.erase(found);
+  if (for_now_.contains(found->second.cluster)) {
+    passed_on_.insert(machine);
+  } else {
+    state_.coming.erase(found);
+  }
+}
+
+void ClusterCeilings::Rebuild(const engine::Memory& memory) {
+  for (const auto& [machine, coming] : state_.coming) {
+    const auto known = memory.machines.find(machine);
+    const bool pledged = known != memory.machines.end() && known->second.pledge;
+    if (!coming.earlier && (!pledged || known->second.pledge->cluster != coming.cluster)) passed_on_.insert(machine);
+  }
 }
 
 void ClusterCeilings::OnEarlierPledge(const std::string& machine, const std::string& cluster) {
@@ -118,7 +131,10 @@ bool ClusterCeilings::OnStarted(const engine::Action& action) {
   const auto known = state_.coming.find(action.machine);
   const bool is_new = known == state_.coming.end() || known->second.cluster != cluster;
   if (const auto room = for_now_.find(cluster); room != for_now_.end() && is_new) --room->second;
-  if (kind != OperationKind::kBootstrap) state_.coming[action.machine] = {.cluster = cluster};
+  if (kind != OperationKind::kBootstrap) {
+    state_.coming[action.machine] = {.cluster = cluster};
+    passed_on_.erase(action.machine);
+  }
   if (IsWithdrawal(kind)) ++awaited_[cluster].draining;
   return is_new;
 }
@@ -183,7 +199,10 @@ void ClusterCeilings::Count(const Clusters& clusters, const Machines& machines,
     const Tracked* tracked = machines.Find(id);
     const MachineState state = tracked == nullptr ? MachineState::kFailed : machines.StateForEngine(id, *tracked);
     const bool moves = state == MachineState::kCreating || state == MachineState::kDraining;
-    if (!moves && (state != MachineState::kIdle || coming.earlier)) {
+    // What was kept for one that may not buy a second one is another's once it may.
+    const bool passed_on = passed_on_.contains(id) && !for_now_.contains(coming.cluster);
+    if (passed_on || (!moves && (state != MachineState::kIdle || coming.earlier))) {
+      passed_on_.erase(id);
       it = state_.coming.erase(it);
       continue;
     }

@@ -92,6 +92,8 @@ class ClusterCeilings {
   void OnDemand(const std::string& cluster, const contract::NeedRows& rows);
   // The engine pledges the machine to a need of the cluster; empty: to nobody.
   void OnPledge(const std::string& machine, const std::string& cluster);
+  // After a load.
+  void Rebuild(const engine::Memory& memory);
   // An earlier life did.
   void OnEarlierPledge(const std::string& machine, const std::string& cluster);
   // The action has begun. Whether it brings its cluster a machine that was not on its way to it.
@@ -128,6 +130,8 @@ class ClusterCeilings {
   bool HasNoRoomForNow(const std::string& cluster) const;
 
   State state_;
+  // Derived from the engine's memory: of `coming`, those that are pledged to another cluster, or to nobody.
+  std::set<std::string, std::less<>> passed_on_;
   // Derived, by Count.
   Room for_now_;
   std::map<std::string, Held, std::less<>> held_;

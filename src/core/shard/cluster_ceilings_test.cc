@@ -52,6 +52,28 @@ std::unique_ptr<Lab> TwoOfFour(const contract::Ceiling& ceiling, model::MachineS
   return lab;
 }
 
+// What was bought for a cluster that lacks machines is pledged to another one meanwhile: it counts for the first no
+// longer than that may not buy a second one.
+TEST(ClusterCeilings, WhatWasPassedOnCountsUntilTheLackEnds) {
+  Lab lab;
+  lab.Add("m", 1, kIdle);
+  lab.Start();
+  const Clusters clusters({.names = {"a", "b"}});
+  ClusterCeilings ceilings({});
+  const auto idle = [&](ClusterCeilings::Room room) {
+    ceilings.Count(clusters, lab.core().machines(), {}, std::move(room), lab.now.mono);
+    return ceilings.AwaitedBy("a").idle;
+  };
+  EXPECT_EQ(idle({{"a", 5}}), 0);
+  const engine::NeedKey need{.cluster = "a"};
+  ceilings.OnStarted({.kind = engine::ActionKind::kProvision, .machine = "m-000", .need = need});
+  EXPECT_EQ(idle({{"a", 4}}), 1);
+  ceilings.OnPledge("m-000", "b");
+  EXPECT_EQ(idle({{"a", 4}}), 1);
+  EXPECT_EQ(idle({}), 0);
+  EXPECT_TRUE(ceilings.state().coming.empty());
+}
+
 TEST(ClusterCeilings, AClusterGetsNoMoreMachinesThanItMayAndOthersGetTheRest) {
   faults::ResetProbes();
   const auto lab = TwoOfFour({.most_machines = 2}, kIdle);

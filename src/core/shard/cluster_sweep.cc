@@ -23,7 +23,8 @@ void ClusterSweep::Run(StepContext& ctx) {
 }
 
 Clusters::Names ClusterSweep::InUse(WallTime now) const {
-  Clusters::Names used = deps_.clusters.state().decommissioned;
+  Clusters::Names used;
+  if (MUTANT("shard.decommissioned_stay")) used = deps_.clusters.state().decommissioned;
   const auto add_keys = [&](const auto& by_cluster) {
     for (const auto& [cluster, of_it] : by_cluster) used.insert(cluster);
   };

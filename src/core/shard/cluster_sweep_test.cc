@@ -151,6 +151,40 @@ TEST(ShardClusterSweep, AnOrderKeepsAClusterForADay) {
   EXPECT_TRUE(Known(lab).empty());
 }
 
+// A cluster that came once was decommissioned more than a day ago. Which clusters are known.
+std::vector<std::string> KnownADayAfterItsEnd(Lab& lab) {
+  lab.Start();
+  lab.Connect("a");
+  lab.Disconnect("a");
+  lab.Ask(contract::DecommissionCluster{.cluster_id = "a"});
+  lab.Run(kOrderKeeps - 1min);
+  EXPECT_EQ(Known(lab), (std::vector<std::string>{"a"})) << "who ordered it sees that";
+  lab.Run(1min + kForgetAfter + 2 * kSweepClustersEvery);
+  return Known(lab);
+}
+
+TEST(ShardClusterSweep, OneThatIsDecommissionedTakesNoPlaceAndStaysThat) {
+  {
+    const faults::ScopedMutant on("shard.decommissioned_stay");
+    Lab lab;
+    EXPECT_EQ(KnownADayAfterItsEnd(lab), (std::vector<std::string>{"a"}));
+  }
+  Lab lab;
+  EXPECT_TRUE(KnownADayAfterItsEnd(lab).empty());
+  lab.Restart();
+  lab.Run(1s);
+  EXPECT_TRUE(Known(lab).empty());
+  lab.ConnectWith("a", 1);
+  EXPECT_NE(lab.core().demand().Of("a").last_refusal.find("decommissioned"), std::string::npos);
+  lab.Disconnect("a");
+  lab.Run(2 * kForgetAfter);
+  EXPECT_TRUE(Known(lab).empty());
+  const contract::SetActuation resume{.cluster_id = "a", .mode = contract::ActuationMode::kActive};
+  EXPECT_TRUE(lab.Ask(resume).status.ok()) << "it is no mistyped name";
+  lab.ConnectWith("a", 1);
+  EXPECT_EQ(lab.core().demand().Of("a").rows.size(), 1u);
+}
+
 TEST(ShardClusterSweep, ASessionBeginsTheTimeAnew) {
   Lab lab;
   lab.Start();

@@ -1,4 +1,5 @@
 // Clusters: the names of all clusters this shard has heard of: from a session, a machine, an order or a durable row.
+// That a cluster is decommissioned is known for ever; its name takes a place only while another part uses it.
 // A session of an unknown one is refused beyond kMostClusters. A name that no part uses is removed after a while
 // (cluster_sweep.h). And which of them an operator has said to be gone, until he says otherwise; durable.
 #pragma once
@@ -34,10 +35,7 @@ class Clusters {
   explicit Clusters(State state) : state_(std::move(state)) {}
 
   void RegisterRows(contract::RowReader& reader) {
-    reader.On(kDecommissionedRows, [this](std::string name) {
-      state_.names.insert(name);
-      state_.decommissioned.insert(std::move(name));
-    });
+    reader.On(kDecommissionedRows, [this](std::string name) { state_.decommissioned.insert(std::move(name)); });
   }
   void Add(const std::string& name) { state_.names.insert(name); }
   void Remove(const std::string& name) { state_.names.erase(name); }

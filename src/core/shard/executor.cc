@@ -116,20 +116,42 @@ const model::Machine* Executor::FreeMachine(const std::string& id) const {
   return &*tracked->record;
 }
 
-bool Executor::CanStart(const engine::fast::NamedAction& named, MonoTime now) const {
+Readiness Executor::ReadinessOf(const engine::fast::NamedAction& named, MonoTime now) {
   const engine::Action& action = named.action;
   const OperationKind kind = OperationKindOf(action.kind);
   const model::Machine* machine = FreeMachine(action.machine);
-  const Machines::Bound& bound = deps_.machines.BoundTo(BeneficiaryOf(action));
-  if (kind == OperationKind::kBootstrap && !deps_.rails.MayBootstrap(bound.configured, bound.configuring)) return false;
+  if (machine == nullptr || machine->state != StartOf(kind)) return Readiness::kBusy;
+  const std::string& cluster = BeneficiaryOf(action);
+  const int64_t configured = deps_.machines.BoundTo(cluster).configured;
+  const bool bootstraps = kind == OperationKind::kBootstrap;
+  if (bootstraps && !deps_.rails.MayBootstrap(configured, GrowingIn(cluster, now))) return Readiness::kGrows;
   const bool takes = kind == OperationKind::kPreempt && action.need;
   const bool gang = takes && named.profile && IsGang(*named.profile);
-  if (takes && !deps_.rails.MayTake(action.need->cluster, gang, bound.configured, bound.configuring, now)) {
+  if (takes && !deps_.rails.MayTake(cluster, gang, configured, GrowingIn(cluster, now), now)) {
     PROBE("shard.takes_later");
-    return false;
+    return Readiness::kOnTrial;
   }
-  return machine != nullptr && machine->state == StartOf(kind) &&
-         !deps_.rails.holds().Blocks(kind, *machine, action.cluster, now);
+  const Holds& holds = deps_.rails.holds();
+  if (!holds.Blocks(kind, *machine, action.cluster, now)) return Readiness::kReady;
+  // The engine is told of every other hold: it waits for a probe.
+  return bootstraps && holds.HasFailedLast(cluster) ? Readiness::kOnTrial : Readiness::kBusy;
+}
+
+int64_t Executor::GrowingIn(const std::string& cluster, MonoTime now) {
+  if (stuck_at_ != now) stuck_.clear();
+  stuck_at_ = now;
+  const Machines::Bound& bound = deps_.machines.BoundTo(cluster);
+  const auto growing = std::ssize(bound.configuring);
+  // Few enough whatever hangs: most cycles ask no further.
+  const int64_t first = deps_.config.first_bootstraps;
+  if (first == 0 || growing < first || MUTANT("shard.stuck_ones_count")) return growing;
+  const auto [stuck, is_new] = stuck_.try_emplace(cluster, 0);
+  // How long those that a life finds Configuring have been so is not known: they count from its start.
+  if (is_new) {
+    stuck->second = deps_.machines.ConfiguringSince(cluster, now - kConfigureIsStuck, deps_.lifecycle.warm_until());
+  }
+  if (stuck->second > 0) PROBE("shard.configure_is_stuck");
+  return growing - stuck->second;
 }
 
 void Executor::Start(const engine::fast::NamedAction& named, StepContext& ctx) {

@@ -50,6 +50,9 @@
 
 namespace muster::shard {
 
+// A Configure that has not ended by then is not waited for. Providers fail theirs after half an hour, or never.
+inline constexpr Duration kConfigureIsStuck = 15min;
+
 // A transition that the provider acknowledged and that has not come to its end.
 struct Acknowledged {
   contract::ActionView action;
@@ -114,9 +117,9 @@ class Executor {
   explicit Executor(const Deps& deps, State state);
 
   // --- starting
-  // Whether the action's machine is where the action starts, has no operation, is not in doubt, no hold bars it, and
-  // the cluster that gets it may have it now.
-  bool CanStart(const engine::fast::NamedAction& named, MonoTime now) const;
+  // What the action waits for: nothing if its machine is where the action starts, has no operation, is not in doubt, no
+  // hold bars it, and the cluster that gets it may have it now.
+  Readiness ReadinessOf(const engine::fast::NamedAction& named, MonoTime now);
   void Start(const engine::fast::NamedAction& action, StepContext& ctx);
   void StartOperation(const std::string& id, Operation operation, StepContext& ctx);
   // For repairs: the machine if it is tracked, has no operation and is not in doubt.
@@ -162,6 +165,8 @@ class Executor {
   void CheckInvariants() const;
 
  private:
+  // How many of the machines being configured for the cluster count toward what may be at once.
+  int64_t GrowingIn(const std::string& cluster, MonoTime now);
   void AskBlob(const std::string& id, Operation& operation, StepContext& ctx);
   void Instruct(const std::string& id, Operation& operation, StepContext& ctx);
   void Enqueue(const std::string& id, Operation& operation);
@@ -198,6 +203,9 @@ class Executor {
   std::set<std::pair<MonoTime, std::string>> deadlines_;
   std::map<std::string, size_t> open_for_;  // by the cluster they are for, Preempts left out
   size_t counted_ = 0;                      // all of these
+  // Derived from machines, when asked in a cycle: by cluster, those whose Configure seems never to end.
+  std::map<std::string, int64_t, std::less<>> stuck_;
+  MonoTime stuck_at_;
   // Derived from unanswered: machine and token.
   std::set<std::pair<std::string, std::string>> instructed_;
 };

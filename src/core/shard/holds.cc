@@ -221,6 +221,8 @@ bool Holds::Blocks(OperationKind kind, const model::Machine& machine, const std:
   return held(RestKey(machine.id));
 }
 
+bool Holds::HasFailedLast(const std::string& cluster) const { return Find(ClusterKey(cluster)) != nullptr; }
+
 bool Holds::BarsTaking(const std::string& cluster, int64_t coming, MonoTime now) const {
   const HoldKey key = ClusterKey(cluster);
   const Hold* hold = Find(key);
@@ -266,8 +268,10 @@ std::optional<engine::Holds> Holds::TakeChanges(const Machines& machines, StepCo
   std::vector<HoldKey> past;
   for (const auto& [key, hold] : state_.holds) {
     const bool held = hold.times > 0 && now < hold.until;
-    const MonoTime forgotten =
-        hold.times > 0 ? hold.until + Longest(key.kind) : hold.recent.back() + config_.hold_window;
+    // What failed last of a cluster is known for longer than it counts toward a hold.
+    const bool long_known = key.kind == HoldKind::kCluster && config_.hold_longest > config_.hold_window;
+    const Duration counted = long_known ? config_.hold_longest : config_.hold_window;
+    const MonoTime forgotten = hold.times > 0 ? hold.until + Longest(key.kind) : hold.recent.back() + counted;
     if (now >= forgotten) {
       past.push_back(key);
       continue;

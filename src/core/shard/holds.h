@@ -114,6 +114,9 @@ class Holds {
   // --- operations
   // Whether the operation must not begin, or not reach the provider, for now. `kind` is no repair.
   bool Blocks(OperationKind kind, const model::Machine& machine, const std::string& cluster, MonoTime now) const;
+  // Whether a Configure of the cluster failed since one ended well: of late, for a failure that held nothing is
+  // forgotten after hold_longest.
+  bool HasFailedLast(const std::string& cluster) const;
   // Whether no machine may be taken from others for the cluster, to which so many are on their way. Once its hold has
   // passed it may have one: to configure that is the probe.
   bool BarsTaking(const std::string& cluster, int64_t coming, MonoTime now) const;

@@ -477,10 +477,112 @@ std::vector<int> RoundsOfTaking(Lab& lab, const std::function<void()>& ask) {
   return rounds;
 }
 
-TEST(ShardFirstWave, PriorityTakesTwiceAsManyInEveryRound) {
+TEST(ShardFirstWave, PriorityTakesAllOnceATemplateHasWorked) {
+  {
+    const faults::ScopedMutant on("shard.proven_is_limited");
+    Lab lab;
+    EXPECT_EQ(RoundsOfTaking(lab, [&] { lab.ConnectWith("a", 72, 1000); }), (std::vector{3, 3, 6, 12, 24, 24}));
+  }
   Lab lab;
-  EXPECT_EQ(RoundsOfTaking(lab, [&] { lab.ConnectWith("a", 72, 1000); }), (std::vector{3, 3, 6, 12, 24, 24}));
+  EXPECT_EQ(RoundsOfTaking(lab, [&] { lab.ConnectWith("a", 72, 1000); }), (std::vector{3, 69}));
   EXPECT_EQ(lab.InState(kConfigured, "a"), 72);
+}
+
+// Cluster a has one machine and wants 60 more of b's; `failed` of its Configures failed `before`. How many are drained.
+int TakenByOneThatServes(int failed, Duration before) {
+  Lab lab;
+  lab.config().first_bootstraps = 3;
+  lab.config().failed_policy = FailedPolicy::kKeep;
+  lab.Add("a", 1, kConfigured, "a");
+  lab.Add("b", 60, kConfigured, "b");
+  lab.Add("m", failed, kIdle);
+  lab.Start();
+  lab.ConnectWith("b", 60);
+  lab.ConnectWith("a", 1 + failed);
+  lab.Run(1s);
+  lab.breaks = [](const model::Machine& machine) { return machine.cluster == "a"; };
+  lab.Finish();
+  lab.Run(1s);
+  EXPECT_EQ(lab.InState(kFailed, "a"), failed);
+  lab.breaks = nullptr;
+  lab.Rollup("a", 1);
+  lab.Run(before);
+  lab.Rollup("b", 60);
+  lab.Rollup("a", 61, 1000);
+  lab.Run(2s);
+  return lab.InState(kDraining);
+}
+
+TEST(ShardFirstWave, OneWhoseLastConfigureFailedTakesNoMoreThanItMayConfigure) {
+  EXPECT_EQ(TakenByOneThatServes(0, 5s), 60) << "priority is above every volume";
+  EXPECT_EQ(TakenByOneThatServes(1, 5s), 3);
+  EXPECT_EQ(TakenByOneThatServes(1, 9min), 3) << "no other has ended since";
+  EXPECT_EQ(TakenByOneThatServes(1, 11min), 60) << "that is long ago";
+}
+
+TEST(ShardFirstWave, WhatGrowthAndTrialPutOffIsTold) {
+  Lab lab;
+  lab.config().first_bootstraps = 3;
+  lab.Add("b", 20, kConfigured, "b");
+  lab.Add("m", 10, kIdle);
+  lab.Start();
+  lab.ConnectWith("b", 20);
+  lab.Run(1s);
+  lab.ConnectWith("a", 10);
+  lab.Run(5s);
+  EXPECT_EQ(lab.core().View()->counters.actions.at("Bootstrap"), 3u) << "counted when it is their turn";
+  EXPECT_EQ(lab.core().View()->put_off.growth, 7);
+  auto views = lab.AskFor<contract::ClustersListed>(contract::ListClusters{}).clusters;
+  EXPECT_EQ(views.at(0).growth_waits, 7);
+  EXPECT_EQ(views.at(0).trial_waits, 0);
+  EXPECT_EQ(views.at(1).growth_waits, 0);
+  const auto need = lab.AskFor<contract::NeedsInspected>(contract::InspectNeeds{.cluster_id = "a"}).needs.at(0);
+  const auto explain = [&](contract::Explain query) {
+    return fmt::format("{}", fmt::join(lab.AskFor<contract::Explained>(std::move(query)).lines, "\n"));
+  };
+  const std::string growth = "7 machines wait for those that are being configured for cluster a";
+  const contract::NeedRef ref{.cluster_id = "a", .fingerprint = need.need.profile.fingerprint()};
+  EXPECT_TRUE(explain({.subject = ref}).contains(growth)) << explain({.subject = ref});
+  EXPECT_TRUE(explain({.subject = std::string("m-009")}).contains(growth));
+  // And c takes from b.
+  lab.ConnectWith("c", 20, 1000);
+  lab.Run(5s);
+  EXPECT_EQ(lab.core().View()->put_off.trial, 13)
+      << "the engine gives it the idle ones, three of which are on their way";
+  EXPECT_EQ(lab.core().View()->counters.actions.count("Preempt"), 0u);
+  views = lab.AskFor<contract::ClustersListed>(contract::ListClusters{}).clusters;
+  EXPECT_EQ(views.at(2).growth_waits, 4);
+  EXPECT_EQ(views.at(2).trial_waits, 13);
+  EXPECT_EQ(lab.core().View()->counters.deduped, 0u);
+}
+
+// Three Configures never end. How many have begun after 14 min and 16 min, and 14 min and 16 min after a restart.
+std::vector<int> BegunBesideStuckOnes() {
+  Lab lab({.restart_grace = 0s});
+  lab.config().first_bootstraps = 3;
+  lab.Add("m", 20, kIdle);
+  lab.Start();
+  lab.ConnectWith("a", 20);
+  std::vector<int> begun;
+  for (const Duration time : {Duration(14min), Duration(2min)}) {
+    lab.Run(time);
+    begun.push_back(ConfiguresFor(lab, "a"));
+  }
+  lab.Restart();
+  lab.ConnectWith("a", 20);
+  for (const Duration time : {Duration(14min), Duration(2min)}) {
+    lab.Run(time);
+    begun.push_back(ConfiguresFor(lab, "a"));
+  }
+  return begun;
+}
+
+TEST(ShardFirstWave, ConfiguresThatNeverEndDoNotKeepTheOthersWaiting) {
+  faults::ResetProbes();
+  EXPECT_EQ(BegunBesideStuckOnes(), (std::vector{3, 6, 6, 9}));
+  EXPECT_GT(faults::ProbeHits()["shard.configure_is_stuck"], 0u);
+  const faults::ScopedMutant on("shard.stuck_ones_count");
+  EXPECT_EQ(BegunBesideStuckOnes(), (std::vector{3, 3, 3, 3}));
 }
 
 // It configures nothing before it is whole; what it has gathered counts instead.

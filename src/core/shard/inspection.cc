@@ -195,20 +195,51 @@ std::optional<model::Reason> Inspection::OwnReason(const std::string& id) const 
 
 void Inspection::ExplainNeed(const engine::NeedVerdict& verdict, std::vector<std::string>& lines) const {
   ExplainVerdict(verdict, lines);
-  const std::string ceiling = deps_.rails.ceilings().Sentence(verdict.need.cluster);
-  if (!ceiling.empty())
-    lines.push_back(fmt::format("  cluster {} is at its ceiling: {}", verdict.need.cluster, ceiling));
+  const std::string& cluster = verdict.need.cluster;
+  const std::string ceiling = deps_.rails.ceilings().Sentence(cluster);
+  if (!ceiling.empty()) lines.push_back(fmt::format("  cluster {} is at its ceiling: {}", cluster, ceiling));
+  if (const Lack lack = LackOf(cluster); lack.machines > 0) {
+    lines.push_back(
+        fmt::format("  cluster {} lost {} machines while the shard was down, and gets others a tenth at a "
+                    "time until `muster fleet accept` says that they are lost indeed",
+                    cluster, lack.machines));
+  }
+  const PutOff put_off = PutOffOf(cluster);
+  if (put_off.growth > 0) {
+    lines.push_back(
+        fmt::format("  {} machines wait for those that are being configured for cluster {}: three at once, "
+                    "or as many as it has",
+                    put_off.growth, cluster));
+  }
+  if (put_off.trial > 0) {
+    lines.push_back(fmt::format("  cluster {} is on trial: {} actions for it wait for a Configure that ends well",
+                                cluster, put_off.trial));
+  }
+}
+
+Lack Inspection::LackOf(const std::string& cluster) const {
+  const auto found = deps_.losses.lacking().find(cluster);
+  return found == deps_.losses.lacking().end() ? Lack{} : found->second;
+}
+
+PutOff Inspection::PutOffOf(const std::string& cluster) const {
+  const auto found = deps_.rails.put_off().find(cluster);
+  return found == deps_.rails.put_off().end() ? PutOff{} : found->second;
 }
 
 contract::ClustersListed Inspection::ListClusters(Now now) const {
   contract::ClustersListed listed;
   std::map<std::string, int32_t> missing;
+  std::map<std::string, int32_t> failing;
   for (const auto& [id, why] : deps_.machines.set_aside()) {
-    if (why == SetAside::kMissing) ++missing[deps_.machines.Find(id)->record->cluster];
+    const std::string& cluster = deps_.machines.Find(id)->record->cluster;
+    if (why == SetAside::kMissing) ++missing[cluster];
+    if (why == SetAside::kFailing) ++failing[cluster];
   }
   for (const std::string& name : deps_.clusters.names()) {
     const ClusterDemand& demand = deps_.demand.Of(name);
     const std::optional<MonoTime> held = deps_.rails.holds().ClusterHeldUntil(name, now.mono);
+    const PutOff put_off = PutOffOf(name);
     listed.clusters.push_back({.cluster_id = name,
                                .session = deps_.sessions.Has(name),
                                .gate_open = demand.gate_open,
@@ -222,8 +253,16 @@ contract::ClustersListed Inspection::ListClusters(Now now) const {
                                .last_order = deps_.orders.LastOf(name),
                                .missing = missing[name],
                                .decommissioned = deps_.clusters.IsDecommissioned(name),
-                               .ceiling = deps_.rails.ceilings().ViewOf(name)});
+                               .ceiling = deps_.rails.ceilings().ViewOf(name),
+                               .losses_failed = deps_.losses.failing().contains(name),
+                               .losses_vanished = deps_.losses.vanishing().contains(name),
+                               .failing = failing[name],
+                               .lacking = Narrow(LackOf(name).machines),
+                               .growth_waits = Narrow(put_off.growth),
+                               .trial_waits = Narrow(put_off.trial)});
   }
+  listed.losses_failed = deps_.losses.failing().contains("");
+  listed.losses_vanished = deps_.losses.vanishing().contains("");
   listed.shard_mode = deps_.rails.modes().shard();
   listed.last_order = deps_.orders.LastOf("");
   return listed;

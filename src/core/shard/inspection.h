@@ -18,6 +18,7 @@
 #include "core/shard/executor.h"
 #include "core/shard/ledger.h"
 #include "core/shard/lifecycle.h"
+#include "core/shard/losses.h"
 #include "core/shard/machines.h"
 #include "core/shard/order_log.h"
 #include "core/shard/rails.h"
@@ -42,6 +43,7 @@ class Inspection {
     const Lifecycle& lifecycle;
     const Clusters& clusters;
     const Machines& machines;
+    const Losses& losses;
     const Sessions& sessions;
     const Rails& rails;
     const Demand& demand;
@@ -75,6 +77,8 @@ class Inspection {
                                         Now now) const;
   // What the shard knows of the machine that the engine does not.
   std::optional<model::Reason> OwnReason(const std::string& id) const;
+  Lack LackOf(const std::string& cluster) const;
+  PutOff PutOffOf(const std::string& cluster) const;
   void ExplainNeed(const engine::NeedVerdict& verdict, std::vector<std::string>& lines) const;
   Result<contract::ShardReply> Explain(const contract::Explain& query, const engine::Decision& decision,
                                        StepContext& ctx) const;

@@ -13,7 +13,8 @@ namespace {
 
 using model::Reason;
 
-constexpr int64_t kStoredAnew = 100;  // a change of more than one part in so many
+constexpr int64_t kStoredAnew = 100;         // a change of more than one part in so many
+constexpr uint64_t kMostRestored = 100'000;  // losses of a row: more is damage, and as good as so many
 
 int64_t ShareOf(model::Probability share, int64_t machines) { return machines * share.millionths / 1'000'000; }
 
@@ -80,9 +81,12 @@ void Losses::AddClusters(Clusters::Names& used) const {
 void Losses::RegisterRows(contract::RowReader& reader) {
   reader.On(kLossRows, [this](const std::string& cluster, const LossRow& row) {
     if (!cluster.empty()) clusters_.Add(cluster);
-    for (uint64_t i = 0; i < row.failed; ++i) failed_.Add({.cluster = cluster});
-    for (uint64_t i = 0; i < row.vanished; ++i) vanished_.Add({.cluster = cluster});
-    for (uint64_t i = 0; i < row.replaced; ++i) replaced_.Add({.cluster = cluster});
+    const auto restore = [&](LossWindow& window, uint64_t count) {
+      for (uint64_t i = 0; i < std::min(count, kMostRestored); ++i) window.Add({.cluster = cluster});
+    };
+    restore(failed_, row.failed);
+    restore(vanished_, row.vanished);
+    restore(replaced_, row.replaced);
     if (row.failing) failing_.insert(cluster);
     if (row.vanishing) vanishing_.insert(cluster);
   });
@@ -121,7 +125,10 @@ std::vector<std::string> Losses::OnFirstSweep(ChangeBudget& budget, StepContext&
   UncountWhatNeverServed(ctx);
   // Only now is it known of how many machines they are.
   const LossWindow::Counts failed = failed_.by_cluster();
-  for (const auto& [cluster, lost] : failed) AreTooMany(failed_, cluster, failing_, "turned Failed", ctx);
+  for (const auto& [cluster, lost] : failed) {
+    AreTooMany(failed_, cluster, failing_, "turned Failed", ctx);
+    Keep(cluster, ctx);
+  }
   return PutFailing(failed_.state(), budget, ctx);
 }
 
@@ -232,7 +239,6 @@ void Losses::OnFoundFailed(const std::string& machine, const std::string& cluste
   if (sizes_.empty() || MUTANT("shard.failed_while_down")) return;
   PROBE("shard.failed_since_start");
   failed_.Add({.at = ctx.now.mono, .machine = machine, .cluster = cluster});
-  Keep(cluster, ctx);
 }
 
 std::vector<std::string> Losses::PutFailing(const LossWindow::State& failed, ChangeBudget& budget, StepContext& ctx) {

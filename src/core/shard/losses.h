@@ -104,7 +104,7 @@ class Losses {
                                     StepContext& ctx);
   // The first sweep shows a machine as Failed that no earlier life has seen fail: it did so while the shard was down.
   // A shard without an earlier life finds what has been so for long. Whether they are too many, and how many of them
-  // served before, shows when all are seen.
+  // served before, shows when all are seen; until then nothing of it is stored.
   void OnFoundFailed(const std::string& machine, const std::string& cluster, StepContext& ctx);
   // The provider does not know the machine any more. Whether it is to be dropped; else it is missing from now on.
   bool OnVanished(const model::Machine& machine, ChangeBudget& budget, StepContext& ctx);
@@ -139,6 +139,9 @@ class Losses {
   const Names& vanishing() const { return vanishing_; }
   // Machines that vanished and are not given up.
   size_t missing() const;
+  // Machines that are called Failed in masses and are not given up.
+  size_t failing_machines() const { return failed_aside_; }
+  const Lacking& lacking() const { return lacking_; }
 
   State state() const;
   void CheckInvariants() const;

@@ -259,6 +259,26 @@ TEST(ShardLostWhileDown, WhatVanishedInMassesIsReplacedATenthInTwoMinutes) {
   EXPECT_EQ(BoughtAfterLosing(other, 60, 1s), 60);
 }
 
+TEST(ShardLostWhileDown, IsShownAndExplained) {
+  Lab lab;
+  Serve(lab, 100);
+  Lose(lab, 0, 60);
+  lab.Restart();
+  lab.ConnectWith("a", 100);
+  lab.Run(5s);
+  const auto listed = lab.AskFor<contract::ClustersListed>(contract::ListClusters{});
+  EXPECT_EQ(listed.clusters.at(0).lacking, 50) << "ten are given up";
+  EXPECT_TRUE(listed.clusters.at(0).losses_vanished);
+  EXPECT_TRUE(listed.losses_vanished) << "of the fleet too";
+  EXPECT_EQ(lab.core().View()->lacking, 50);
+  const auto need = lab.AskFor<contract::NeedsInspected>(contract::InspectNeeds{.cluster_id = "a"}).needs.at(0);
+  const contract::NeedRef ref{.cluster_id = "a", .fingerprint = need.need.profile.fingerprint()};
+  const auto lines = lab.AskFor<contract::Explained>(contract::Explain{.subject = ref}).lines;
+  EXPECT_TRUE(std::ranges::any_of(lines, [](const std::string& line) {
+    return line.contains("cluster a lost 50 machines while the shard was down");
+  })) << fmt::format("{}", fmt::join(lines, "\n"));
+}
+
 TEST(ShardLostWhileDown, AnotherRestartKeepsTheLimitAndAcceptLiftsIt) {
   Lab lab;
   EXPECT_EQ(BoughtAfterLosing(lab, 60, 1s), 10);
@@ -915,6 +935,80 @@ TEST(ShardFailing, WhatFailedInMassesWhileTheShardWasDownIsReplacedATenthInTwoMi
   EXPECT_EQ(lab.core().machines().set_aside().size(), 50u);
 }
 
+// They fail while the shard is down, and the next life is killed after the first page of its first sweep. How many are
+// bought at once.
+int BoughtAfterASecondDeath(Lab& lab) {
+  lab.config().list_page = 20;
+  lab.head_revisions = true;
+  Serve(lab, 100);
+  Fail(lab, 0, 60);
+  lab.holds = [](const PartnerRequest& request) {
+    const auto* list = std::get_if<contract::ListRequest>(&request);
+    return list != nullptr && !list->since_revision.empty();
+  };
+  lab.Restart();
+  EXPECT_EQ(lab.core().machines().tracked().size(), 20u);
+  lab.holds = nullptr;
+  lab.Restart();
+  lab.ConnectWith("a", 100);
+  lab.Run(5s);
+  return lab.Count<contract::CreateRequest>();
+}
+
+TEST(ShardFailing, ASecondDeathInsideTheFirstSweepPassesNothingByTheRail) {
+  {
+    const faults::ScopedMutant on("shard.failed_known_at_once");
+    Lab lab;
+    EXPECT_GT(BoughtAfterASecondDeath(lab), 10);
+  }
+  Lab lab;
+  EXPECT_EQ(BoughtAfterASecondDeath(lab), 10);
+  EXPECT_EQ(lab.core().machines().set_aside().size(), 50u);
+  EXPECT_TRUE(lab.disk.contains(kRepairRows.RowKey(Name(0))));
+}
+
+TEST(ShardFailing, ClustersShowWhatWaitsForAnOperator) {
+  Lab lab;
+  lab.Add("z", 800, kConfigured, "z");
+  Serve(lab, 100);
+  lab.ConnectWith("z", 800);
+  Fail(lab, 0, 20);
+  lab.Run(5s);
+  const auto listed = lab.AskFor<contract::ClustersListed>(contract::ListClusters{});
+  EXPECT_FALSE(listed.losses_failed) << "of the fleet";
+  EXPECT_TRUE(listed.clusters.at(0).losses_failed);
+  EXPECT_FALSE(listed.clusters.at(0).losses_vanished);
+  EXPECT_EQ(listed.clusters.at(0).failing, 10) << "ten are given up";
+  EXPECT_FALSE(listed.clusters.at(1).losses_failed);
+  EXPECT_EQ(lab.core().View()->failing, 10u);
+  lab.Ask(contract::AcceptLosses{.cluster_id = "a"});
+  EXPECT_FALSE(lab.AskFor<contract::ClustersListed>(contract::ListClusters{}).clusters.at(0).losses_failed);
+  lab.Run(2s);
+  EXPECT_EQ(lab.core().View()->failing, 0u);
+}
+
+TEST(ShardFailing, AMissingIdleMachineThatComesBackFailedIsNobodys) {
+  Lab lab;
+  Serve(lab, 10);
+  for (const contract::Write& write : {kMissingRows.Put("i", Lab::MakeMachine("i", kIdle)), kRepairRows.Put("i", {})}) {
+    lab.disk[write.key] = *write.value;
+  }
+  lab.Put(Lab::MakeMachine("i", kFailed));
+  lab.Restart();
+  EXPECT_TRUE(lab.core().machines().set_aside().empty());
+  EXPECT_EQ(lab.core().machines().Find("i")->record->state, kFailed);
+}
+
+TEST(ShardLostWhileDown, ARowThatIsDamagedDoesNotHangTheStart) {
+  Lab lab;
+  constexpr uint64_t kHuge = uint64_t{1} << 60;
+  for (const contract::Write& write : {kLossRows.Put("a", {.failed = kHuge}), kChangeRows.Put("a", kHuge)}) {
+    lab.disk[write.key] = *write.value;
+  }
+  Serve(lab, 10);
+  EXPECT_EQ(lab.core().losses().state().failed.size(), 100'000u);
+}
+
 // Twenty machines serve cluster a, which wants as many more. Its Configures, of twenty at once, end in Failed while the
 // shard is down, and so do the calls `served` says for machines that serve it. How many are set aside then.
 size_t AsideOfThoseThatFailedOnTheirWay(Lab& lab, int served) {
@@ -1087,6 +1181,16 @@ TEST(ShardRepairs, AProviderThatRefusesIsNotAskedForEver) {
   lab.refuses = nullptr;
   lab.Run(2h);
   EXPECT_EQ(lab.InState(kDeleting), 1) << "another state, another attempt";
+}
+
+TEST(ShardRepairs, OneThatIsOrderedAndFailsIsNotRepeatedByAPolicyThatIsNotThere) {
+  Lab lab({.failed_policy = FailedPolicy::kKeep});
+  lab.Put(Lab::MakeMachine("f", kFailed));
+  lab.Start();
+  lab.refusal = Status(Code::kInternal, "not now");
+  EXPECT_TRUE(lab.Ask(contract::RepairMachine{.machine_id = "f"}).status.ok());
+  lab.Run(5h);
+  EXPECT_EQ(lab.Count<contract::DeleteRequest>(), 1);
 }
 
 TEST(ShardRepairs, AnOutageOfTheProviderIsNoRefusal) {

@@ -11,7 +11,7 @@ void MachineChanges::OnAdopted(const model::Machine& machine, bool first_sweep, 
   if (first_sweep && machine.state == MachineState::kFailed && !deps_.repairs.Knows(machine.id)) {
     deps_.losses.OnFoundFailed(machine.id, machine.cluster, ctx);
   }
-  OnState({}, machine, ctx);
+  OnState({}, machine, first_sweep, ctx);
 }
 
 std::vector<std::string> MachineChanges::OnMoved(const model::Machine& before, const model::Machine& machine,
@@ -29,11 +29,12 @@ std::vector<std::string> MachineChanges::OnMoved(const model::Machine& before, c
       aside = deps_.losses.OnFailed(machine.id, cluster, deps_.rails.budget(), ctx);
     }
   }
-  OnState(before, machine, ctx);
+  OnState(before, machine, first_sweep, ctx);
   return aside;
 }
 
-void MachineChanges::OnState(const model::Machine& before, const model::Machine& machine, StepContext& ctx) {
+void MachineChanges::OnState(const model::Machine& before, const model::Machine& machine, bool first_sweep,
+                             StepContext& ctx) {
   if (!before.cluster.empty() && before.cluster != machine.cluster) {
     deps_.sessions.SendNodeState(before.cluster, machine, ctx);
   }
@@ -44,18 +45,18 @@ void MachineChanges::OnState(const model::Machine& before, const model::Machine&
   if (before.state == MachineState::kConfiguring && machine.state == MachineState::kConfigured) {
     deps_.demand.OnConfigured(machine, ctx);
   }
-  deps_.repairs.OnState(machine, ctx);
+  deps_.repairs.OnState(machine, first_sweep, ctx);
 }
 
 void MachineChanges::OnStillFailing(const model::Machine& machine, StepContext& ctx) {
   deps_.losses.RestoreFailing(machine.id);
   deps_.machines.Put(machine.id, SetAside::kFailing);
-  OnState(machine, machine, ctx);
+  OnState(machine, machine, true, ctx);
   ctx.cycle.Request();
 }
 
-void MachineChanges::OnReturned(const model::Machine& machine, StepContext& ctx) {
-  deps_.repairs.OnState(machine, ctx);
+void MachineChanges::OnReturned(const model::Machine& machine, bool first_sweep, StepContext& ctx) {
+  deps_.repairs.OnState(machine, first_sweep, ctx);
 }
 
 void MachineChanges::OnMissing(const std::string& id, StepContext& ctx) {

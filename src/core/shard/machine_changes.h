@@ -40,6 +40,8 @@ class MachineChanges {
   // first sweep, in which it is not known yet of how many machines they are.
   std::vector<std::string> OnMoved(const model::Machine& before, const model::Machine& machine, bool first_sweep,
                                    StepContext& ctx);
+  // The first sweep is done, and all machines have been seen: what failed meanwhile is stored.
+  void OnFirstSweep(StepContext& ctx) { deps_.repairs.OnFirstSweep(ctx); }
   // The first sweep shows as Failed what an earlier life has set aside as that.
   void OnStillFailing(const model::Machine& machine, StepContext& ctx);
   // Whether an earlier life, or this one, has seen the machine fail.
@@ -52,12 +54,12 @@ class MachineChanges {
   // The provider no longer shows it, and it is not given up yet.
   void OnMissing(const std::string& id, StepContext& ctx);
   // A missing machine is shown again; of one that an earlier life missed no part has heard.
-  void OnReturned(const model::Machine& machine, StepContext& ctx);
+  void OnReturned(const model::Machine& machine, bool first_sweep, StepContext& ctx);
   // Removes the machine.
   void Drop(const std::string& id, const std::string& detail, StepContext& ctx);
 
  private:
-  void OnState(const model::Machine& before, const model::Machine& machine, StepContext& ctx);
+  void OnState(const model::Machine& before, const model::Machine& machine, bool first_sweep, StepContext& ctx);
 
   const Deps deps_;
 };

@@ -1,5 +1,6 @@
 #include "core/shard/machines.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -185,7 +186,14 @@ void Machines::Count(const std::string& id, const Tracked& tracked, int64_t by) 
   by_instance_type_[machine.instance_type] += by;
   by_zone_[machine.zone] += by;
   if (Stays(StateForEngine(id, tracked))) staying_ += by;
-  if (const std::string cluster = ConfiguringFor(id, tracked); !cluster.empty()) BoundOf(cluster).configuring += by;
+  if (const std::string cluster = ConfiguringFor(id, tracked); !cluster.empty()) {
+    std::set<std::string>& configuring = BoundOf(cluster).configuring;
+    if (by > 0) {
+      configuring.insert(id);
+    } else {
+      configuring.erase(id);
+    }
+  }
   if (machine.cluster.empty()) return;
   Bound& bound = BoundOf(machine.cluster);
   if (by > 0) {
@@ -204,9 +212,17 @@ Machines::Bound& Machines::BoundOf(const std::string& cluster) {
   return bound->second;
 }
 
+int64_t Machines::ConfiguringSince(const std::string& cluster, MonoTime since, MonoTime adopted) const {
+  return std::ranges::count_if(BoundTo(cluster).configuring, [&](const std::string& id) {
+    const Tracked& tracked = state_.tracked.find(id)->second;
+    const bool begun = tracked.record->state == MachineState::kConfiguring;  // else it is about to be
+    return begun && (tracked.moving_since == MonoTime{} ? adopted : tracked.moving_since) <= since;
+  });
+}
+
 void Machines::AddClusters(Clusters::Names& used) const {
   for (const auto& [cluster, bound] : bound_) {
-    if (!bound.machines.empty() || bound.configured != 0 || bound.configuring != 0) used.insert(cluster);
+    if (!bound.machines.empty() || bound.configured != 0 || !bound.configuring.empty()) used.insert(cluster);
   }
   for (const auto& [id, in_progress] : in_progress_) used.insert(in_progress.cluster);
 }
@@ -220,19 +236,21 @@ std::string Machines::ConfiguringFor(const std::string& id, const Tracked& track
 void Machines::CheckInvariants() const {
   std::map<MachineKind, uint64_t> counts;
   std::map<std::string, int64_t> configured;
-  std::map<std::string, int64_t> configuring;
+  std::map<std::string, int64_t> failed;
+  std::map<std::string, std::set<std::string>> configuring;
   std::map<std::string, size_t> bound;
   int64_t staying = 0;
   for (const auto& [id, tracked] : state_.tracked) {
     const model::Machine& machine = *tracked.record;
     MUSTER_CHECK(machine.id == id);
     ++counts[KindOf(machine)];
-    ++configuring[ConfiguringFor(id, tracked)];
+    configuring[ConfiguringFor(id, tracked)].insert(id);
     staying += Stays(StateForEngine(id, tracked)) ? 1 : 0;
     if (machine.cluster.empty()) continue;
     ++bound[machine.cluster];
     MUSTER_CHECK(BoundTo(machine.cluster).machines.contains(id));
     if (StateForEngine(id, tracked) == MachineState::kConfigured) ++configured[machine.cluster];
+    if (StateForEngine(id, tracked) == MachineState::kFailed) ++failed[machine.cluster];
   }
   for (const auto& [kind, count] : counts_) MUSTER_CHECK(counts[kind] == count);
   for (const auto& [name, known] : bound_) {
@@ -240,7 +258,9 @@ void Machines::CheckInvariants() const {
     MUSTER_CHECK(known.configured == configured[name], "cluster {} has {} Configured machines, not {}", name,
                  configured[name], known.configured);
     MUSTER_CHECK(known.configuring == configuring[name], "cluster {} has {} Configuring machines, not {}", name,
-                 configuring[name], known.configuring);
+                 configuring[name].size(), known.configuring.size());
+    MUSTER_CHECK(known.failed == failed[name], "cluster {} has {} Failed machines, not {}", name, failed[name],
+                 known.failed);
   }
   MUSTER_CHECK(staying == staying_);
   for (const auto& [id, why] : state_.set_aside) MUSTER_CHECK(state_.tracked.contains(id), "{} is not tracked", id);

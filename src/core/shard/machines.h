@@ -75,9 +75,10 @@ class Machines {
   // Of one cluster.
   struct Bound {
     std::set<std::string> machines;
-    int64_t configured = 0;   // as the engine is shown
-    int64_t configuring = 0;  // the same, those that are set aside left out; with what is about to be configured
-    int64_t failed = 0;       // the same
+    int64_t configured = 0;  // as the engine is shown
+    int64_t failed = 0;      // the same
+    // Those that are being configured for the cluster, or about to be; without those that are set aside.
+    std::set<std::string> configuring;
   };
 
   // What is referred to outlives this.
@@ -117,6 +118,8 @@ class Machines {
 
   // Machines bound to the cluster; empty if there are none.
   const Bound& BoundTo(const std::string& cluster) const;
+  // How many are being configured for the cluster since `since` or before; what was adopted so, from `adopted` on.
+  int64_t ConfiguringSince(const std::string& cluster, MonoTime since, MonoTime adopted) const;
   // Those that have machines, or soon will.
   void AddClusters(Clusters::Names& used) const;
   // The cluster has none.

@@ -37,7 +37,7 @@ Status CheckFailed(const Parts& parts, const std::string& id, std::string_view w
 
 // An order for a cluster that does not exist is a mistyped name.
 Status CheckKnown(const Parts& parts, const std::string& cluster) {
-  if (parts.clusters.names().contains(cluster)) return {};
+  if (parts.clusters.names().contains(cluster) || parts.clusters.IsDecommissioned(cluster)) return {};
   return {Code::kNotFound, fmt::format("this shard does not know a cluster {}; `muster fleet clusters` lists those it "
                                        "knows",
                                        model::Quoted(cluster))};

@@ -92,6 +92,7 @@ Parts::Parts(SavedState state, Parallel* workers)
                   .lifecycle = lifecycle,
                   .clusters = clusters,
                   .machines = machines,
+                  .losses = losses,
                   .sessions = sessions,
                   .rails = rails,
                   .demand = demand,
@@ -145,6 +146,7 @@ std::string Parts::Save() const {
 void Parts::Rebuild(const engine::Memory& memory) {
   engine.engine().Restore(ledger.restored());
   engine.engine().Restore(memory);
+  rails.ceilings().Rebuild(memory);
   demand.Rebuild();
   machines.Rebuild(executor.AllInProgress());
   ledger.Rebuild(cycle);

@@ -86,7 +86,8 @@ ActuationMode ActuationModes::For(const std::string& cluster, const std::optiona
 // --- the budget of changes
 
 void ChangeBudget::Restore(const std::string& cluster, uint64_t spent) {
-  state_[cluster] = {.times = std::deque<MonoTime>(spent), .stored = true};
+  constexpr uint64_t kMost = 100'000;  // more is damage, and as good as so many
+  state_[cluster] = {.times = std::deque<MonoTime>(std::min(spent, kMost)), .stored = true};
 }
 
 void ChangeBudget::Start(MonoTime now) {
@@ -290,9 +291,10 @@ bool Rails::HeldOpensGate(bool accepted) { return accepted || MUTANT("shard.held
 void Rails::BeginCycle() {
   suppressed_before_ = std::exchange(suppressed_, {});
   started_ = 0;
+  put_off_.clear();
 }
 
-bool Rails::Admit(const engine::Action& action, bool can_start, const QueueLoad& load, model::Money price,
+bool Rails::Admit(const engine::Action& action, Readiness readiness, const QueueLoad& load, model::Money price,
                   StepContext& ctx) {
   const ActuationMode mode = modes_.For(action.cluster, action.need);
   if (mode != ActuationMode::kActive) {
@@ -300,13 +302,19 @@ bool Rails::Admit(const engine::Action& action, bool can_start, const QueueLoad&
     const bool ignored = mode == ActuationMode::kDryRun && MUTANT("shard.dry_run_carried_out");
     if (!ignored && !MUTANT("shard.pause_ignored")) return false;
   }
-  if (!can_start) {
+  if (readiness == Readiness::kBusy) {
     ++ctx.counters.deduped;
+    return false;
+  }
+  if (readiness != Readiness::kReady) {
+    PROBE("shard.put_off");
+    PutOff& put_off = put_off_[BeneficiaryOf(action)];
+    ++(readiness == Readiness::kGrows ? put_off.growth : put_off.trial);
     return false;
   }
   const ClusterCeilings::Verdict verdict = ceilings_.Admit(action, price, ctx.now.mono);
   if (verdict == ClusterCeilings::Verdict::kNotYet) {
-    ++ctx.counters.deferred;
+    ++put_off_[action.need->cluster].loss;
     return false;
   }
   if (verdict != ClusterCeilings::Verdict::kWithin) {
@@ -350,7 +358,8 @@ bool Rails::MayBootstrap(int64_t configured, int64_t configuring) const {
 
 bool Rails::MayTake(const std::string& cluster, bool gang, int64_t configured, int64_t configuring,
                     MonoTime now) const {
-  if (MUTANT("shard.takes_what_it_cannot_configure")) return true;
+  const bool trial = configured == 0 || holds_.HasFailedLast(cluster) || MUTANT("shard.proven_is_limited");
+  if (!trial || MUTANT("shard.takes_what_it_cannot_configure")) return true;
   const ClusterCeilings::Awaited awaited = ceilings_.AwaitedBy(cluster);
   if (holds_.BarsTaking(cluster, gang ? 0 : awaited.draining + awaited.idle, now)) return false;
   const int64_t first = config_.first_bootstraps;

@@ -10,18 +10,19 @@
 //   session, gate        a cluster without a session gains and loses nothing; one whose demand is not known loses
 //                        nothing to surplus
 //   volume               how many actions start in a cycle, how many operations are open, and of one cluster
-//   growth               a cluster has three machines configured at once, or as many as are Configured: it doubles.
-//                        No more are drained for it by priority; none while it waits for the probe of its hold
+//   growth               a cluster has three machines configured at once, or as many as are Configured: it doubles
+//   trial                no more are drained by priority for a cluster on trial, and none while it waits for the probe
+//                        of its hold. On trial is one that has nothing Configured, or whose last Configure failed
 //   quarantine           a roll-up far below the accepted demand is held until it was repeated; baseline durable
 //   repairs              none while the shard is paused or in dry run; they count among the actions of a cycle
 //   ceilings             what an operator's file allows a cluster at most (cluster_ceilings.h); off unless set. In the
 //                        same place: what a cluster that lacks machines since the start may acquire for now (losses.h)
 //   halt                 nothing is carried out after calls for two machines were fenced, until an order or a restart
 //
-// Preempt is how priority is kept: nothing of who loses the machine limits it, and no volume does. Holds, growth and
+// Preempt is how priority is kept: nothing of who loses the machine limits it, and no volume does. Holds, the trial and
 // the ceiling of the cluster that gets it do.
 //
-// Invariant: a Preempt that can start, and that its cluster may take now, is admitted unless the shard is paused or in
+// Invariant: a Preempt that can start, of a cluster that is not on trial, is admitted unless the shard is paused or in
 // dry run, or that cluster is at its ceiling.
 #pragma once
 
@@ -45,6 +46,7 @@
 #include "core/shard/config.h"
 #include "core/shard/holds.h"
 #include "core/shard/operation.h"
+#include "core/shard/snapshot.h"
 #include "core/shard/step_context.h"
 #include "engine/types.h"
 
@@ -187,8 +189,17 @@ struct QueueLoad {
   size_t of_cluster = 0;  // of the cluster that an action is for
 };
 
+// What an action that was decided waits for, pauses apart.
+enum class Readiness : uint8_t {
+  kReady = 0,
+  kBusy = 1,     // its machine is not free, or on hold
+  kGrows = 2,    // machines that are being configured for its cluster
+  kOnTrial = 3,  // a Configure of its cluster that ends well
+};
+
 class Rails {
  public:
+  using PutOffs = std::map<std::string, PutOff, std::less<>>;  // by cluster
   using Suppressed = std::set<std::pair<std::string, engine::ActionKind>>;
   struct State {
     ActuationModes::State modes;
@@ -232,15 +243,18 @@ class Rails {
 
   // After a decision: BeginCycle, then Admit for each action in the order of decision.
   void BeginCycle();
-  // Whether the action starts. `can_start`: the executor can take it. `price` is that of its machine for an hour.
-  bool Admit(const engine::Action& action, bool can_start, const QueueLoad& load, model::Money price, StepContext& ctx);
+  // Whether the action starts. `price` is that of its machine for an hour.
+  bool Admit(const engine::Action& action, Readiness readiness, const QueueLoad& load, model::Money price,
+             StepContext& ctx);
   // Whether one more machine may be configured for a cluster that has so many Configured and Configuring ones: a bad
   // template shows itself by the first few, and never costs more than the cluster has.
   bool MayBootstrap(int64_t configured, int64_t configuring) const;
-  // Whether one more machine may be taken from others for a cluster that has so many: no more than it could configure
-  // now. A gang configures nothing before it is whole: what it has gathered counts as if it served, and it has no
-  // probe.
+  // Whether one more machine may be taken from others for a cluster that has so many: while it is on trial no more than
+  // it could configure now. A gang configures nothing before it is whole: what it has gathered counts as if it served,
+  // and it has no probe.
   bool MayTake(const std::string& cluster, bool gang, int64_t configured, int64_t configuring, MonoTime now) const;
+  // In the last cycle.
+  const PutOffs& put_off() const { return put_off_; }
   // What a trial decided: actions that touch a cluster which takes no part are logged.
   void LogTrial(const std::vector<engine::Action>& actions, StepContext& ctx);
   // Why an operation that is ready must not be carried out after all; none if it may.
@@ -275,6 +289,7 @@ class Rails {
   Suppressed suppressed_before_;  // in the cycle before
   Suppressed tried_;              // in the last trial
   int64_t started_ = 0;           // in this cycle, of those that are limited
+  PutOffs put_off_;               // in this cycle
 };
 
 }  // namespace muster::shard

@@ -116,26 +116,39 @@ class RailsTest : public ::testing::Test {
 
 TEST_F(RailsTest, VolumeLimitsEverythingButPreempt) {
   rails_.BeginCycle();
-  EXPECT_FALSE(rails_.Admit(Act(ActionKind::kBootstrap), false, {}, {}, step_.ctx)) << "its machine is busy";
-  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kPreempt), true, {}, {}, step_.ctx));
-  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kBootstrap), true, {.all = 1}, {}, step_.ctx));
-  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kReclaim), true, {.all = 2}, {}, step_.ctx));
-  EXPECT_FALSE(rails_.Admit(Act(ActionKind::kProvision), true, {.all = 3}, {}, step_.ctx));
-  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kPreempt), true, {.all = 3}, {}, step_.ctx));
-  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kPreempt), true, {.all = 10}, {}, step_.ctx))
+  EXPECT_FALSE(rails_.Admit(Act(ActionKind::kBootstrap), Readiness::kBusy, {}, {}, step_.ctx)) << "its machine is busy";
+  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kPreempt), Readiness::kReady, {}, {}, step_.ctx));
+  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kBootstrap), Readiness::kReady, {.all = 1}, {}, step_.ctx));
+  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kReclaim), Readiness::kReady, {.all = 2}, {}, step_.ctx));
+  EXPECT_FALSE(rails_.Admit(Act(ActionKind::kProvision), Readiness::kReady, {.all = 3}, {}, step_.ctx));
+  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kPreempt), Readiness::kReady, {.all = 3}, {}, step_.ctx));
+  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kPreempt), Readiness::kReady, {.all = 10}, {}, step_.ctx))
       << "the queue is full of others";
   EXPECT_EQ(step_.counters.deduped, 1u);
   EXPECT_EQ(step_.counters.deferred, 1u);
   EXPECT_TRUE(step_.cycle.state().due) << "for what was deferred";
   EXPECT_EQ(rails_.budget().SpentBy("a"), 1);
   rails_.BeginCycle();
-  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kProvision), true, {}, {}, step_.ctx));
+  EXPECT_TRUE(rails_.Admit(Act(ActionKind::kProvision), Readiness::kReady, {}, {}, step_.ctx));
+}
+
+TEST_F(RailsTest, WhatGrowthAndTrialPutOffIsCountedByClusterInEachCycle) {
+  for (int cycle = 0; cycle < 2; ++cycle) {
+    rails_.BeginCycle();
+    EXPECT_FALSE(rails_.Admit(Act(ActionKind::kBootstrap, "a"), Readiness::kGrows, {}, {}, step_.ctx));
+    EXPECT_FALSE(rails_.Admit(Act(ActionKind::kBootstrap, "a"), Readiness::kOnTrial, {}, {}, step_.ctx));
+    EXPECT_FALSE(rails_.Admit(Act(ActionKind::kBootstrap, "a"), Readiness::kOnTrial, {}, {}, step_.ctx));
+    ASSERT_EQ(rails_.put_off().size(), 1u);
+    EXPECT_EQ(rails_.put_off().at("a").growth, 1);
+    EXPECT_EQ(rails_.put_off().at("a").trial, 2);
+  }
+  EXPECT_EQ(step_.counters.deduped, 0u);
 }
 
 TEST_F(RailsTest, AClusterHasAsManyPlacesAsAreFree) {
   const auto admits = [&](ActionKind kind, const std::string& cluster, QueueLoad load) {
     rails_.BeginCycle();
-    return rails_.Admit(Act(kind, cluster), true, load, {}, step_.ctx);
+    return rails_.Admit(Act(kind, cluster), Readiness::kReady, load, {}, step_.ctx);
   };
   EXPECT_TRUE(admits(ActionKind::kBootstrap, "a", {.all = 4, .of_cluster = 4}));
   EXPECT_FALSE(admits(ActionKind::kBootstrap, "a", {.all = 5, .of_cluster = 5})) << "half of ten";
@@ -152,7 +165,7 @@ TEST_F(RailsTest, WhatAModeKeepsBackIsLoggedOnceForAsLongAsItLasts) {
   const engine::Action action = Act(ActionKind::kReclaim);
   for (int cycle = 0; cycle < 3; ++cycle) {
     rails_.BeginCycle();
-    EXPECT_FALSE(rails_.Admit(action, true, {}, {}, step_.ctx));
+    EXPECT_FALSE(rails_.Admit(action, Readiness::kReady, {}, {}, step_.ctx));
   }
   ASSERT_EQ(step_.Emitted<Audit>().size(), 1u);
   EXPECT_EQ(step_.Emitted<Audit>()[0].action.outcome, "suppressed");
@@ -160,7 +173,7 @@ TEST_F(RailsTest, WhatAModeKeepsBackIsLoggedOnceForAsLongAsItLasts) {
   EXPECT_EQ(rails_.budget().SpentBy("a"), 0) << "no budget is spent on it";
   rails_.BeginCycle();
   rails_.BeginCycle();
-  EXPECT_FALSE(rails_.Admit(action, true, {}, {}, step_.ctx));
+  EXPECT_FALSE(rails_.Admit(action, Readiness::kReady, {}, {}, step_.ctx));
   EXPECT_EQ(step_.Emitted<Audit>().size(), 2u) << "it was not decided in the cycle between";
 }
 

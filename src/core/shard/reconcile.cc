@@ -221,6 +221,7 @@ void Reconcile::EndSweep(StepContext& ctx) {
   }
   if (deps_.lifecycle.ready()) return;
   deps_.lifecycle.OnFirstSweep(deps_.machines, ctx);
+  deps_.changes.OnFirstSweep(ctx);
   PutFailing(deps_.losses.OnFirstSweep(deps_.rails.budget(), ctx), ctx);
 }
 
@@ -314,8 +315,9 @@ std::optional<contract::MachineRecord> Reconcile::WithCluster(const contract::Ma
 
 bool Reconcile::IsStillFailing(const std::string& id, const model::Machine& shown) const {
   return !deps_.lifecycle.ready() && deps_.machines.AsideOf(id) == SetAside::kMissing &&
-         shown.state == MachineState::kFailed && deps_.machines.Find(id)->record->cluster == shown.cluster &&
-         deps_.changes.KnowsFailed(id) && !MUTANT("shard.failing_counted_twice");
+         shown.state == MachineState::kFailed && !shown.cluster.empty() &&
+         deps_.machines.Find(id)->record->cluster == shown.cluster && deps_.changes.KnowsFailed(id) &&
+         !MUTANT("shard.failing_counted_twice");
 }
 
 void Reconcile::ApplyRecord(const contract::MachineRecord& shown, Tracked* tracked, Moment begun, StepContext& ctx) {
@@ -424,7 +426,7 @@ void Reconcile::EndMissing(const std::string& id, const model::Machine& shown, S
   ctx.Note(Reason::kReturned, id, "");
   const model::Machine& before = *deps_.machines.Find(id)->record;
   const bool moves = before.state != shown.state || before.cluster != shown.cluster;
-  if (!moves) deps_.changes.OnReturned(before, ctx);  // else its update tells the parts
+  if (!moves) deps_.changes.OnReturned(before, !deps_.lifecycle.ready(), ctx);  // else its update tells the parts
 }
 
 // A later life takes the row for that of one that is missing, as which it counts the same, until a list shows the

@@ -54,7 +54,7 @@ void Repairs::ForgetServed(const std::string& id, StepContext& ctx) {
   if (state_.served.erase(id) > 0) ctx.Write(kServedRows.Erase(id));
 }
 
-void Repairs::OnState(const model::Machine& machine, StepContext& ctx) {
+void Repairs::OnState(const model::Machine& machine, bool first_sweep, StepContext& ctx) {
   const std::string& id = machine.id;
   const auto known = state_.repairs.find(id);
   if (machine.state == MachineState::kFailed) {
@@ -66,7 +66,8 @@ void Repairs::OnState(const model::Machine& machine, StepContext& ctx) {
     const bool keep = config_.failed_policy == FailedPolicy::kKeep || MUTANT("shard.failed_stay_failed");
     SetDue(id, repair, keep ? std::nullopt : std::optional(ctx.now.mono + PauseBefore(repair)));
     repair.recreate = false;
-    return Keep(id, ctx);
+    if (!first_sweep || MUTANT("shard.failed_known_at_once")) Keep(id, ctx);
+    return;
   }
   ForgetServed(id, ctx);
   state_.refusals.erase(id);
@@ -83,6 +84,10 @@ void Repairs::OnState(const model::Machine& machine, StepContext& ctx) {
   if (machine.state == MachineState::kConfigured) Forget(id, ctx);
 }
 
+void Repairs::OnFirstSweep(StepContext& ctx) {
+  for (const auto& [id, repair] : state_.repairs) Keep(id, ctx);
+}
+
 void Repairs::OnEnded(const std::string& id, OperationKind kind, Outcome outcome, StepContext& ctx) {
   const auto found = state_.repairs.find(id);
   if (found == state_.repairs.end()) return;
@@ -96,7 +101,9 @@ void Repairs::OnEnded(const std::string& id, OperationKind kind, Outcome outcome
   const auto refused = state_.refusals.find(id);
   const bool too_often = refused != state_.refusals.end() && refused->second >= config_.losses.refusals;
   if ((too_often || IsGivenUp(id)) && !MUTANT("shard.refused_for_ever")) return GiveUp(id, ctx);
-  SetDue(id, repair, ctx.now.mono + PauseBefore(repair));
+  // One that was ordered by hand is not tried again by a policy that is not there.
+  const bool keep = config_.failed_policy == FailedPolicy::kKeep && kind == OperationKind::kRepair;
+  SetDue(id, repair, keep ? std::nullopt : std::optional(ctx.now.mono + PauseBefore(repair)));
 }
 
 void Repairs::GiveUp(const std::string& id, StepContext& ctx) {

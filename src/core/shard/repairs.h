@@ -76,8 +76,11 @@ class Repairs {
 
   void RegisterRows(contract::RowReader& reader);
 
-  // The machine has come to this state.
-  void OnState(const model::Machine& machine, StepContext& ctx);
+  // The machine has come to this state. `first_sweep`: this life of the shard has just begun. What fails then is
+  // written when the sweep is done, with all that follows from it: a life that ends before knows no more of it than the
+  // next.
+  void OnState(const model::Machine& machine, bool first_sweep, StepContext& ctx);
+  void OnFirstSweep(StepContext& ctx);
   // The provider's record of a Failed machine does not name its cluster, which is that one.
   void KeepServed(const std::string& id, const std::string& cluster, StepContext& ctx);
   // The cluster that KeepServed gave; empty: none.

@@ -144,12 +144,14 @@ void Core::StartActions(const std::vector<engine::fast::NamedAction>& actions, S
   Parts& p = *parts_;
   p.rails.BeginCycle();
   for (const engine::fast::NamedAction& named : actions) {
-    ++ctx.counters.actions[std::string(engine::ActionKindName(named.action.kind))];
-    const bool can_start = p.executor.CanStart(named, ctx.now.mono);
+    const Readiness readiness = p.executor.ReadinessOf(named, ctx.now.mono);
+    // What growth and trial put off is decided again in every cycle, and counted when it is its turn.
+    const bool put_off = readiness == Readiness::kGrows || readiness == Readiness::kOnTrial;
+    if (!put_off) ++ctx.counters.actions[std::string(engine::ActionKindName(named.action.kind))];
     const QueueLoad load = p.executor.LoadFor(BeneficiaryOf(named.action));
     const Tracked* tracked = p.machines.Find(named.action.machine);
     const model::Money price = tracked == nullptr ? model::Money{} : tracked->record->price_per_hour;
-    if (!p.rails.Admit(named.action, can_start, load, price, ctx)) continue;
+    if (!p.rails.Admit(named.action, readiness, load, price, ctx)) continue;
     if (p.rails.ceilings().OnStarted(named.action)) p.losses.OnAcquired(named.action.need->cluster);
     p.executor.Start(named, ctx);
   }
@@ -258,6 +260,13 @@ std::shared_ptr<const Snapshot> Core::View() const {
   view->pages_unchecked = p.reconcile.state().unchecked;
   view->missing = p.losses.missing();
   view->under_repair = p.repairs.under_way();
+  view->failing = p.losses.failing_machines();
+  for (const auto& [name, lack] : p.losses.lacking()) view->lacking += lack.machines;
+  for (const auto& [name, put_off] : p.rails.put_off()) {
+    view->put_off.growth += put_off.growth;
+    view->put_off.trial += put_off.trial;
+    view->put_off.loss += put_off.loss;
+  }
   view->losses_failed = p.losses.failing();
   view->losses_vanished = p.losses.vanishing();
   view->halted = p.rails.modes().halted();

@@ -51,6 +51,13 @@ struct Counters {
   uint64_t plans_displaced = 0;              // and taken back for a need of higher precedence
 };
 
+// Actions that a cycle decided and that do not begin before something else has happened.
+struct PutOff {
+  int64_t growth = 0;  // machines that are being configured for the cluster are done
+  int64_t trial = 0;   // a Configure of the cluster has ended well
+  int64_t loss = 0;    // more of what the cluster lacks since the start is given up
+};
+
 // How machines are counted.
 struct MachineKind {
   model::MachineState state = model::MachineState::kUnspecified;
@@ -85,6 +92,9 @@ struct Snapshot {
   // or vanished at once.
   std::set<std::string, std::less<>> losses_failed;
   std::set<std::string, std::less<>> losses_vanished;
+  uint64_t failing = 0;     // machines called Failed in masses that are not given up
+  int64_t lacking = 0;      // machines that clusters lack since the start and that are not given up
+  PutOff put_off;           // in the last cycle
   bool halted = false;      // calls for two machines were fenced
   uint64_t operations = 0;  // begun and not ended
   uint64_t calls = 0;       // of them, in the provider's hands

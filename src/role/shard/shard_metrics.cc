@@ -141,12 +141,25 @@ struct ShardMetrics::Declared {
                             "Clusters, and the fleet as one more, of which so many machines failed or vanished at once "
                             "that an operator must decide (muster fleet accept).",
                             {"kind"}};
+  metrics::Gauges<0> failing{in, "muster_shard_failing_machines",
+                             "Machines called Failed in masses that count as if they served until they are given up."};
+  metrics::Gauges<0> lacking{in, "muster_shard_lacking_machines",
+                             "Machines that clusters lost while the shard was down and that are not given up."};
+  metrics::Gauges<1> put_off{in,
+                             "muster_shard_actions_put_off",
+                             "Actions that the last cycle decided and that wait: for machines that are being "
+                             "configured (growth), for a Configure that ends well (trial), or until more of what was "
+                             "lost while the shard was down is given up (loss).",
+                             {"reason"}};
   metrics::Gauges<0> halted{in, "muster_shard_halted",
                             "1 while nothing is carried out, because calls for two machines were fenced."};
   metrics::Gauges<0> provider_away{in, "muster_shard_provider_away",
                                    "1 while no transition is called, because the provider does not answer."};
 
-  metrics::Counters<1> actions{in, "bigfleet_shard_actions_total", "Actions decided, by kind.", {"kind"}};
+  metrics::Counters<1> actions{in,
+                               "bigfleet_shard_actions_total",
+                               "Actions decided, by kind; what growth and trial put off counts when it is its turn.",
+                               {"kind"}};
   metrics::Counters<2> outcomes{in,
                                 "bigfleet_shard_action_execute_outcomes_total",
                                 "How actions ended, by kind and outcome.",
@@ -258,6 +271,7 @@ ShardMetrics::ShardMetrics(metrics::Declarations& in) : declared_(new Declared{i
   for (const char* event : {"installed", "removed", "replaced"}) to.session_lifecycle.With(event);
 }
 
+  for (const char* reason : {"growth", "trial", "loss"}) to.put_off.With(reason);
 // Every outcome but `pending`, which is none, and `ceiling`, which has a counter of its own.
 void ShardMetrics::AddOutcomes(const char* kind) {
   for (const char* outcome :
@@ -326,6 +340,11 @@ void ShardMetrics::SetGauges(const Snapshot& snapshot) {
   to.pending.With().Set(static_cast<double>(snapshot.pending));
   to.shortfalls.With().Set(static_cast<double>(snapshot.shortfalls));
   for (size_t age = 0; age < kAges.size(); ++age) {
+  to.failing.With().Set(static_cast<double>(snapshot.failing));
+  to.lacking.With().Set(static_cast<double>(snapshot.lacking));
+  to.put_off.With("growth").Set(static_cast<double>(snapshot.put_off.growth));
+  to.put_off.With("trial").Set(static_cast<double>(snapshot.put_off.trial));
+  to.put_off.With("loss").Set(static_cast<double>(snapshot.put_off.loss));
     to.shortfalls_aged.With(kAges[age]).Set(static_cast<double>(snapshot.shortfalls_aged[age]));
   }
   std::array<uint64_t, kPriorityClasses.size()> by_class{};
