@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ranges>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -100,6 +101,31 @@ bool IsGang(const model::Profile& profile) {
   return std::ranges::any_of(profile.requirements(), [](const auto& one) { return one.op == model::Operator::kSame; });
 }
 
+model::Resources Min(const model::Resources& a, const model::Resources& b) {
+  model::Resources least;
+  for (const auto& [name, amount] : a.entries()) least.Set(name, std::min(amount, b.Get(name)));
+  return least;
+}
+
+// How much of the node is taken in the scarcest resource, in thousandths.
+int64_t Fullness(const model::Resources& taken, const model::Resources& total) {
+  int64_t fullest = 0;
+  for (const auto& [name, amount] : taken.entries()) {
+    fullest = std::max(fullest, amount / std::max<int64_t>(1, total.Get(name) / 1000));
+  }
+  return fullest;
+}
+
+// The domains of the profile's spread in which the node is.
+std::string DomainOf(const model::Profile& profile, const BoundNode& node) {
+  std::string domain;
+  for (const auto& spread : profile.spread()) {
+    const auto label = node.labels.find(spread.topology_key);
+    domain += (label == node.labels.end() ? std::string() : label->second) + "\n";
+  }
+  return domain;
+}
+
 // Whether both are the same to the sums.
 bool CountsAs(const DemandUnit& a, const DemandUnit& b) {
   return a.profile == b.profile && a.group == b.group && a.request == b.request && a.node == b.node &&
@@ -146,7 +172,7 @@ DemandUnit UnitOf(const contract::WorkloadView& view) {
   });
   unit.waits =
       nowhere && view.desired == model::DesiredState::kRunning && !view.reason.empty() && !IsHopeless(view.reason);
-  unit.by_neighbours = IsOfNeighbours(view.reason);
+  if (unit.waits && IsOfNeighbours(view.reason)) unit.by_neighbours = view.reason;
   // No machine can be asked for on behalf of what is left out.
   if (LeftOutBy(unit) != nullptr) unit.waits = false;
   return unit;
@@ -181,8 +207,24 @@ void Demand::SetWorkload(const std::string& id, const contract::WorkloadView& vi
 
 void Demand::SetNode(const std::string& id, BoundNode node) {
   const auto [at, is_new] = nodes_.try_emplace(id);
-  if (!is_new && at->second.total == node.total && at->second.labels == node.labels) return;
+  if (!is_new && at->second == node) return;
   at->second = std::move(node);
+  summed_.reset();
+  if (!at->second.usable) return;
+  // It serves again: the raise stays for its hold, as any other.
+  for (Correction& correction : corrections_ | std::views::values) correction.barred.erase(id);
+}
+
+void Demand::RemoveNode(const std::string& id) {
+  const auto at = nodes_.find(id);
+  if (at == nodes_.end()) return;
+  // What had to be asked for because of its room is not bound any more.
+  for (Correction& correction : corrections_ | std::views::values) {
+    if (correction.barred.erase(id) > 0) {
+      correction.extra = model::SubtractSaturating(correction.extra, at->second.total);
+    }
+  }
+  nodes_.erase(at);
   summed_.reset();
 }
 
@@ -246,11 +288,20 @@ void Demand::Raise(const Key& key, const Sum& sum, const std::vector<std::string
     if (MatchesNode(sum.need.profile, node)) largest = model::Max(largest, node.total);
   }
   model::Resources taken = asked;
+  std::map<std::string_view, model::Resources> barred;  // what is free there
+  for (const auto& [id, node] : nodes_) {
+    const bool counted = std::ranges::any_of(corrections_ | std::views::values,
+                                             [&](const Correction& other) { return other.barred.contains(id); });
+    if (!node.usable && !counted && MatchesNode(sum.need.profile, node)) barred[id] = node.total;
+  }
   for (const DemandUnit& unit : units_ | std::views::values) {
     const bool own = unit.profile.fingerprint() == key.fingerprint && unit.group == key.group;
     // The shard is not told of what is left out: it would not acquire for the room that this takes.
     if (operators::LeftOutBy(unit) != nullptr) continue;
     if (!own && nodes_.contains(unit.node)) taken = Plus(taken, unit.request);
+    if (const auto at = barred.find(unit.node); at != barred.end()) {
+      at->second = model::SubtractSaturating(at->second, unit.request);
+    }
   }
   for (const Correction& other : corrections_ | std::views::values) taken = Plus(taken, other.extra);
   // While less is bound than that, the shard acquires by itself.
@@ -258,8 +309,13 @@ void Demand::Raise(const Key& key, const Sum& sum, const std::vector<std::string
   const model::Resources free = model::SubtractSaturating(room, taken);
   model::Resources extra;
   for (const std::string& id : stuck) extra = Plus(extra, units_.at(id).request);
+  model::Resources useless = largest;  // what may be free and serve none of them
+  for (const auto& [id, amount] : barred) {
+    useless = Plus(useless, amount);
+    correction.barred.emplace(id);
+  }
   for (const auto& [name, amount] : asked.entries()) {
-    extra.Set(name, extra.Get(name) + std::min(free.Get(name), largest.Get(name)));
+    extra.Set(name, extra.Get(name) + std::min(free.Get(name), useless.Get(name)));
   }
   correction.extra = Plus(correction.extra, extra);
   correction.hold = std::min(correction.hold == Duration::zero() ? hold_ : 2 * correction.hold, kLongestHold * hold_);
@@ -269,7 +325,9 @@ void Demand::Raise(const Key& key, const Sum& sum, const std::vector<std::string
 
 std::map<std::string, model::Resources> Demand::Free() const {
   std::map<std::string, model::Resources> free;
-  for (const auto& [id, node] : nodes_) free[id] = node.total;
+  for (const auto& [id, node] : nodes_) {
+    if (node.usable) free[id] = node.total;
+  }
   for (const DemandUnit& unit : units_ | std::views::values) {
     const auto at = free.find(unit.node);
     if (at != free.end()) at->second = model::SubtractSaturating(at->second, unit.request);
@@ -282,89 +340,159 @@ std::map<std::string, model::Resources> Demand::Free() const {
   return free;
 }
 
-std::map<Demand::Key, std::vector<std::string>> Demand::Stuck(MonoTime now) const {
-  std::map<Key, std::vector<std::string>> stuck;
+// An empty node that refuses it says that the next one would as well. Of what is spread over domains, one that stands
+// in another domain may not: there the second one of the same domain says so.
+bool Demand::EmptyOnesRefuse(const DemandUnit& unit, const std::map<std::string, model::Resources>& free) const {
+  if (MUTANT("operators.empty_ones_are_no_answer")) return false;
+  std::set<std::string> domains;
+  for (const auto& [id, left] : free) {
+    const BoundNode& node = nodes_.at(id);
+    if (left != node.total || !left.Covers(unit.request) || !MatchesNode(unit.profile, node)) continue;
+    if (unit.profile.spread().empty() || !domains.insert(DomainOf(unit.profile, node)).second) return true;
+  }
+  return false;
+}
+
+Demand::Waits Demand::WhatWaits(MonoTime now) const {
+  enum class Kind : uint8_t { kStuck, kHelpless, kNeither };
+  Waits waits;
   std::map<std::string, model::Resources> free;
-  std::map<std::pair<Key, std::string>, bool> known;  // by need and request: a raise would not help
+  std::map<std::tuple<Key, std::string, std::string>, Kind> known;  // by need, request and refusal
   NodeSizes sizes(nodes_);
   for (const auto& [id, unit] : units_) {
     if (!unit.waits || now - *unit.waiting_since < stuck_after_) continue;
     const Key key{unit.profile.fingerprint(), unit.group};
-    const auto [room, fresh] = known.try_emplace({key, unit.request.ToString()}, false);
+    const auto [at, fresh] = known.try_emplace({key, unit.request.ToString(), unit.by_neighbours}, Kind::kStuck);
     if (fresh) {
       if (free.empty()) free = Free();
-      const bool has_room = !unit.by_neighbours && std::ranges::any_of(free, [&](const auto& node) {
-        return node.second.Covers(unit.request) && MatchesNode(unit.profile, nodes_.at(node.first));
-      });
+      const auto has_room = [&] {
+        return std::ranges::any_of(free, [&](const auto& node) {
+          return node.second.Covers(unit.request) && MatchesNode(unit.profile, nodes_.at(node.first));
+        });
+      };
+      const auto refused = [&] {
+        const auto correction = corrections_.find(key);
+        const bool lately = correction != corrections_.end() && correction->second.useless_until &&
+                            now < *correction->second.useless_until;
+        return lately || EmptyOnesRefuse(unit, free);
+      };
       // For what no bound node could carry the shard acquires by itself: nothing that is bound counts for it.
       const bool beyond =
           !sizes.Carries(unit.profile, unit.request) && !MUTANT("operators.raises_for_what_none_carries");
-      room->second = has_room || beyond;
-    }
-    // It waits for something else: another machine would not help, and the next one would not either.
-    if (!room->second) stuck[key].push_back(id);
-  }
-  return stuck;
-}
-
-bool Demand::FitElsewhere(const std::string& node) const {
-  std::map<std::string, model::Resources> free = Free();
-  free.erase(node);
-  std::vector<const DemandUnit*> moving;
-  for (const DemandUnit& unit : units_ | std::views::values) {
-    if (unit.node == node) moving.push_back(&unit);
-  }
-  // What excludes others of its kind finds no node among those that have one: each has a node already.
-  return std::ranges::all_of(moving, [&](const DemandUnit* unit) {
-    if (unit->alone_on_host) return false;
-    const auto to = std::ranges::find_if(free, [&](const auto& other) {
-      return MatchesNode(unit->profile, nodes_.at(other.first)) && other.second.Covers(unit->request);
-    });
-    if (to == free.end()) return false;
-    to->second = model::SubtractSaturating(to->second, unit->request);
-    return true;
-  });
-}
-
-bool Demand::Strands(const model::Profile& profile) const {
-  model::Resources room;
-  model::Resources asked;
-  std::map<std::string_view, model::Resources> used;
-  for (const BoundNode& node : nodes_ | std::views::values) room = Plus(room, node.total);
-  NodeSizes sizes(nodes_);
-  for (const DemandUnit& unit : units_ | std::views::values) {
-    const bool counted = operators::LeftOutBy(unit) == nullptr;
-    if (counted && sizes.Carries(unit.profile, unit.request)) asked = Plus(asked, unit.request);
-    used[unit.node] = Plus(used[unit.node], unit.request);
-  }
-  // The emptiest of them, by what is free in the scarcest resource.
-  std::optional<std::pair<int64_t, std::string>> emptiest;
-  for (const auto& [id, node] : nodes_) {
-    if (!MatchesNode(profile, node) || !model::SubtractSaturating(room, node.total).Covers(asked)) continue;
-    int64_t fullest = 0;
-    for (const auto& [name, amount] : used[id].entries()) {
-      fullest = std::max(fullest, amount / std::max<int64_t>(1, node.total.Get(name) / 1000));
-    }
-    if (!emptiest || fullest < emptiest->first) emptiest = {fullest, id};
-  }
-  return emptiest && !FitElsewhere(emptiest->second);
-}
-
-// What an earlier life of the operator had raised shows in what is bound.
-void Demand::FindRaises(MonoTime now) {
-  for (const auto& [key, sum] : Sums()) {
-    if (key.group.starts_with(kSizeGroup) || !Strands(sum.need.profile)) continue;
-    Correction& correction = corrections_[key];
-    for (const auto& [name, amount] : Asked(sum).entries()) {
-      int64_t largest = 0;
-      for (const BoundNode& node : nodes_ | std::views::values) {
-        if (MatchesNode(sum.need.profile, node)) largest = std::max(largest, node.total.Get(name));
+      if (beyond) {
+        at->second = Kind::kNeither;
+      } else if (!unit.by_neighbours.empty()) {
+        if (refused()) at->second = Kind::kHelpless;
+      } else if (has_room()) {
+        // It waits for something else: another machine would not help, and the next one would not either.
+        at->second = Kind::kNeither;
       }
-      correction.extra.Set(name, largest);
     }
-    correction.hold = hold_;
-    correction.calm_since = now;
-    return;  // one is enough to keep the machine
+    if (at->second == Kind::kStuck) waits.stuck[key].push_back(id);
+    if (at->second == Kind::kHelpless) waits.helpless[key].push_back(id);
+  }
+  return waits;
+}
+
+bool Demand::Empty(const std::vector<const DemandUnit*>& units, const std::string& node,
+                   std::map<std::string, model::Resources>& free) const {
+  std::vector<std::pair<std::string, model::Resources>> before;  // of what was changed, in order
+  for (const DemandUnit* unit : units) {
+    // What excludes others of its kind finds no node among those that have one: each has a node already.
+    const auto to = unit->alone_on_host ? free.end() : std::ranges::find_if(free, [&](const auto& other) {
+      return other.first != node && other.second.Covers(unit->request) &&
+             MatchesNode(unit->profile, nodes_.at(other.first));
+    });
+    if (to == free.end()) {
+      for (const auto& [id, left] : before | std::views::reverse) free[id] = left;
+      return false;
+    }
+    before.emplace_back(to->first, to->second);
+    to->second = model::SubtractSaturating(to->second, unit->request);
+  }
+  free.erase(node);
+  return true;
+}
+
+model::Resources Demand::RoomToKeep(const Key& key, const std::map<Key, Sum>& sums) const {
+  struct Candidate {
+    int64_t fullness = 0;
+    const std::string* id = nullptr;
+  };
+  const Sum& own = sums.at(key);
+  std::vector<const BoundNode*> bound;  // that the profile may use
+  for (const BoundNode& node : nodes_ | std::views::values) {
+    if (MatchesNode(own.need.profile, node)) bound.push_back(&node);
+  }
+  std::map<std::string, bool> is_served;  // by one of them, a profile
+  const auto serves = [&](const model::Profile& profile) {
+    const auto [at, fresh] = is_served.try_emplace(profile.fingerprint());
+    if (fresh) at->second = std::ranges::any_of(bound, [&](const auto* node) { return MatchesNode(profile, *node); });
+    return at->second;
+  };
+  NodeSizes sizes(nodes_);
+  std::map<std::string_view, std::vector<const DemandUnit*>> on;
+  model::Resources asked;  // of what is there, of what is to be, and of other corrections
+  for (const DemandUnit& unit : units_ | std::views::values) {
+    if (operators::LeftOutBy(unit) != nullptr) continue;
+    if (nodes_.contains(unit.node)) {
+      on[unit.node].push_back(&unit);
+    } else if (serves(unit.profile) && sizes.Carries(unit.profile, unit.request)) {
+      asked = Plus(asked, unit.request);
+    }
+  }
+  for (const auto& [other, correction] : corrections_) {
+    const auto sum = sums.find(other);
+    if (other != key && sum != sums.end() && serves(sum->second.need.profile)) asked = Plus(asked, correction.extra);
+  }
+  std::set<std::string_view> whole;
+  for (const Sum& sum : sums | std::views::values) whole.insert(sum.whole_nodes.begin(), sum.whole_nodes.end());
+  model::Resources room;
+  std::vector<Candidate> candidates;
+  for (const auto& [id, node] : nodes_) {
+    if (!MatchesNode(own.need.profile, node)) continue;
+    model::Resources taken;
+    for (const DemandUnit* unit : on[id]) taken = Plus(taken, unit->request);
+    room = Plus(room, node.total);
+    asked = Plus(asked, whole.contains(id) ? node.total : taken);
+    // From one that takes nothing the workloads would go as well, and nothing says that it comes back.
+    if (node.usable) candidates.push_back({Fullness(taken, node.total), &id});
+  }
+  // The emptiest first: from them the fewest have to go.
+  std::ranges::sort(candidates, {}, [](const Candidate& one) { return std::tie(one.fullness, *one.id); });
+  std::map<std::string, model::Resources> free = Free();
+  std::vector<const BoundNode*> kept;
+  const auto is_surplus = [&](const BoundNode& node) {
+    return model::SubtractSaturating(room, node.total).Covers(asked);
+  };
+  for (const Candidate& candidate : candidates) {
+    const BoundNode& node = nodes_.at(*candidate.id);
+    if (!is_surplus(node)) continue;
+    if (Empty(on[*candidate.id], *candidate.id, free)) {
+      room = model::SubtractSaturating(room, node.total);
+    } else {
+      kept.push_back(&node);
+    }
+  }
+  model::Resources extra;
+  if (std::ranges::none_of(kept, [&](const BoundNode* node) { return is_surplus(*node); })) return extra;
+  for (const auto& [name, amount] : own.need.aggregate.entries()) {
+    extra.Set(name, std::max<int64_t>(0, room.Get(name) - asked.Get(name)));
+  }
+  return extra;
+}
+
+void Demand::FindRaises(MonoTime now, std::vector<std::string>& changes) {
+  const std::map<Key, Sum> sums = Sums();
+  for (const auto& [key, sum] : sums) {
+    if (key.group.starts_with(kSizeGroup)) continue;
+    const model::Resources extra = RoomToKeep(key, sums);
+    if (extra.empty()) continue;
+    corrections_[key] = {.extra = extra, .calm_since = now, .hold = hold_};
+    changes.push_back(
+        fmt::format("what is bound shows an earlier raise: demand of {} raised by {}, as long as its workloads fit "
+                    "on no fewer nodes",
+                    key.fingerprint, extra.ToString()));
   }
 }
 
@@ -391,7 +519,7 @@ void Demand::TakeUp(const std::vector<model::Need>& before, MonoTime now) {
     for (const auto& [name, amount] : at->second->aggregate.entries()) {
       if (amount > own.Get(name)) extra.Set(name, amount - own.Get(name));
     }
-    if (!extra.empty()) corrections_[key] = {.extra = extra, .stuck = {}, .calm_since = now, .hold = hold_};
+    if (!extra.empty()) corrections_[key] = {.extra = extra, .calm_since = now, .hold = hold_};
   }
 }
 
@@ -415,37 +543,48 @@ void Demand::ReviewSizes(bool more_comes, MonoTime now, std::vector<std::string>
   }
 }
 
+void Demand::Lower(const Key& key, Correction& correction, bool useless, const std::map<Key, Sum>& sums, MonoTime now,
+                   std::vector<std::string>& changes) {
+  correction.stuck.clear();
+  if (!correction.calm_since) correction.calm_since = now;
+  if (correction.extra.empty()) return;
+  const bool over = useless ? !correction.useless_until || now >= *correction.useless_until
+                            : now - *correction.calm_since >= correction.hold;
+  if (!over) return;
+  if (useless) correction.useless_until = now + correction.hold;
+  model::Resources kept;
+  if (sums.contains(key)) kept = Min(correction.extra, RoomToKeep(key, sums));
+  const model::Resources less = model::SubtractSaturating(correction.extra, kept);
+  if (!kept.empty()) correction.calm_since = now;
+  if (less.empty()) return;
+  correction.extra = kept;
+  changes.push_back(fmt::format("demand of {} lowered by {}: {}", key.fingerprint, less.ToString(),
+                                useless ? "another machine does not help its workloads" : "its workloads run"));
+}
+
 std::vector<std::string> Demand::Review(bool more_comes, MonoTime now) {
   summed_.reset();
-  if (!std::exchange(reviewed_, true)) FindRaises(now);
-  const std::map<Key, std::vector<std::string>> stuck = Stuck(now);
   std::vector<std::string> changes;
+  if (!std::exchange(reviewed_, true)) FindRaises(now, changes);
+  const Waits waits = WhatWaits(now);
   ReviewSizes(more_comes, now, changes);
   const std::map<Key, Sum> sums = Sums();
-  for (const auto& [key, ids] : stuck) {
+  for (const auto& [key, ids] : waits.stuck) {
     Correction& correction = corrections_[key];
     correction.stuck = ids;
     correction.calm_since.reset();
     if (!more_comes && !MUTANT("operators.never_raises") && sums.contains(key)) Raise(key, sums.at(key), ids, changes);
   }
+  helpless_.clear();
+  for (const std::string& id : waits.helpless | std::views::values | std::views::join) {
+    helpless_.emplace(id, units_.at(id).by_neighbours);
+  }
   for (auto at = corrections_.begin(); at != corrections_.end();) {
     auto& [key, correction] = *at;
-    const auto sum = sums.find(key);
-    if (!stuck.contains(key)) {
-      correction.stuck.clear();
-      if (!correction.calm_since) correction.calm_since = now;
-      const bool over = now - *correction.calm_since >= correction.hold;
-      if (over && !correction.extra.empty() && sum != sums.end() && Strands(sum->second.need.profile)) {
-        correction.calm_since = now;
-      } else if (over && !correction.extra.empty()) {
-        changes.push_back(
-            fmt::format("demand of {} lowered by {}: its workloads run", key.fingerprint, correction.extra.ToString()));
-        correction.extra = {};
-      }
-    }
+    if (!waits.stuck.contains(key)) Lower(key, correction, waits.helpless.contains(key), sums, now, changes);
     // A profile remembers for some holds how often it was corrected.
     const bool forgotten = correction.calm_since && now - *correction.calm_since >= 4 * correction.hold;
-    const bool ended = sum == sums.end() || (correction.extra.empty() && forgotten);
+    const bool ended = !sums.contains(key) || (correction.extra.empty() && forgotten);
     at = ended ? corrections_.erase(at) : std::next(at);
   }
   return changes;

@@ -9,8 +9,12 @@
 //   2. Workloads that stay unplaced although enough capacity is bound (it is in pieces too small, or of the wrong
 //      shape) are stuck: the demand of their profile is raised by the room that is free, at most one node's, and by
 //      what they ask for, so that another machine is bound. The raise stays for a while after the last of them runs,
-//      longer each time, and for as long as the machine that it brought could not be emptied: a fleet does not swing.
+//      longer each time, and for as long as the machines that it brought could not be emptied: a fleet does not swing.
 //      An operator that has just started finds by the same rule that a raise was there.
+//      A node that is bound and takes nothing (people have cordoned it, or it does not beat) is capacity to the shard
+//      and none to what waits: the raise counts its room too, until the node leaves.
+//      What waits because of its neighbours is helped by an empty machine or by none: it raises demand until one that
+//      is empty refuses it, and then not again for the hold, longer each time.
 //   3. A workload with several alternative lists of requirements is counted under the first that the protocol with
 //      the shard can express.
 //
@@ -46,7 +50,7 @@ struct DemandUnit {
   std::string node;            // empty: none
   bool alone_on_host = false;  // it excludes others of its kind on a host
   bool waits = false;          // the scheduler has tried, no node takes it, and another machine might
-  bool by_neighbours = false;  // it waits because of others on the nodes, whatever room these have
+  std::string by_neighbours;   // the refusal, if others on the nodes are the reason, whatever room these have
   std::optional<MonoTime> waiting_since;
 
   MUSTER_FIELDS(DemandUnit, profile, group, request, node, alone_on_host, waits, by_neighbours, waiting_since)
@@ -67,8 +71,10 @@ std::string GroupOfSize(const model::Resources& request);
 struct BoundNode {
   model::Resources total;
   std::map<std::string, std::string> labels;
+  bool usable = true;  // false: it takes nothing that waits, and the shard counts it all the same
 
-  MUSTER_FIELDS(BoundNode, total, labels)
+  bool operator==(const BoundNode&) const = default;
+  MUSTER_FIELDS(BoundNode, total, labels, usable)
 };
 
 // A raise of one profile's demand, and why.
@@ -77,8 +83,10 @@ struct Correction {
   std::vector<std::string> stuck;      // workloads, by id
   std::optional<MonoTime> calm_since;  // since when none of the profile is stuck
   Duration hold{};
+  std::set<std::string> barred;           // nodes that take nothing, whose room was counted in
+  std::optional<MonoTime> useless_until;  // an empty machine refused its workloads: none is asked for before
 
-  MUSTER_FIELDS(Correction, extra, stuck, calm_since, hold)
+  MUSTER_FIELDS(Correction, extra, stuck, calm_since, hold, barred, useless_until)
 };
 
 class Demand {
@@ -95,9 +103,7 @@ class Demand {
   // Forgets every workload that is not listed.
   void RemoveWorkloadsBut(const std::vector<contract::WorkloadView>& listed);
   void SetNode(const std::string& id, BoundNode node);
-  void RemoveNode(const std::string& id) {
-    if (nodes_.erase(id) > 0) summed_.reset();
-  }
+  void RemoveNode(const std::string& id);
 
   // What was asked for before, by a Demand that knew the same workloads and nodes: what of it was raised goes on.
   void TakeUp(const std::vector<model::Need>& before, MonoTime now);
@@ -105,6 +111,10 @@ class Demand {
   // Raises and lowers corrections. `more_comes`: machines are on their way, so that nothing counts as stuck yet. The
   // profiles whose correction changed, as sentences.
   std::vector<std::string> Review(bool more_comes, MonoTime now);
+  // Whether Review has looked for raises of an earlier life.
+  bool reviewed() const { return reviewed_; }
+  // Workloads that wait for a machine that would not help them, with the refusal, as of the last Review.
+  const std::map<std::string, std::string>& helpless() const { return helpless_; }
   // When Review may have something to do next.
   std::optional<MonoTime> NextReview() const;
 
@@ -127,7 +137,8 @@ class Demand {
   size_t left_out() const { return Summed().left_out; }
   void CheckInvariants() const;
 
-  MUSTER_FIELDS(Demand, cluster_, stuck_after_, hold_, units_, held_, nodes_, corrections_, apart_, reviewed_)
+  MUSTER_FIELDS(Demand, cluster_, stuck_after_, hold_, units_, held_, nodes_, corrections_, apart_, reviewed_,
+                helpless_)
   Demand() = default;  // for the codec
 
  private:
@@ -153,16 +164,28 @@ class Demand {
   std::map<Key, Sum> Sums() const;
   // What the need asks for before its correction.
   model::Resources Asked(const Sum& sum) const;
-  // Workloads that have waited long enough and that no node has room for in one piece, by their need.
-  std::map<Key, std::vector<std::string>> Stuck(MonoTime now) const;
-  // What is left of each bound node.
+  // Workloads that have waited long enough, by their need.
+  struct Waits {
+    std::map<Key, std::vector<std::string>> stuck;     // no node has room for them in one piece
+    std::map<Key, std::vector<std::string>> helpless;  // their neighbours refuse them an empty node too
+  };
+  Waits WhatWaits(MonoTime now) const;
+  // Whether an empty machine has been seen to refuse the unit.
+  bool EmptyOnesRefuse(const DemandUnit& unit, const std::map<std::string, model::Resources>& free) const;
+  // What is left of each node that takes something.
   std::map<std::string, model::Resources> Free() const;
   void Raise(const Key& key, const Sum& sum, const std::vector<std::string>& stuck, std::vector<std::string>& changes);
-  // Whether a bound node that the profile may use is more than all workloads ask for, and its own would fit nowhere
-  // else: without the raise it would be given back, and they would be stuck.
-  bool Strands(const model::Profile& profile) const;
-  bool FitElsewhere(const std::string& node) const;
-  void FindRaises(MonoTime now);
+  // What must be asked for beyond all requests, so that no node is given back that the sums could do without, and whose
+  // workloads would fit nowhere else. Corrections of other needs count, the need's own does not.
+  model::Resources RoomToKeep(const Key& key, const std::map<Key, Sum>& sums) const;
+  // Moves the node's workloads into what is free elsewhere, all or none.
+  bool Empty(const std::vector<const DemandUnit*>& units, const std::string& node,
+             std::map<std::string, model::Resources>& free) const;
+  // What an earlier life of the operator had raised shows in what is bound.
+  void FindRaises(MonoTime now, std::vector<std::string>& changes);
+  // Of a need of which nothing is stuck.
+  void Lower(const Key& key, Correction& correction, bool useless, const std::map<Key, Sum>& sums, MonoTime now,
+             std::vector<std::string>& changes);
   void ReviewSizes(bool more_comes, MonoTime now, std::vector<std::string>& changes);
 
   std::string cluster_;
@@ -174,6 +197,7 @@ class Demand {
   std::map<Key, Correction> corrections_;
   std::set<Key> apart_;    // needs without a node for which nothing came: asked for size by size
   bool reviewed_ = false;  // at least once
+  std::map<std::string, std::string> helpless_;
   mutable std::optional<Total> summed_;
 };
 

@@ -29,6 +29,12 @@ WorkloadView Alone(WorkloadView view) {
   return view;
 }
 Demand Empty() { return {"blue", 15s, 10min}; }
+// Nothing of an earlier life is looked for any more.
+Demand Begun() {
+  Demand demand = Empty();
+  demand.Review(false, kStart);
+  return demand;
+}
 void Set(Demand& demand, const WorkloadView& view, MonoTime now = kStart) {
   demand.SetWorkload(view.workload, view, now);
 }
@@ -286,8 +292,8 @@ TEST(OperatorsDemand, ARestartFindsTheRaiseInWhatIsBound) {
   Set(demand, On("n1", "a", 2500));
   Set(demand, On("n2", "b", 2500));
   Set(demand, On("n3", "c", 2500));  // two nodes would do by the sum, and three are needed
-  EXPECT_TRUE(demand.Review(false, kStart).empty());
-  EXPECT_EQ(demand.Needs()[0].aggregate, (Resources{{"cpu", 11500}}));
+  EXPECT_EQ(demand.Review(false, kStart).size(), 1U) << "it is said";
+  EXPECT_EQ(demand.Needs()[0].aggregate, (Resources{{"cpu", 12000}})) << "all that is bound";
   demand.RemoveWorkload("a");
   EXPECT_EQ(demand.Review(false, kStart + 10min).size(), 1U) << "n1 is empty";
   EXPECT_EQ(demand.Needs()[0].aggregate, (Resources{{"cpu", 5000}}));
@@ -298,6 +304,193 @@ TEST(OperatorsDemand, ARestartFindsTheRaiseInWhatIsBound) {
   Set(calm, On("n2", "b", 1000));
   EXPECT_TRUE(calm.Review(false, kStart).empty());
   EXPECT_EQ(calm.Needs()[0].aggregate, (Resources{{"cpu", 2000}})) << "surplus is not kept";
+}
+
+int64_t Cpu(const Demand& demand) {
+  int64_t cpu = 0;
+  for (const model::Need& need : demand.Needs()) cpu += need.aggregate.Get("cpu");
+  return cpu;
+}
+WorkloadView InZone(WorkloadView view, const std::string& zone) {
+  view.spec.requirements = {{{.key = "zone", .op = model::Operator::kIn, .values = {zone}}}};
+  return view;
+}
+
+TEST(OperatorsDemand, ARestartFindsWhatWasRaisedByMoreThanOneMachineAndForMoreThanOneNeed) {
+  Demand demand = Empty();
+  for (const std::string zone : {"a", "b"}) {
+    for (int i = 0; i < 8; ++i) {
+      const std::string node = zone + std::to_string(i);
+      demand.SetNode(node, {.total = {{"cpu", 4000}}, .labels = {{"zone", zone}}});
+      Set(demand, InZone(On(node, "w" + node, 3000), zone));
+    }
+  }
+  EXPECT_EQ(demand.Review(false, kStart).size(), 2U);
+  ASSERT_EQ(demand.Needs().size(), 2U);
+  for (const model::Need& need : demand.Needs()) EXPECT_EQ(need.aggregate, (Resources{{"cpu", 32000}}));
+  // One machine of each is kept no longer than its workload is there.
+  for (const char* gone : {"wa3", "wb3"}) demand.RemoveWorkload(gone);
+  EXPECT_EQ(demand.Review(false, kStart + 10min).size(), 2U);
+  for (const model::Need& need : demand.Needs()) EXPECT_EQ(need.aggregate, (Resources{{"cpu", 28000}}));
+  EXPECT_TRUE(demand.Review(false, kStart + 20min).empty());
+}
+
+// What can be emptied is no raise, whatever stands beside it.
+TEST(OperatorsDemand, ARestartKeepsNoSurplusBesideWhatIsFragmented) {
+  Demand demand = Empty();
+  for (int i = 0; i < 5; ++i) demand.SetNode("n" + std::to_string(i), {.total = {{"cpu", 4000}}});
+  for (const char* node : {"n1", "n2", "n3"}) Set(demand, On(node, std::string("w") + node, 2500));
+  Set(demand, On("n4", "small", 400));
+  EXPECT_EQ(demand.Review(false, kStart).size(), 1U);
+  EXPECT_EQ(Cpu(demand), 12000) << "n0 is empty, and n4 can be emptied";
+
+  Demand alone = Empty();  // their nodes are counted whole: nothing was raised
+  for (const char* node : {"n1", "n2", "n3"}) {
+    alone.SetNode(node, {.total = {{"cpu", 4000}}});
+    Set(alone, Alone(On(node, std::string("w") + node, 500)));
+  }
+  EXPECT_TRUE(alone.Review(false, kStart).empty());
+  EXPECT_EQ(Cpu(alone), 12000);
+}
+
+// The shard counts a node that takes nothing: beside it another machine is wanted.
+TEST(OperatorsDemand, ANodeThatTakesNothingIsNoRoomForWhatWaits) {
+  const BoundNode barred{.total = {{"cpu", 4000}}, .usable = false};
+  Demand demand = Empty();
+  demand.SetNode("n1", barred);
+  demand.SetNode("n2", {.total = {{"cpu", 4000}}});
+  for (const char* id : {"a", "b"}) Set(demand, On("n2", id, 2000));
+  for (const char* id : {"c", "d"}) Set(demand, Waiting(id, 2000));
+  EXPECT_EQ(demand.Review(false, kStart + 15s).size(), 1U);
+  EXPECT_EQ(Cpu(demand), 12000) << "three machines, one of which takes nothing";
+  Demand gone = demand;
+
+  // The third came. While the first takes nothing the raise stays, and when it does it ends with its hold.
+  demand.SetNode("n3", {.total = {{"cpu", 4000}}});
+  for (const char* id : {"c", "d"}) Set(demand, On("n3", id, 2000));
+  EXPECT_TRUE(demand.Review(false, kStart + 1min).empty());
+  EXPECT_TRUE(demand.Review(false, kStart + 1h).empty());
+  EXPECT_EQ(Cpu(demand), 12000);
+  Demand again = Empty();  // an operator that starts now
+  for (const char* node : {"n2", "n3"}) again.SetNode(node, {.total = {{"cpu", 4000}}});
+  again.SetNode("n1", barred);
+  for (const char* id : {"a", "b"}) Set(again, On("n2", id, 2000));
+  for (const char* id : {"c", "d"}) Set(again, On("n3", id, 2000));
+  EXPECT_EQ(again.Review(false, kStart).size(), 1U);
+  EXPECT_EQ(Cpu(again), 12000);
+  demand.SetNode("n1", {.total = {{"cpu", 4000}}});
+  EXPECT_TRUE(demand.Review(false, kStart + 1h + 1min).empty());
+  EXPECT_EQ(demand.Review(false, kStart + 1h + 10min).size(), 1U);
+  EXPECT_EQ(Cpu(demand), 8000);
+
+  // Or it leaves: with it goes what was asked for because of it, at once.
+  gone.RemoveNode("n1");
+  EXPECT_EQ(Cpu(gone), 8000);
+}
+
+TEST(OperatorsDemand, NodesThatTakeNothingAreCountedHoweverManyTheyAre) {
+  const BoundNode barred{.total = {{"cpu", 4000}}, .usable = false};
+  Demand only = Begun();
+  only.SetNode("n1", barred);
+  for (const char* id : {"a", "b"}) Set(only, Waiting(id, 2000));
+  EXPECT_EQ(only.Review(false, kStart + 15s).size(), 1U);
+  EXPECT_EQ(Cpu(only), 8000);
+
+  Demand many = Begun();
+  for (int i = 0; i < 5; ++i) many.SetNode("n" + std::to_string(i), barred);
+  many.SetNode("open", {.total = {{"cpu", 4000}}});
+  Set(many, On("open", "a", 4000));
+  Set(many, On("n1", "b", 3000));
+  Set(many, Waiting("c", 2000));
+  EXPECT_EQ(many.Review(false, kStart + 15s).size(), 1U);
+  EXPECT_EQ(Cpu(many), 26000) << "all that is bound, and what waits";
+  EXPECT_TRUE(many.Review(false, kStart + 30s).empty());
+}
+
+WorkloadView Refused(const std::string& id, const std::string& reason) {
+  WorkloadView view = Waiting(id, 2000);
+  view.reason = reason;
+  return view;
+}
+
+// An empty machine says whether another one helps.
+TEST(OperatorsDemand, WhatAnEmptyMachineRefusesIsNotHelpedByAnother) {
+  for (const char* reason : {"colocate.none", "exclude.own", "port.taken"}) {
+    Demand demand = Empty();
+    demand.SetNode("n1", {.total = {{"cpu", 4000}}});
+    Set(demand, On("n1", "a", 1000));
+    Set(demand, Refused("b", reason));
+    MonoTime now = kStart + 15s;
+    EXPECT_EQ(demand.Review(false, now).size(), 1U) << reason;
+    EXPECT_EQ(Cpu(demand), 6000) << "one machine";
+    EXPECT_TRUE(demand.helpless().empty());
+    // It came, is empty, and takes the workload no more than the first: it is given back, and no third one comes.
+    demand.SetNode("n2", {.total = {{"cpu", 4000}}});
+    now += 20s;
+    EXPECT_EQ(demand.Review(false, now).size(), 1U);
+    EXPECT_EQ(demand.helpless(), (std::map<std::string, std::string>{{"b", reason}}));
+    EXPECT_EQ(Cpu(demand), 3000);
+    demand.RemoveNode("n2");
+    for (const Duration pause : {Duration(10min), Duration(20min), Duration(40min)}) {
+      EXPECT_TRUE(demand.Review(false, now + pause - 1s).empty()) << reason;
+      EXPECT_EQ(Cpu(demand), 3000);
+      now += pause;
+      EXPECT_EQ(demand.Review(false, now).size(), 1U) << "things may have changed";
+      demand.SetNode("n2", {.total = {{"cpu", 4000}}});
+      EXPECT_EQ(demand.Review(false, now).size(), 1U);
+      demand.RemoveNode("n2");
+    }
+  }
+}
+
+TEST(OperatorsDemand, WhatIsSpreadIsHelpedByAMachineOfAnotherDomain) {
+  Demand demand = Empty();
+  const auto node = [&](const std::string& id, const std::string& zone) {
+    demand.SetNode(id, {.total = {{"cpu", 4000}}, .labels = {{"zone", zone}}});
+  };
+  node("n1", "a");
+  WorkloadView there = On("n1", "a", 2000);
+  WorkloadView apart = Refused("b", "spread.skew");
+  for (WorkloadView* view : {&there, &apart}) {
+    view->spec.spread = {{.spread = {.topology_key = "zone"}}};
+    Set(demand, *view);
+  }
+  EXPECT_EQ(demand.Review(false, kStart + 15s).size(), 1U);
+  node("n2", "a");
+  EXPECT_EQ(demand.Review(false, kStart + 30s).size(), 1U) << "the next may stand elsewhere";
+  EXPECT_TRUE(demand.helpless().empty());
+  Demand twice = demand;
+  node("n3", "b");
+  apart.node = "n3";
+  apart.phase = model::WorkloadPhase::kRunning;
+  apart.reason.clear();
+  Set(demand, apart);
+  EXPECT_TRUE(demand.Review(false, kStart + 31s).empty());
+  twice.SetNode("n3", {.total = {{"cpu", 4000}}, .labels = {{"zone", "a"}}});
+  EXPECT_EQ(twice.Review(false, kStart + 45s).size(), 1U);
+  EXPECT_EQ(twice.helpless().size(), 1U) << "two of one zone are no help";
+  EXPECT_EQ(Cpu(twice), 4000);
+}
+
+// Whatever refuses it, and however often machines come.
+TEST(OperatorsDemand, DemandForWhatIsNotHelpedDoesNotGrow) {
+  const auto most = [] {
+    Demand demand = Empty();
+    demand.SetNode("n0", {.total = {{"cpu", 4000}}});
+    Set(demand, On("n0", "a", 1000));
+    Set(demand, Refused("b", "colocate.none"));
+    int64_t bound = 1;
+    for (MonoTime now = kStart + 15s; now < kStart + 1h; now += 10s) {
+      demand.Review(false, now);
+      for (; bound * 4000 < Cpu(demand); ++bound) {
+        demand.SetNode("n" + std::to_string(bound), {.total = {{"cpu", 4000}}});
+      }
+    }
+    return bound;
+  };
+  EXPECT_EQ(most(), 2);
+  const faults::ScopedMutant on("operators.empty_ones_are_no_answer");
+  EXPECT_GT(most(), 100);
 }
 
 TEST(OperatorsDemand, WhatWasAskedForBeforeIsTakenUp) {

@@ -62,6 +62,8 @@ void Core::Step(const Event& event, Now now, std::vector<Effect>& out) {
             state_.session = true;
             state_.rollup_at = now.mono;
             state_.report_at = now.mono;
+            // The first roll-up carries what an earlier life had raised.
+            if (!state_.demand.reviewed() && !MUTANT("operators.says_before_it_looks")) state_.review_at = now.mono;
             state_.announced.clear();
             state_.all_announced.reset();
           },
@@ -129,11 +131,30 @@ void Core::OnNode(const contract::NodeView& node, Now now) {
   }
   known.of_fleet |= known.drained || state_.machines.contains(node.node) ||
                     node.labels.contains(std::string(model::kInstanceTypeKey));
-  // A node that is cordoned takes nothing: it is no supply for what waits.
-  if (node.cordoned || node.status != model::NodeStatus::kReady) {
-    state_.demand.RemoveNode(node.node);
+  known.capacity = {.total = node.total, .labels = node.labels, .usable = known.ready && !known.cordoned};
+  CountNode(node.node);
+}
+
+// Whether the shard counts the machine of a node that takes nothing. Until it has named its machines, one that was a
+// machine is taken for one.
+bool Core::IsBound(const std::string& id, const Node& node) const {
+  const auto machine = state_.machines.find(id);
+  if (machine == state_.machines.end()) {
+    return node.of_fleet && !state_.all_announced && !state_.announced.contains(id);
+  }
+  return machine->second == model::MachineState::kConfigured;
+}
+
+void Core::CountNode(const std::string& id) {
+  const auto at = state_.nodes.find(id);
+  if (at == state_.nodes.end()) return;
+  const Node& node = at->second;
+  // What the fleet drains, it does not count any more.
+  const bool barred = !node.drained && IsBound(id, node) && !MUTANT("operators.barred_node_is_forgotten");
+  if (node.capacity.usable || barred) {
+    state_.demand.SetNode(id, node.capacity);
   } else {
-    state_.demand.SetNode(node.node, {.total = node.total, .labels = node.labels});
+    state_.demand.RemoveNode(id);
   }
 }
 
@@ -189,6 +210,7 @@ void Core::OnReceived(const contract::ShardMessage& message, Now now, std::vecto
                                  [&](const auto& machine) { return !state_.announced.contains(machine.first); });
                    std::erase_if(state_.coming,
                                  [&](const auto& machine) { return !state_.announced.contains(machine.first); });
+                   for (const std::string& node : state_.nodes | std::views::keys) CountNode(node);
                    state_.report_at = now.mono;
                  },
                  [&](const contract::BootstrapRequest& request) {
@@ -227,6 +249,7 @@ void Core::OnMachine(const contract::NodeStateUpdate& update, Now now, std::vect
   } else {
     state_.machines.erase(id);
   }
+  CountNode(id);
   // Configured, and its agent has not joined yet: it is on its way too.
   const bool comes = Comes(update.state) || update.state == model::MachineState::kConfigured;
   SetComing(id, comes && !state_.nodes.contains(id) ? &update : nullptr, now);
@@ -457,9 +480,16 @@ bool Core::MachinesOnTheirWay() const {
 
 void Core::ReviewDemand(Now now, std::vector<Effect>& out) {
   if (!state_.listed || !state_.review_at || *state_.review_at > now.mono) return;
+  const std::map<std::string, std::string> before = state_.demand.helpless();
   const std::vector<std::string> changes = state_.demand.Review(MachinesOnTheirWay(), now.mono);
   for (const std::string& change : changes) {
     out.emplace_back(Notice{.what = "demand was corrected", .subject = state_.config.cluster, .detail = change});
+  }
+  for (const auto& [workload, reason] : state_.demand.helpless()) {
+    if (before.contains(workload)) continue;
+    out.emplace_back(Notice{.what = "another machine does not help a workload",
+                            .subject = workload,
+                            .detail = fmt::format("an empty node refuses it too: {}", reason)});
   }
   if (!changes.empty()) state_.rollup_at = now.mono;
   const std::optional<MonoTime> next = state_.demand.NextReview();
@@ -509,6 +539,7 @@ std::shared_ptr<const Snapshot> Core::View() const {
     view->corrections.push_back(
         {.fingerprint = key.fingerprint, .group = key.group, .extra = correction.extra, .stuck = correction.stuck});
   }
+  view->helpless = state_.demand.helpless();
   for (const auto& [id, reclaim] : state_.reclaims) {
     view->reclaims.push_back({.instruction = id, .nodes = reclaim.nodes, .acknowledged = reclaim.acknowledged});
   }

@@ -82,8 +82,9 @@ class Core {
     bool ready = false;
     bool of_fleet = false;  // it was a machine: by its labels, by an instruction, or because the shard said so
     std::optional<MonoTime> deleted;  // when its deletion was answered, though it is still told of
+    BoundNode capacity;
 
-    MUSTER_FIELDS(Node, drained, cordoned, ready, of_fleet, deleted)
+    MUSTER_FIELDS(Node, drained, cordoned, ready, of_fleet, deleted, capacity)
   };
   struct State {
     uint64_t layout = 1;  // raised with each other form of the state, an event or an effect
@@ -119,6 +120,9 @@ class Core {
   void OnChanged(const contract::ObjectChanged& change, Now now, std::vector<Effect>& out);
   void OnWorkload(const std::string& id, const contract::WorkloadView& view, Now now, std::vector<Effect>& out);
   void OnNode(const contract::NodeView& node, Now now);
+  // Tells the demand what the node is to it.
+  void CountNode(const std::string& id);
+  bool IsBound(const std::string& id, const Node& node) const;
   void OnReclaim(const contract::ReclaimInstruction& instruction, Now now);
   void OnMachine(const contract::NodeStateUpdate& update, Now now, std::vector<Effect>& out);
   void OnReceived(const contract::ShardMessage& message, Now now, std::vector<Effect>& out);

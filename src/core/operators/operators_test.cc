@@ -680,5 +680,100 @@ TEST(Operators, ANodeThatIsUncordonedWhileItsMachineDrainsIsDrainedAgain) {
   EXPECT_TRUE(std::holds_alternative<contract::DrainNode>(lab.Said<Call>()[0].request));
 }
 
+int64_t Asked(const Lab& lab) {
+  int64_t cpu = 0;
+  const auto view = lab.core().View();
+  for (const model::Need& need : view->needs) cpu += need.aggregate.Get("cpu");
+  return cpu;
+}
+contract::WorkloadView Stays(const std::string& id) {
+  WorkloadView view = Web(id);
+  view.spec.resources = {{"cpu", 4000}};
+  view.reason = "fit.none";
+  return view;
+}
+ClusterChanged Changed(NodeView node) {
+  const std::string id = node.node;
+  return {{.kind = contract::ObjectKind::kNode, .name = id, .now = std::move(node)}};
+}
+
+// The shard counts the machine of a node that people have cordoned, or that does not beat.
+TEST(Operators, WhatWaitsBesideANodeThatTakesNothingGetsAnotherMachine) {
+  const auto asked = [](const NodeView& node, MachineState state) {
+    Lab lab;
+    lab.Give(SessionOpened{});
+    lab.Give(ClusterListed{.nodes = {Node("m1")}, .workloads = {Stays("a")}});
+    lab.Give(Machine("m1", state));
+    lab.Give(Changed(node));
+    lab.Pass(1min);
+    return Asked(lab);
+  };
+  NodeView cordoned = Node("m1");
+  cordoned.cordoned = true;
+  NodeView silent = Node("m1");
+  silent.status = model::NodeStatus::kNotReady;
+  EXPECT_EQ(asked(cordoned, MachineState::kConfigured), 8000);
+  EXPECT_EQ(asked(silent, MachineState::kConfigured), 8000);
+  EXPECT_EQ(asked(cordoned, MachineState::kDraining), 4000) << "the shard does not count what leaves";
+  EXPECT_EQ(asked(silent, MachineState::kFailed), 4000);
+  EXPECT_EQ(asked(Node("m1", "i-1"), MachineState::kDraining), 4000);
+  const faults::ScopedMutant on("operators.barred_node_is_forgotten");
+  EXPECT_EQ(asked(cordoned, MachineState::kConfigured), 4000);
+}
+
+TEST(Operators, WhatWasAskedForBecauseOfANodeThatTakesNothingEndsWithItsMachine) {
+  Lab lab;
+  lab.Give(SessionOpened{});
+  NodeView silent = Node("m1");
+  silent.status = model::NodeStatus::kNotReady;
+  lab.Give(ClusterListed{.nodes = {silent}, .workloads = {Stays("a")}});
+  lab.Give(Machine("m1", MachineState::kConfigured));
+  lab.Pass(1min);
+  EXPECT_EQ(Asked(lab), 8000);
+  lab.Give(Machine("m1", MachineState::kFailed));
+  EXPECT_EQ(Asked(lab), 4000);
+}
+
+// Whatever comes first: an operator that has started says no demand without what was raised before.
+TEST(Operators, TheFirstRollupCarriesWhatWasRaisedBefore) {
+  const auto first = [](bool list_first) {
+    Lab lab;
+    ClusterListed listed;
+    for (const char* node : {"m1", "m2", "m3"}) {
+      listed.nodes.push_back(Node(node));
+      WorkloadView view = Web(std::string("w") + node, node);
+      view.spec.resources = {{"cpu", 2500}};
+      listed.workloads.push_back(view);
+    }
+    if (!list_first) lab.Give(SessionOpened{});
+    lab.Give(listed);
+    if (list_first) {
+      lab.Pass(50ms);
+      lab.Give(SessionOpened{});
+    }
+    const std::vector<contract::Rollup> rollups = lab.Sent<contract::Rollup>();
+    EXPECT_EQ(rollups.size(), 1U);
+    return rollups.empty() ? 0 : rollups[0].rows.needs()[0].aggregate.Get("cpu");
+  };
+  EXPECT_EQ(first(true), 12000);
+  EXPECT_EQ(first(false), 12000);
+  const faults::ScopedMutant on("operators.says_before_it_looks");
+  EXPECT_EQ(first(true), 7500);
+}
+
+TEST(Operators, AWorkloadThatAnotherMachineDoesNotHelpIsNamedOnce) {
+  Lab lab;
+  lab.Give(SessionOpened{});
+  WorkloadView lonely = Stays("a");
+  lonely.reason = "colocate.none";
+  lab.Give(ClusterListed{.nodes = {Node("m1")}, .workloads = {lonely}});
+  lab.Pass(1min);
+  ASSERT_EQ(lab.Said<Notice>().size(), 1U);
+  EXPECT_EQ(lab.Said<Notice>()[0].subject, "a");
+  EXPECT_NE(lab.Said<Notice>()[0].detail.find("colocate.none"), std::string::npos);
+  EXPECT_EQ(Asked(lab), 4000);
+  EXPECT_EQ(lab.core().View()->helpless.size(), 1U);
+}
+
 }  // namespace
 }  // namespace muster::operators

@@ -134,6 +134,7 @@ struct Snapshot {
   std::vector<model::Need> needs;
   int64_t left_out = 0;  // workloads that are in no need: the protocol cannot express what they require
   std::vector<CorrectionView> corrections;
+  std::map<std::string, std::string> helpless;  // workloads that an empty machine refuses too, with the refusal
   std::vector<ReclaimView> reclaims;
   std::map<std::string, model::MachineState> machines;
 };
