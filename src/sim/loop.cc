@@ -103,6 +103,13 @@ void Loop::SetDemand(const std::string& cluster, std::vector<model::Need> needs)
   works_->SetDemand(cluster, std::move(needs));
 }
 
+void Loop::RestartOperator(const std::string& cluster) {
+  LoopCluster* const of = works_->FindCluster(cluster);
+  MUSTER_CHECK(of != nullptr, "there is no cluster {}", cluster);
+  of->CrashOperator();
+  of->StartOperator();
+}
+
 void Loop::Observe(const contract::Observation& observation) {
   works_->cloud().Observe(observation, works_->kernel().now().mono);
   works_->fleet().provider().Look();

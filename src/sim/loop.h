@@ -61,6 +61,7 @@ class Loop {
 
   // --- what happens besides
   void SetDemand(const std::string& cluster, std::vector<model::Need> needs);  // of a cluster of `others`
+  void RestartOperator(const std::string& cluster);                            // of a native cluster
   void Observe(const contract::Observation& observation);  // prices move, hardware is lost or will be
   // Machines for which this is false cannot be created: "out of stock". All are in stock at first.
   void SetStock(std::function<bool(const model::Machine&)> in_stock);

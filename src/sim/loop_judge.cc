@@ -22,14 +22,27 @@ constexpr Duration kLag = 40s;       // how far back an operator may be
 constexpr Duration kTwinTime = 30s;  // how long a message may be on its way that ends a run
 constexpr Duration kBefore = 12s;    // a node that is back may have been given up before
 constexpr Duration kAfterwards = 5s;
-constexpr Duration kAnswerTime = 1s;  // how long the answer to a heartbeat may be on its way
-constexpr int64_t kLargest = 8000;    // millicores of a machine
+constexpr Duration kAnswerTime = 1s;          // how long the answer to a heartbeat may be on its way
+constexpr int64_t kLargest = 8000;            // millicores of a machine
+constexpr std::string_view kZoneOfAll = "b";  // no requirement of the world excludes it
+constexpr std::string_view kOver = " over ";
+constexpr int kTried = 2;  // empty machines there that a need may have been tried with
 
 std::string KindOf(const model::WorkloadTemplate& spec) {
   std::string kind = fmt::format("{}", spec.priority);
+  for (const model::NeighbourRule& rule : spec.colocate) kind += " with " + rule.topology_key;
+  for (const model::SpreadRule& rule : spec.spread) kind += std::string(kOver) + rule.spread.topology_key;
   if (spec.requirements.empty()) return kind;
   for (const model::Requirement& requirement : spec.requirements.front()) kind += " " + ToString(requirement);
   return kind;
+}
+
+// Machines that a need may have beyond what it asks for, in a world of two zones.
+int64_t Unfilled(const std::string& kind) { return kind.contains(kOver) ? 2 : 1; }
+
+// What it waits for may be neither room nor a machine.
+bool HasNeighbourRules(const model::WorkloadTemplate& spec) {
+  return !spec.colocate.empty() || !spec.exclude.empty() || !spec.spread.empty();
 }
 
 // From its apply until it is stopped, completed, deleted or finally failed; what is on a node holds its room.
@@ -312,6 +325,7 @@ void LoopJudge::JudgeRollup(const std::string& cluster, const contract::Rollup& 
   const Range asked = AskedWithin(cluster, kLag);
   Check(says >= asked.least,
         [&] { return fmt::format("{} says {} and asked for {} all the while", cluster, says, asked.least); });
+  JudgeRaise(cluster);
   const int64_t most = asked.most + CorrectionOf(cluster);
   Check(says <= most, [&] {
     std::string rows;
@@ -321,6 +335,40 @@ void LoopJudge::JudgeRollup(const std::string& cluster, const contract::Rollup& 
     return fmt::format("{} says {} and never asked for more than {} at {:.1f}s{}", cluster, says, most,
                        std::chrono::duration<double>(works_->since_start()).count(), rows);
   });
+}
+
+// A machine that stands empty says that another one would as well.
+void LoopJudge::JudgeRaise(const std::string& cluster) {
+  const int64_t extra = CorrectionOf(cluster);
+  const bool grew = std::exchange(corrected_[cluster], extra) < extra;
+  // What the first roll-up of a life carries was raised in an earlier one.
+  if (!grew || works_->clusters().at(cluster)->operator_core().View()->rollups <= 1) return;
+  int empty = 0;
+  for (const auto& [key, since] : empty_) empty += key.first == cluster && now() - since >= kLag ? 1 : 0;
+  Check(empty <= kTried,
+        [&] { return fmt::format("{} raises its demand although {} machines stand empty there", cluster, empty); });
+}
+
+void LoopJudge::NoteEmpty(const std::string& cluster) {
+  const SchedulerJudge& judge = *schedulers_.at(cluster);
+  std::set<std::string_view> used;
+  for (const auto& [id, record] : judge.workloads()) used.insert(record.workload.assigned_node);
+  std::erase_if(empty_, [&](const auto& entry) {
+    const auto& [of, node] = entry.first;
+    return of == cluster && (!IsWell(cluster, node) || judge.nodes().at(node).cordoned || used.contains(node));
+  });
+  for (const auto& [id, record] : judge.nodes()) {
+    const model::Machine* const machine = FindMachine(id);
+    if (machine == nullptr || machine->zone != kZoneOfAll || used.contains(id)) continue;
+    if (IsWell(cluster, id) && !record.cordoned) empty_.try_emplace({cluster, id}, now());
+  }
+}
+
+bool LoopJudge::IsOutByPeople(const std::string& cluster, const std::string& node) const {
+  const auto& nodes = schedulers_.at(cluster)->nodes();
+  const auto record = nodes.find(node);
+  return record != nodes.end() && record->second.cordoned &&
+         (!record->second.drain || record->second.drain->instruction.empty());
 }
 
 // --- the fleet
@@ -347,7 +395,9 @@ void LoopJudge::JudgeCreate(const contract::CreateRequest& request) {
     if (id != request.machine_id && HasHardware(machine)) paid += machine.EffectiveAllocatable().Get("cpu");
   }
   int64_t limit = 0;
-  for (const auto& [key, amount] : Most(kMemory)) limit += amount == 0 ? 0 : amount + kLargest;
+  for (const auto& [key, amount] : Most(kMemory)) {
+    limit += amount == 0 ? 0 : amount + Unfilled(key.second) * kLargest;
+  }
   for (const auto& [cluster, judge] : schedulers_) limit += CorrectionOf(cluster) + ApartWithin(cluster) * kLargest;
   Check(paid < limit, [&] {
     return fmt::format("{} is bought: {} is paid for and no more than {} was wanted", request.machine_id, paid, limit);
@@ -411,6 +461,7 @@ void LoopJudge::Sample() {
   if (now() - looked_ >= 500ms) {
     looked_ = now();
     for (const auto& [cluster, judge] : schedulers_) NoteUnwell(cluster);
+    for (const auto& [cluster, judge] : schedulers_) NoteEmpty(cluster);
     JudgeDepartures();
     JudgeOwners();
     JudgeTwins();
@@ -521,7 +572,7 @@ void LoopJudge::JudgeNeedsAtRest() {
     int64_t kinds = 0;
     for (const auto& [key, amount] : wanted) {
       sum += key.first == cluster ? amount : 0;
-      kinds += key.first == cluster && amount > 0 ? 1 : 0;
+      kinds += key.first == cluster && amount > 0 ? Unfilled(key.second) : 0;
     }
     Check(bound[cluster] >= sum || view->shortfalls > 0, [&] {
       return fmt::format("{} wants {}, has {}, and nothing is said to be short", cluster, sum, bound[cluster]);
@@ -531,7 +582,8 @@ void LoopJudge::JudgeNeedsAtRest() {
           [&] { return fmt::format("{} wants {} and still has {}", cluster, sum, bound[cluster]); });
     for (const auto& [id, record] : judge->workloads()) {
       const bool waits = Counts(record) && record.workload.assigned_node.empty() &&
-                         record.workload.desired == model::DesiredState::kRunning;
+                         record.workload.desired == model::DesiredState::kRunning &&
+                         !HasNeighbourRules(record.workload.spec);
       if (!waits || view->shortfalls > 0) continue;
       Check(false, [&] {
         return fmt::format("{} of {} waits, and nothing is said to be short: {}", id, cluster, record.message);

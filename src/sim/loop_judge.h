@@ -6,6 +6,7 @@
 // At every roll-up: it says no less than each workload asked for all the while, and no more than each asked for at its
 //   highest, corrections apart. Each for itself: a scheduler knows its own writes before those that others made or that
 //   were answered with Unknown, so that what it tells of two workloads may be of two moments.
+//   Corrections do not grow while machines that would take anything have stood empty for long.
 // At every Create: what is paid for does not cover the demand yet. At every Configure: its cluster has a demand.
 // At every Drain: the node is cordoned, or its cluster was told and did not answer. When a drain ends: nothing runs
 //   there, or the grace is over. At every Delete: nothing runs there, or the machine has failed.
@@ -55,6 +56,8 @@ class LoopJudge {
   void DrainEnds(const contract::Operation& operation, bool in_time);
   // Looks at everything; now and then.
   void Sample();
+  // The node is cordoned, and not by an instruction of the fleet.
+  bool IsOutByPeople(const std::string& cluster, const std::string& node) const;
   // From now on nobody acts.
   void BeStill() { still_ = true; }
   void AtRest(const contract::NeedsInspected& needs);
@@ -108,6 +111,8 @@ class LoopJudge {
   void NoteUnwell(const std::string& cluster);
   void JudgeDepartures();
   void JudgeRollup(const std::string& cluster, const contract::Rollup& rollup);
+  void JudgeRaise(const std::string& cluster);
+  void NoteEmpty(const std::string& cluster);
   void JudgeCreate(const contract::CreateRequest& request);
   void JudgeDrain(const contract::DrainRequest& request);
   void JudgeOwners();
@@ -140,6 +145,8 @@ class LoopJudge {
   std::map<std::string, std::vector<Apart>> apart_;  // by cluster: needs of single sizes that were said
   std::deque<Departure> departures_;
   std::map<std::pair<std::string, std::string>, MonoTime> unwell_;  // cluster and node: when it was not well last
+  std::map<std::pair<std::string, std::string>, MonoTime> empty_;   // cluster and node: since when nothing is there
+  std::map<std::string, int64_t> corrected_;                        // by cluster: corrections at the last roll-up
   std::deque<Sampled> samples_;
   std::map<std::string, std::map<std::string, std::deque<Asked>>> asked_;  // by cluster and workload
   std::map<std::string, std::pair<std::string, MonoTime>> told_;           // by machine: instruction, and since when

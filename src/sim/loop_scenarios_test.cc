@@ -60,6 +60,44 @@ TEST(LoopStory, OneClusterTakesAMachineOfAnotherAndBothComeToRest) {
   EXPECT_EQ(Running(loop->View(), "batch"), 12u) << Story(loop->View());
 }
 
+// The cheapest machine that the other cluster may use is full, and what runs there could be elsewhere too: a machine is
+// bought for it.
+TEST(LoopStory, WhatAnotherClusterDisplacesMovesToAMachineThatIsBought) {
+  std::vector<model::Machine> machines = Many(1, {.id = "a", .zone = "a", .dollars = 0.05});
+  for (model::Machine& machine : Many(3, {.id = "b", .zone = "b"})) machines.push_back(machine);
+  LoopStart start = TwoClusters(std::move(machines));
+  start.settings.stop_time = 1h;  // they use the whole of their grace
+  const auto loop = MakeLoop(std::move(start));
+  Apply(*loop, "batch", Set("crunch", 8, 1000));
+  loop->RunUntilSettled();
+  const LoopView before = loop->View();
+  ASSERT_EQ(Running(before, "batch"), 8u) << Story(before);
+  ASSERT_EQ(before.Bound("batch").size(), 2u) << Story(before);
+  contract::ApplySpec till = Set("till", 4, 1000, 1'000'000);
+  till.spec.spec.requirements = {{{std::string(model::kZoneKey), model::Operator::kIn, {"a"}}}};
+  Apply(*loop, "shop", till);
+  EXPECT_TRUE(loop->RunUntilSettled().settled);
+  const LoopView view = loop->View();
+  const std::vector<LoopAction> taken = ActionsOf(view, "Preempt");
+  ASSERT_EQ(taken.size(), 1u) << Story(view);
+  EXPECT_EQ(taken[0].action.machine_id, "a-0");
+  EXPECT_EQ(taken[0].action.grace_seconds, 10);
+  EXPECT_EQ(Running(view, "shop"), 4u) << Story(view);
+  EXPECT_EQ(Running(view, "batch"), 8u) << Story(view);
+  EXPECT_EQ(view.Bound("batch").size(), 2u) << Story(view);
+  EXPECT_TRUE(view.Shortfalls().empty()) << Story(view);
+  for (const contract::WorkloadView& was : before.clusters.at("batch").workloads) {
+    const auto& now =
+        *std::ranges::find(view.clusters.at("batch").workloads, was.workload, &contract::WorkloadView::workload);
+    if (was.node == "a-0") {
+      EXPECT_TRUE(now.node.starts_with("b-")) << was.workload << "\n" << Story(view);
+    } else {
+      EXPECT_EQ(now.stamp, was.stamp) << was.workload << " was moved\n" << Story(view);
+    }
+  }
+  ExpectRest(*loop);
+}
+
 // The gang needs four machines of one rack, and no rack has more than two: nobody is disturbed for it.
 TEST(LoopStory, AGangThatCannotBeWholeDisturbsNobody) {
   std::vector<model::Machine> machines = Many(2, {.id = "a", .zone = "a"});
@@ -238,6 +276,74 @@ TEST(LoopStory, StuckDemandIsRaisedOnAFragmentedClusterAndLoweredWhenItFitsAgain
   EXPECT_TRUE(view.clusters.at("home").corrections.empty()) << Story(view);
   EXPECT_EQ(view.Bound("home").size(), 2u) << Story(view);
   EXPECT_EQ(Running(view, "home"), 2u) << Story(view);
+}
+
+// An operator that starts anew knows it from what is bound, though two machines were raised for.
+TEST(LoopStory, ARestartOfTheOperatorMovesNobodyOnAFragmentedCluster) {
+  LoopStart start{.machines = Many(10, {.id = "m"}), .clusters = {{.id = "home"}}, .settings = LivelySettings()};
+  const auto loop = MakeLoop(std::move(start));
+  Apply(*loop, "home", Set("wide", 8, 3000));
+  loop->RunUntilSettled({.quiet = 3min});
+  const LoopView before = loop->View();
+  ASSERT_EQ(Running(before, "home"), 8u) << Story(before);
+  ASSERT_EQ(before.Bound("home").size(), 8u) << Story(before);
+  for (int life = 0; life < 2; ++life) {
+    loop->RestartOperator("home");
+    loop->Run(30min);  // holds of the fleet and of the raise
+    const LoopView after = loop->View();
+    EXPECT_EQ(after.actions.size(), before.actions.size()) << Story(after);
+    EXPECT_EQ(Running(after, "home"), 8u) << Story(after);
+    EXPECT_EQ(after.clusters.at("home").corrections.size(), 1u);
+  }
+}
+
+// The shard goes on counting a machine whose node people have taken out: what left it is not to wait for them.
+TEST(LoopStory, ADrainedNodeIsReplacedWhileItsWorkloadsWaitAndGivenBackAfterwards) {
+  LoopStart start{.machines = Many(5, {.id = "m"}), .clusters = {{.id = "home"}}, .settings = LivelySettings()};
+  start.settings.operators.correction_hold = 2min;
+  const auto loop = MakeLoop(std::move(start));
+  Apply(*loop, "home", Set("web", 8, 1000));
+  loop->RunUntilSettled({.quiet = 3min});
+  const LoopView full = loop->View();
+  ASSERT_EQ(Running(full, "home"), 8u) << Story(full);
+  ASSERT_EQ(full.Bound("home").size(), 2u) << Story(full);
+  const std::string node = full.Bound("home")[0].machine->id;
+  Apply(*loop, "home", contract::DrainNode{.node = node, .grace = 5s, .reason = "a disk is changed"});
+  loop->RunUntilSettled({.quiet = 3min});
+  const LoopView drained = loop->View();
+  EXPECT_EQ(Running(drained, "home"), 8u) << Story(drained);
+  EXPECT_EQ(drained.Bound("home").size(), 3u) << "one more, and no more than that\n" << Story(drained);
+  EXPECT_EQ(drained.clusters.at("home").corrections.size(), 1u);
+  for (const contract::WorkloadView& workload : drained.clusters.at("home").workloads) EXPECT_NE(workload.node, node);
+  ExpectRest(*loop);  // for as long as people keep it out
+
+  Apply(*loop, "home", contract::CordonNode{.node = node, .cordoned = false, .reason = "it is back"});
+  loop->RunUntilSettled({.quiet = 5min});
+  const LoopView back = loop->View();
+  EXPECT_EQ(Running(back, "home"), 8u) << Story(back);
+  EXPECT_EQ(back.Bound("home").size(), 2u) << Story(back);
+  EXPECT_TRUE(back.clusters.at("home").corrections.empty()) << Story(back);
+  ExpectRest(*loop);
+}
+
+// Nobody is there whom it is to be with: a machine is tried, and given back.
+TEST(LoopStory, AWorkloadThatNoMachineHelpsBuysNoMoreThanOne) {
+  LoopStart start{.machines = Many(8, {.id = "m"}), .clusters = {{.id = "home"}}, .settings = LivelySettings()};
+  const auto loop = MakeLoop(std::move(start));
+  Apply(*loop, "home", Set("web", 2, 1000));
+  loop->RunUntilSettled({.quiet = 3min});
+  ASSERT_EQ(loop->View().Bound("home").size(), 1u) << Story(loop->View());
+  contract::ApplySpec lonely = Set("lonely", 1, 1000);
+  lonely.spec.spec.colocate = {
+      {.topology_key = std::string(model::kZoneKey),
+       .selector = std::vector<model::Requirement>{{.key = "app", .op = model::Operator::kIn, .values = {"nobody"}}}}};
+  Apply(*loop, "home", lonely);
+  for (const Duration end = loop->now() + 1h; loop->now() < end; loop->Run(5s)) {
+    ASSERT_LE(loop->View().Bound("home").size(), 2u) << Story(loop->View());
+  }
+  const LoopView view = loop->View();
+  EXPECT_EQ(view.clusters.at("home").Pending().size(), 1u) << Story(view);
+  EXPECT_LE(ActionsOf(view, "Create").size(), 8u) << "tried again, and seldom\n" << Story(view);
 }
 
 // No machine could ever carry it; the others are served as if it were not there.

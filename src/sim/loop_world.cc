@@ -208,11 +208,25 @@ class LoopWorld {
     if (dice < 80) return ApplySet(cluster);
     if (dice < 85) return Order(cluster, contract::DeleteObject{.kind = contract::ObjectKind::kSet, .name = "set"});
     if (dice < 90) return Order(cluster, contract::RetryWorkload{.workload = name});
+    if (plan_.fleet && dice < 93) return TakeOutANode(cluster);
     const std::string node = fmt::format("n{}", rng_.Below(kComputers));
     if (!plan_.fleet && dice < 94)
       return Order(cluster, contract::CordonNode{.node = node, .cordoned = rng_.Chance(1, 3)});
     if (!plan_.fleet && dice < 96) return Order(cluster, contract::DrainNode{.node = node});
     Order(cluster, contract::ScaleSet{.set = "set", .replicas = static_cast<int32_t>(rng_.Below(6))});
+  }
+
+  // People take it back in the calm: what the fleet drains is not theirs to uncordon.
+  void TakeOutANode(LoopCluster& cluster) {
+    std::vector<std::string> there;
+    for (const auto& [id, node] : works_.nodes()) {
+      if (node->cluster() == cluster.id()) there.push_back(id);
+    }
+    if (there.empty()) return;
+    PROBE("sim.node_taken_out");
+    const std::string& node = there[rng_.Below(there.size())];
+    if (rng_.Chance(1, 2)) return Order(cluster, contract::CordonNode{.node = node, .cordoned = true});
+    Order(cluster, contract::DrainNode{.node = node});
   }
 
   model::WorkloadTemplate DrawTemplate() {
@@ -225,7 +239,23 @@ class LoopWorld {
     if (rng_.Chance(1, 6)) {
       spec.requirements = {{{.key = std::string(model::kZoneKey), .op = model::Operator::kIn, .values = {"b"}}}};
     }
+    if (plan_.fleet) DrawNeighbours(spec);
     return spec;
+  }
+
+  // Rules that some of the machines break, or all that there are.
+  void DrawNeighbours(model::WorkloadTemplate& spec) {
+    const std::string zone(model::kZoneKey);
+    switch (rng_.Below(24)) {
+      case 0: spec.exclude = {{.topology_key = zone}}; break;
+      case 1: spec.spread = {{.spread = {.topology_key = zone}}}; break;
+      case 2:
+        spec.colocate = {{.topology_key = zone,
+                          .selector = std::vector<model::Requirement>{
+                              {.key = "app", .op = model::Operator::kIn, .values = {"nobody"}}}}};
+        break;
+      default: break;
+    }
   }
 
   void ApplyWorkload(LoopCluster& cluster, const std::string& name) {
@@ -474,7 +504,8 @@ class LoopWorld {
         if (node->cluster() != id) continue;
         Order(*works_.FindCluster(id), contract::AcceptNode{.node = name});
         // What people have cordoned; the fleet takes its own orders back by itself.
-        if (!plan_.fleet) Order(*works_.FindCluster(id), contract::CordonNode{.node = name, .cordoned = false});
+        if (plan_.fleet && !judge_.IsOutByPeople(id, name)) continue;
+        Order(*works_.FindCluster(id), contract::CordonNode{.node = name, .cordoned = false});
       }
     }
   }

@@ -348,7 +348,8 @@ bool SchedulerJudge::HasRoom(const JudgedNode& candidate, const model::Workload&
   const auto with = model::Add(used, workload.spec.resources);
   return with && node->second.facts.total.Covers(*with) &&
          std::ranges::find(candidate.types, workload.spec.type) != candidate.types.end() &&
-         workload.spec.requirements.empty() && workload.spec.spread.empty() && workload.spec.exclude.empty();
+         workload.spec.requirements.empty() && workload.spec.spread.empty() && workload.spec.exclude.empty() &&
+         workload.spec.colocate.empty();
 }
 
 void SchedulerJudge::AtRest(const std::vector<JudgedNode>& nodes) {
