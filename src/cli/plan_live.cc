@@ -43,18 +43,6 @@ Result<std::vector<ObjectDiff>> DiffsOf(Halves& halves, const model::WorkloadFil
   return diffs;
 }
 
-// A word as a shell takes it for one.
-std::string ShellWord(const std::string& word) {
-  const auto is_plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("/._-+:@%,=").contains(c);
-  };
-  if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
-}
-
 // The apply of what was planned, of the same scheduler and shard. What the environment says of them need not be given.
 std::string ApplyCommand(const std::string& id, const LivePlanFlags& flags) {
   std::string command = "muster apply --plan-id " + id;

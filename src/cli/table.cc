@@ -55,6 +55,17 @@ std::string Printable(std::string_view text) {
   return printable;
 }
 
+std::string ShellWord(std::string_view word) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("/._-+:@%,=").contains(c);
+  };
+  if (!word.empty() && std::ranges::all_of(word, is_plain)) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
 std::string FormatTable(const Rows& given) {
   Rows rows = given;
   for (auto& row : rows) {

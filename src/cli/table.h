@@ -16,6 +16,9 @@ std::string FormatTable(const Rows& rows);
 // as \x1b or \u202e.
 std::string Printable(std::string_view text);
 
+// A word as a shell takes it for one.
+std::string ShellWord(std::string_view word);
+
 // "-" for nothing.
 inline std::string OrDash(std::string text) { return text.empty() ? "-" : std::move(text); }
 

@@ -27,5 +27,12 @@ TEST(Table, ShowsWhatWouldSteerATerminal) {
   EXPECT_EQ(FormatTable({{"NAME", "X"}, {"a\nb", "y"}}), "NAME    X\na\\x0ab  y\n");
 }
 
+TEST(Table, AShellTakesAWordForOne) {
+  EXPECT_EQ(ShellWord("/opt/muster_1.2/bin"), "/opt/muster_1.2/bin");
+  EXPECT_EQ(ShellWord("/home/a b/muster"), "'/home/a b/muster'");
+  EXPECT_EQ(ShellWord("it's"), "'it'\\''s'");
+  EXPECT_EQ(ShellWord(""), "''");
+}
+
 }  // namespace
 }  // namespace muster::cli

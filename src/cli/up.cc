@@ -11,12 +11,15 @@
 #include <utility>
 
 #include "cli/ask.h"
+#include "cli/table.h"
 #include "cli/up_demo.h"
 #include "cli/up_tree.h"
 #include "cli/verbs.h"
 #include "host/data_dir.h"
 #include "host/signals.h"
+#include "host/system_clock.h"
 #include "model/money.h"
+#include "provider/local_backend.h"
 #include "rpc/cluster_client.h"
 #include "rpc/shard_client.h"
 
@@ -84,19 +87,24 @@ class Up {
     for (Status status : {tree_.CheckPorts(), Prepare()}) {
       if (!status.ok()) return std::unexpected(std::move(status));
     }
-    if (Status status = StartChildren(); !status.ok()) return std::unexpected(std::move(status));
     MUSTER_ASSIGN_OR_RETURN(shard_, rpc::MakeShardClient(Target(flags_.shard_listen), {}));
     MUSTER_ASSIGN_OR_RETURN(cluster_, rpc::MakeClusterClient(Target(flags_.scheduler_listen), {}));
     const auto greet_when_ready = [this] {
       if (!greeted_ && Summary() && Machines()) Greet();
       return Status();
     };
-    Status failure = tree_.Watch(signals.stop_token(), lasting_, greet_when_ready, [this] { Show(); });
+    Status failure = StartChildren();
+    if (failure.ok()) {
+      failure = tree_.Watch(signals.stop_token(), lasting_, greet_when_ready, [this] { Show(); });
+    }
     shard_.reset();
     cluster_.reset();
     Print("stopping: workloads and agents end, and start again with the next up\n");
     std::fflush(stdout);
-    Status stopped = tree_.Stop();
+    Status stopped = tree_.Stop([this](const std::string& child, Duration patience) -> std::optional<Status> {
+      if (child != "provider") return std::nullopt;
+      return EndAgents(patience);
+    });
     if (!failure.ok()) return std::unexpected(std::move(failure));
     if (!stopped.ok()) return std::unexpected(std::move(stopped));
     Print(fmt::format("stopped; {} goes on from here\n", tree_.ThisCommand()));
@@ -166,8 +174,15 @@ class Up {
                              "--shard-addr", Target(flags_.shard_listen)});
   }
 
+  // As the provider does when it ends. It may have died, or been told to end before it could listen to that.
+  Status EndAgents(Duration patience) const {
+    const host::SystemClock clock;
+    provider::LocalBackend machines({}, {.root = tree_.dir() / "provider" / "machines", .program = ThisProgram()});
+    return machines.Retire(clock, patience);
+  }
+
   std::string Where() const {
-    return flags_.scheduler_listen == ":8085" ? "" : fmt::format(" --scheduler {}", Target(flags_.scheduler_listen));
+    return flags_.scheduler_listen == ":8085" ? "" : " --scheduler " + ShellWord(Target(flags_.scheduler_listen));
   }
 
   Result<contract::ClusterReply> Summary() {
@@ -179,7 +194,7 @@ class Up {
   // What it prints to try works at once.
   void Greet() {
     greeted_ = true;
-    const std::string program = ThisProgram().string();
+    const std::string program = ShellWord(ThisProgram().string());
     Print(
         fmt::format("gRPC: scheduler {}, operator {}, shard {}, provider {}\n"
                     "HTTP (metrics, readiness): scheduler {}, operator {}, shard {}, provider {}\n"
@@ -192,8 +207,8 @@ class Up {
                     Target(flags_.scheduler_listen), Target(flags_.operator_listen), Target(flags_.shard_listen),
                     Target(flags_.provider_listen), Target(flags_.scheduler_metrics), Target(flags_.operator_metrics),
                     Target(flags_.shard_metrics), Target(flags_.provider_metrics), program,
-                    (tree_.dir() / "hello.yaml").string(), Where(), program, Where(), program,
-                    flags_.shard_listen == ":7780" ? "" : fmt::format(" --shard {}", Target(flags_.shard_listen)),
+                    ShellWord((tree_.dir() / "hello.yaml").string()), Where(), program, Where(), program,
+                    flags_.shard_listen == ":7780" ? "" : " --shard " + ShellWord(Target(flags_.shard_listen)),
                     tree_.dir().string(), (tree_.dir() / "logs").string()));
     std::fflush(stdout);
   }

@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include <system_error>
 
 #include "cli/command_line.h"
+#include "cli/table.h"
 #include "host/address.h"
 #include "host/log_backend.h"
 #include "model/text_scalars.h"
@@ -23,8 +25,9 @@ namespace fs = std::filesystem;
 constexpr Duration kPoll = 200ms;
 constexpr Duration kScreenEvery = 1s;
 constexpr Duration kLineEvery = 5s;
-constexpr Duration kStopPatience = 55s;  // the provider gives agents and workloads 40 s, and itself 50 s
-constexpr int kEarlyDeaths = 3;          // of one child in a row: it will not come up
+constexpr Duration kStopPatience = 55s;   // the provider gives agents and workloads 40 s, and itself 50 s
+constexpr Duration kWindUpPatience = 4s;  // at least
+constexpr int kEarlyDeaths = 3;           // of one child in a row: it will not come up
 
 }  // namespace
 
@@ -75,9 +78,9 @@ UpTree::UpTree(std::string command, fs::path dir, std::vector<Port> ports, bool 
       children_({.program = ThisProgram()}, clock_) {}
 
 std::string UpTree::ThisCommand() const {
-  std::string command = fmt::format("{} --data-dir {}", command_, dir_.string());
+  std::string command = fmt::format("{} --data-dir {}", command_, ShellWord(dir_.string()));
   for (const Port& port : ports_) {
-    if (port.listen != port.usual) command += fmt::format(" {} {}", port.flag, port.listen);
+    if (port.listen != port.usual) command += fmt::format(" {} {}", port.flag, ShellWord(port.listen));
   }
   return command;
 }
@@ -148,15 +151,22 @@ void UpTree::PrintScreen(const std::function<std::string(size_t, size_t, bool)>&
   std::fwrite(screen.data(), 1, screen.size(), stdout);  // not Print: its control characters are ours
 }
 
-Status UpTree::Stop() {
+Status UpTree::Stop(const WindUp& wind_up) {
+  const MonoTime end = clock_.Read().mono + kStopPatience;
   std::set<std::string> alive;
   for (const host::ChildView& child : children_.View()) {
     if (child.pid != 0) alive.insert(child.name);
   }
   children_.Stop(kStopPatience);
   for (const host::ChildView& child : children_.View()) {
+    const bool well = child.last_end == "exit code 0" && alive.contains(child.name);
+    if (!well && wind_up) {
+      const auto done = wind_up(child.name, std::max(kWindUpPatience, end - clock_.Read().mono));
+      if (done && !done->ok()) return *done;
+      if (done) continue;
+    }
     // By signal 15: one that was just being started.
-    if (!alive.contains(child.name) || child.last_end == "exit code 0" || child.last_end == "signal 15") continue;
+    if (well || !alive.contains(child.name) || child.last_end == "signal 15") continue;
     return {Code::kUnavailable, fmt::format("{} did not end as it should: {}; it said: {}", child.name, child.last_end,
                                             host::Children::LastLine(dir_ / "logs" / (child.name + ".log")))};
   }

@@ -53,8 +53,10 @@ class UpTree {
   // Prints a screen over the last one, with `foot` below; `draw` gets width, height and whether to use colour.
   void PrintScreen(const std::function<std::string(size_t width, size_t height, bool colour)>& draw,
                    const std::string& foot) const;
-  // Ends the children, the last first. An error if one of them could not end what it was to end.
-  Status Stop();
+  // Does what a child that did not end by itself has left undone, within this time; nothing: such a child has nothing.
+  using WindUp = std::function<std::optional<Status>(const std::string& child, Duration patience)>;
+  // Ends the children, the last first. An error if one of them could not end what it was to end, nor `wind_up` for it.
+  Status Stop(const WindUp& wind_up = {});
 
  private:
   Status CheckChildren() const;

@@ -494,16 +494,44 @@ TEST_F(Up, ExplainsAMomentOfThePast) {
   EXPECT_TRUE(before.err.contains("begins at")) << before.err;
 }
 
+// Only the provider ends agents, and it is down when Ctrl-C comes: what it would have done is done all the same.
+TEST_F(Up, WithoutAProviderCtrlCLeavesNothingEither) {
+  ASSERT_TRUE(Eventually([this] { return Muster({"apply", "-f", dir_.File("set.yaml")}).code == 0; }));
+  ASSERT_TRUE(ShowsReady("6/6"));
+  const std::string provider = "--data-dir " + dir_.File("up/provider") + " ";
+  // Dead soon after its start, so that the pause before the next one is longer.
+  ASSERT_NO_FATAL_FAILURE(KillAndWait(provider));
+  for (const pid_t pid : Running(provider)) kill(pid, SIGKILL);
+  ASSERT_TRUE(Eventually([&] { return Running(provider).empty(); }));
+  EXPECT_FALSE(Running(AgentMark()).empty());
+  End();
+  EXPECT_TRUE(Running(dir_.path()).empty()) << "an agent or a workload was left";
+}
+
+TEST_F(Up, AProviderThatIsKilledByTheSignalIsMadeUpFor) {
+  ASSERT_TRUE(Eventually([this] { return Muster({"apply", "-f", dir_.File("set.yaml")}).code == 0; }));
+  ASSERT_TRUE(ShowsReady("6/6"));
+  // It has not come as far as to listen to signals, and ends by the next one.
+  for (const pid_t pid : Running("--data-dir " + dir_.File("up/provider") + " ")) kill(pid, SIGKILL);
+  End(SIGTERM);
+  EXPECT_TRUE(Running(dir_.path()).empty()) << "an agent or a workload was left";
+}
+
 class UpInTheStateDirectory : public Up {
  protected:
-  UpInTheStateDirectory() { state_home_ = dir_.File("state"); }
+  UpInTheStateDirectory() { state_home_ = dir_.File("a state"); }  // with a blank, as a home may have
 };
 
 TEST_F(UpInTheStateDirectory, KeepsEverythingThereAndExplainsThePastFromThere) {
   ASSERT_TRUE(Eventually([this] { return Muster({"apply", "-f", WriteSet("one", 1, 0)}).code == 0; }));
   ASSERT_TRUE(ShowsConfigured("one-0"));
+  ASSERT_TRUE(Eventually([this] { return up_->out().contains("Ctrl-C stops it all"); })) << up_->err();
+  const size_t command = up_->out().find("\n  " + smoke::ProgramUnderTest() + " apply");
+  ASSERT_NE(command, std::string::npos) << up_->out();
+  Process shell({"/bin/sh", "-c", up_->out().substr(command + 3, up_->out().find('\n', command + 1) - command - 3)});
+  EXPECT_EQ(shell.Wait(), 0) << shell.err();
   for (const char* const part : {"store", "shard", "provider", "logs", "journal/scheduler", "journal/shard"}) {
-    EXPECT_TRUE(std::filesystem::is_directory(dir_.File("state/muster/up/") + part)) << part;
+    EXPECT_TRUE(std::filesystem::is_directory(dir_.File("a state/muster/up/") + part)) << part;
   }
   const Outcome past =
       MusterAtBoth({"explain", "workload", "one-0", "--at", model::FormatWallTime(clock_.Read().wall)});
