@@ -202,9 +202,12 @@ void AddExplainFlags(Verb& verb, Flags& flags) {
   AddHalvesFlags(verb, flags.halves);
 }
 
-}  // namespace
-
-std::function<Result<int>()> AddExplainSubjects(Verb& explain, const ClusterAccess& access) {
+// What runs without a subject's verb, and the flags that it has.
+struct NamedExplainer {
+  std::shared_ptr<Flags> flags;
+  std::function<Result<int>()> run;
+};
+NamedExplainer AddSubjects(Verb& explain, const ClusterAccess& access) {
   // The same flags for all: one that stands before the subject holds for it too.
   const auto flags = std::make_shared<Flags>();
   const auto run = [access, flags](const Subject& subject, const std::string& name) {
@@ -227,18 +230,41 @@ std::function<Result<int>()> AddExplainSubjects(Verb& explain, const ClusterAcce
       .NamesOf("workload")
       .Option("--group", flags->group, "Of a need: its group, if it has one");
   AddExplainFlags(explain, *flags);
-  return [flags, run]() -> Result<int> {
-    if (flags->words.empty()) {
-      return InvalidArgument(
-          "say what to explain: workload/NAME, node/NAME, machine/ID, need/ID, or --plan NAME; see muster explain "
-          "--help");
-    }
-    MUSTER_ASSIGN_OR_RETURN(const Named named, NamedBy(flags->words));
-    for (const Subject& subject : Subjects()) {
-      if (subject.word == named.subject) return run(subject, named.name);
-    }
-    return InvalidArgument(fmt::format("{} cannot be explained", named.subject));
-  };
+  return {
+      .flags = flags, .run = [flags, run]() -> Result<int> {
+        if (flags->words.empty()) {
+          return InvalidArgument(
+              "say what to explain: workload/NAME, node/NAME, machine/ID, need/ID, or --plan NAME; see muster explain "
+              "--help");
+        }
+        MUSTER_ASSIGN_OR_RETURN(const Named named, NamedBy(flags->words));
+        for (const Subject& subject : Subjects()) {
+          if (subject.word == named.subject) return run(subject, named.name);
+        }
+        return InvalidArgument(fmt::format("{} cannot be explained", named.subject));
+      }};
+}
+
+// A plan is explained as text, and has neither a past nor a shard.
+Status CheckForPlan(const Flags& flags) {
+  if (flags.output != "table") {
+    return {Code::kInvalidArgument,
+            fmt::format("--plan explains as text alone: leave -o {} out; muster plan -o json has the plan itself",
+                        flags.output)};
+  }
+  if (!flags.words.empty()) return {Code::kInvalidArgument, "--plan says what to explain: leave the other name out"};
+  for (const auto& [flag, given] :
+       {std::pair("--at", !flags.at.empty()), std::pair("--journal", !flags.journals.empty()),
+        std::pair("--group", !flags.group.empty()), std::pair("--cluster", !flags.chain.cluster.empty())}) {
+    if (given) return {Code::kInvalidArgument, fmt::format("{} is of what runs, not of a --plan: leave it out", flag)};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::function<Result<int>()> AddExplainSubjects(Verb& explain, const ClusterAccess& access) {
+  return AddSubjects(explain, access).run;
 }
 
 void AddExplain(CommandLine& app) {
@@ -248,13 +274,15 @@ void AddExplain(CommandLine& app) {
   explain.Option("--plan", plan->second,
                  "A unit, machine or node of the plan that muster plan would make of these options");
   AddPlanFlags(explain, plan->first);
-  const std::function<Result<int>()> explain_named = AddExplainSubjects(explain, RealCluster());
+  const NamedExplainer named = AddSubjects(explain, RealCluster());
   explain.Example("muster explain web-7")
       .Example("muster explain node/local-000003")
       .Example(
           "muster explain --plan shop/web-7f9c-x2x4k -f dump.json --catalogue examples/catalogues/ec2.yaml --keep none")
-      .Run([plan, explain_named] {
-        return plan->second.empty() ? explain_named() : ExplainPlan(plan->first, plan->second);
+      .Run([plan, named]() -> Result<int> {
+        if (plan->second.empty()) return named.run();
+        if (Status wrong = CheckForPlan(*named.flags); !wrong.ok()) return std::unexpected(std::move(wrong));
+        return ExplainPlan(plan->first, plan->second);
       });
 }
 

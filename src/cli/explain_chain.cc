@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -85,32 +87,6 @@ Result<ClusterFacts> AskWholeCluster(Halves& halves) {
   return facts;
 }
 
-// How the shard names the scheduler's cluster: a node's id is its machine's, and the machine says whose it is. Without
-// a common one: the only cluster that has such a need, or the only cluster.
-Result<std::string> ClusterNamed(const ChainOptions& options, const ClusterFacts& cluster, const FleetFacts& fleet,
-                                 const contract::NeedRef* need) {
-  if (!options.cluster.empty()) return options.cluster;
-  for (const contract::NodeView& node : cluster.nodes) {
-    const contract::MachineView* machine = fleet.Machine(node.node);
-    if (machine != nullptr && !machine->machine->cluster.empty()) return machine->machine->cluster;
-  }
-  std::set<std::string> all;
-  std::set<std::string> with_need;
-  for (const contract::NeedView& view : fleet.needs.needs) {
-    all.insert(view.need.cluster);
-    if (need != nullptr && view.need.profile.fingerprint() == need->fingerprint && view.need.group == need->group) {
-      with_need.insert(view.need.cluster);
-    }
-  }
-  if (with_need.size() == 1) return *with_need.begin();
-  if (all.size() == 1) return *all.begin();
-  if (all.empty()) return Error(Code::kNotFound, "the shard has no need of any cluster");
-  return Error(Code::kFailedPrecondition,
-               fmt::format("the shard serves {} and none of their machines is a node here: say which is this one with "
-                           "--cluster",
-                           Names({all.begin(), all.end()})));
-}
-
 constexpr std::string_view kFold = "fold:";
 
 // A gang that fits one machine is decided as a need of another name (N.folded-profile in docs/engine.md): the machine
@@ -141,33 +117,52 @@ std::string FoldGroupOf(const operators::DemandUnit& unit, const std::vector<con
   return fmt::format("{}{}", kFold, fmt::join(parts, ","));
 }
 
-// The need of a workload: one that the operator asks for apart, or that the shard has folded, if the shard has it;
-// otherwise that of all others like it.
-contract::NeedRef RefOf(const contract::WorkloadView& view, const FleetFacts& fleet,
+// The need of a workload of the cluster: one that the operator asks for apart, or that the shard has folded, if the
+// shard has it; otherwise that of all others like it.
+contract::NeedRef RefOf(const contract::WorkloadView& view, const std::string& cluster, const FleetFacts& fleet,
                         const std::vector<contract::WorkloadView>& workloads) {
   const operators::DemandUnit unit = operators::UnitOf(view);
   const std::string fingerprint = unit.profile.fingerprint();
-  const auto has = [&fleet](const std::string& of, const std::string& group) {
-    return std::ranges::any_of(fleet.needs.needs, [&](const contract::NeedView& need) {
-      return need.need.group == group && need.need.profile.fingerprint() == of;
-    });
-  };
-  if (const std::string apart = operators::GroupOfSize(unit.request); has(fingerprint, apart)) {
-    return {.cluster_id = "", .fingerprint = fingerprint, .group = apart};
-  }
-  const contract::NeedRef plain{.cluster_id = "", .fingerprint = fingerprint, .group = unit.group};
-  if (has(fingerprint, unit.group)) return plain;
+  const contract::NeedRef apart{
+      .cluster_id = cluster, .fingerprint = fingerprint, .group = operators::GroupOfSize(unit.request)};
+  if (fleet.Need(apart) != nullptr) return apart;
+  const contract::NeedRef plain{.cluster_id = cluster, .fingerprint = fingerprint, .group = unit.group};
+  if (fleet.Need(plain) != nullptr) return plain;
   const std::string folded = FoldedFingerprint(unit.profile);
   if (folded == fingerprint) return plain;
   std::set<std::string> groups;
   for (const contract::NeedView& need : fleet.needs.needs) {
-    const bool is_it = need.need.group.starts_with(kFold) && need.need.profile.fingerprint() == folded;
+    const bool is_it =
+        need.need.cluster == cluster && need.need.group.starts_with(kFold) && need.need.profile.fingerprint() == folded;
     if (is_it) groups.insert(need.need.group);
   }
   if (groups.empty()) return plain;
   // Gangs of several sizes are told apart by what they ask for.
   const std::string group = groups.size() == 1 ? *groups.begin() : FoldGroupOf(unit, workloads);
-  return {.cluster_id = "", .fingerprint = folded, .group = group};
+  return {.cluster_id = cluster, .fingerprint = folded, .group = group};
+}
+
+// How the shard names the scheduler's cluster: a node's id is its machine's, and the machine says whose it is. Without
+// a common one: the only cluster that has the need, or the only cluster.
+Result<std::string> ClusterNamed(const ChainOptions& options, const ClusterFacts& cluster, const FleetFacts& fleet,
+                                 const std::function<contract::NeedRef(const std::string& of)>& need) {
+  if (!options.cluster.empty()) return options.cluster;
+  for (const contract::NodeView& node : cluster.nodes) {
+    const contract::MachineView* machine = fleet.Machine(node.node);
+    if (machine != nullptr && !machine->machine->cluster.empty()) return machine->machine->cluster;
+  }
+  std::set<std::string> all;
+  for (const contract::NeedView& view : fleet.needs.needs) all.insert(view.need.cluster);
+  std::vector<std::string> with_need;
+  std::ranges::copy_if(all, std::back_inserter(with_need),
+                       [&](const std::string& of) { return fleet.Need(need(of)) != nullptr; });
+  if (with_need.size() == 1) return with_need.front();
+  if (all.size() == 1) return *all.begin();
+  if (all.empty()) return Error(Code::kNotFound, "the shard has no need of any cluster");
+  return Error(Code::kFailedPrecondition,
+               fmt::format("the shard serves {} and none of their machines is a node here: say which is this one with "
+                           "--cluster",
+                           Names({all.begin(), all.end()})));
 }
 
 // "need" of a machine: the one it was last claimed for.
@@ -277,7 +272,7 @@ NeedDemand DemandOf(const contract::NeedRef& ref, const FleetFacts& fleet,
   NeedDemand demand;
   for (const contract::WorkloadView& view : workloads) {
     if (!operators::CountsAsDemand(view)) continue;
-    const contract::NeedRef own = RefOf(view, fleet, workloads);
+    const contract::NeedRef own = RefOf(view, ref.cluster_id, fleet, workloads);
     if (own.fingerprint != ref.fingerprint || own.group != ref.group) continue;
     demand.workloads.push_back(view.workload);
     if (view.node.empty()) demand.without_node.push_back(view.workload);
@@ -461,13 +456,13 @@ Result<ExplainedChain> ExplainWorkload(Halves& halves, const std::string& name, 
     return chain;
   }
   MUSTER_ASSIGN_OR_RETURN(const ClusterFacts cluster, AskWholeCluster(halves));
-  contract::NeedRef ref = RefOf(view, *fleet, cluster.workloads);
-  const auto named = ClusterNamed(options, cluster, *fleet, &ref);
+  const auto ref_in = [&](const std::string& of) { return RefOf(view, of, *fleet, cluster.workloads); };
+  const auto named = ClusterNamed(options, cluster, *fleet, ref_in);
   if (!named) {
     chain.links.push_back(Silent("shard", named.error()));
     return chain;
   }
-  ref.cluster_id = *named;
+  const contract::NeedRef ref = ref_in(*named);
   const contract::MachineView* machine = view.node.empty() ? nullptr : fleet->Machine(view.node);
   if (!operators::CountsAsDemand(view)) {
     chain.links.push_back({.kind = "need",
@@ -576,8 +571,9 @@ Result<ExplainedChain> ExplainNeed(Halves& halves, const std::string& id, const 
     if (at == cluster->workloads.end()) {
       return std::unexpected(NamedNotFound(Status(Code::kNotFound, ""), "workload", name));
     }
-    ref = RefOf(*at, fleet, cluster->workloads);
-    MUSTER_ASSIGN_OR_RETURN(ref.cluster_id, ClusterNamed(options, *cluster, fleet, &ref));
+    const auto ref_in = [&](const std::string& of) { return RefOf(*at, of, fleet, cluster->workloads); };
+    MUSTER_ASSIGN_OR_RETURN(const std::string named, ClusterNamed(options, *cluster, fleet, ref_in));
+    ref = ref_in(named);
   }
   if (ref.cluster_id.empty()) {
     std::set<std::string> with_need;
@@ -600,7 +596,10 @@ Result<ExplainedChain> ExplainNeed(Halves& halves, const std::string& id, const 
   }
   ExplainedChain chain;
   // The workloads are this scheduler's: of another cluster's need they say nothing.
-  const bool own = cluster && ClusterNamed({.cluster = ""}, *cluster, fleet, &ref).value_or("") == ref.cluster_id;
+  const auto this_need = [&](const std::string& of) {
+    return contract::NeedRef{.cluster_id = of, .fingerprint = ref.fingerprint, .group = ref.group};
+  };
+  const bool own = cluster && ClusterNamed({.cluster = ""}, *cluster, fleet, this_need).value_or("") == ref.cluster_id;
   if (Status status = AddNeedAndSupply(halves, ref, fleet, own ? &cluster->workloads : nullptr, chain); !status.ok()) {
     return std::unexpected(std::move(status));
   }

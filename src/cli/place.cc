@@ -141,7 +141,6 @@ void AddPlace(CommandLine& app) {
       .Choice("--strategy", flags->strategy, {"spread", "pack"}, "The least or the most used node first")
       .Flag("--feasible", flags->feasible, "Every node that fits, and the first filter that refuses each other one")
       .Flag("--preempt", flags->preempt, "A unit that no node fits may evict units of lower priority")
-      .UsageCode(kFailed)
       .Example("muster place -f dump.json")
       .Example("muster place -f dump.json --feasible -o json | jq -c '[.unit,.node,.feasible]'")
       .Run([flags]() -> Result<int> { return RunPlace(*flags); });

@@ -4,9 +4,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <set>
 #include <sstream>
+
+#include "base/source_dir_for_test.h"
 
 namespace muster::cli {
 namespace {
@@ -128,10 +133,63 @@ TEST_F(VerbsTest, AnUnknownOptionIsAnsweredWithTheNearest) {
     for (size_t i = 0; i < verb.arguments.size(); ++i) words.emplace_back("x");
     words.push_back(wrong);
     const Outcome outcome = RunMuster(words);
-    EXPECT_NE(outcome.code, 0) << fmt::format("{}", fmt::join(words, " "));
+    // Of those that answer a question, 2 is an answer (docs/commands.md).
+    const bool asks = path.front() == "diff" || path.front() == "plan" || path.front() == "what-if";
+    EXPECT_EQ(outcome.code, asks ? 1 : 2) << fmt::format("{}", fmt::join(words, " "));
     EXPECT_TRUE(outcome.err.contains(fmt::format("did you mean {}?", longest)))
         << fmt::format("{}", fmt::join(words, " ")) << ": " << outcome.err;
   });
+}
+
+// A verb whose output programs read has a row of keys, which tests/docs/json_keys_test.py holds against what it prints.
+TEST_F(VerbsTest, WhatPrintsJsonHasItsKeysInThePages) {
+  const auto page = [](const std::string& name) {
+    std::ifstream file(SourceDir() + "/docs/" + name);
+    return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  };
+  const std::string commands = page("commands.md");
+  const std::string benchmarks = page("benchmarks.md");
+  ASSERT_FALSE(commands.empty());
+  std::set<std::string> rows;  // heads of the table, without what stands behind the verb
+  std::istringstream lines(commands);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("| ")) continue;
+    const std::string head = line.substr(0, line.find(" | "));
+    for (size_t at = head.find('`'); at != std::string::npos; at = head.find('`', at + 1)) {
+      const size_t end = head.find('`', at + 1);
+      if (end == std::string::npos) break;
+      std::string verb = head.substr(at + 1, end - at - 1);
+      rows.insert(verb.substr(0, verb.find(" -")));
+      at = end;
+    }
+  }
+  // The rows of kinds: Workload, Event, Quota and so on.
+  const std::set<std::string> of_kinds = {"get", "events", "quota"};
+  Walk(tree_, {}, [&](const CommandTree& verb, const std::vector<std::string>& path) {
+    const bool prints = std::ranges::any_of(verb.options, [](const CommandOption& option) {
+      return std::ranges::find(option.choices, "json") != option.choices.end() ||
+             std::ranges::find(option.names, "--json") != option.names.end();
+    });
+    if (!prints || !verb.runs || of_kinds.contains(path.front())) return;
+    const std::string name = fmt::format("{}", fmt::join(path, " "));
+    // What stands below `explain` and `sim` prints what these do.
+    const bool below = path.front() == "explain" || path.front() == "sim";
+    const bool is_bench = path.front() == "bench" && benchmarks.contains("`muster " + name + " ");
+    EXPECT_TRUE(is_bench || rows.contains(below ? path.front() : name)) << name << " has no row of keys";
+  });
+}
+
+TEST_F(VerbsTest, ExplainOfAPlanRefusesWhatIsOfARunningSystem) {
+  const std::vector<std::string> plan = {"explain", "--plan", "x", "-f", "no.json", "--catalogue", "no.yaml"};
+  for (const std::vector<std::string>& flag : std::vector<std::vector<std::string>>{
+           {"-o", "json"}, {"--at", "2026-01-31T12:00:00Z"}, {"--journal", "d"}, {"--group", "g"}, {"web-7"}}) {
+    std::vector<std::string> words = plan;
+    words.insert(words.end(), flag.begin(), flag.end());
+    const Outcome outcome = RunMuster(words);
+    EXPECT_EQ(outcome.code, 2) << flag.front();
+    EXPECT_TRUE(outcome.err.contains("--plan")) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  }
 }
 
 TEST(SimVerbs, AWorldThatWritesNoJournalRefusesTheFlag) {
