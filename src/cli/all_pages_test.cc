@@ -1,6 +1,7 @@
 // Lists that are asked for page by page: what a scheduler may make of them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,33 @@ TEST(AllPages, AreAskedForOneAfterTheOther) {
   EXPECT_EQ(all->names, (std::vector<std::string>{"a", "b", "c", "d", "e"}));
   EXPECT_EQ(all->next, "");
   EXPECT_TRUE(All({{}})->names.empty());
+}
+
+TEST(AllPages, APageThatIsTooLargeIsAskedForInParts) {
+  constexpr int kObjects = 600;
+  constexpr int kFit = 40;  // objects in an answer
+  std::vector<int> limits;
+  const auto all = AllPages<Names>(
+      [&](const ListNames& what) -> Result<Names> {
+        limits.push_back(what.page.limit);
+        if (what.page.limit > kFit) return Error(Code::kResourceExhausted, "the message is too large");
+        const int first = what.page.token.empty() ? 0 : std::stoi(what.page.token);
+        Names page;
+        for (int i = first; i < std::min(first + what.page.limit, kObjects); ++i)
+          page.names.push_back(std::to_string(i));
+        if (first + what.page.limit < kObjects) page.next = std::to_string(first + what.page.limit);
+        return page;
+      },
+      ListNames{}, &Names::names);
+  ASSERT_TRUE(all.has_value()) << all.error().ToString();
+  EXPECT_EQ(all->names.size(), kObjects);
+  EXPECT_EQ(std::vector<int>(limits.begin(), limits.begin() + 5), (std::vector<int>{250, 125, 62, 31, 31}))
+      << "what fits is found once";
+  const auto none =
+      AllPages<Names>([](const ListNames&) -> Result<Names> { return Error(Code::kResourceExhausted, "too large"); },
+                      ListNames{}, &Names::names);
+  ASSERT_FALSE(none.has_value());
+  EXPECT_EQ(none.error(), Status(Code::kResourceExhausted, "too large")) << "one object is too large";
 }
 
 TEST(AllPages, HaveSoManyObjectsAtTheMost) {

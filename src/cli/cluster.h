@@ -27,6 +27,7 @@
 #include "cli/command_line.h"
 #include "cli/tls_flags.h"
 #include "contract/cluster.h"
+#include "contract/page.h"
 #include "rpc/cluster_client.h"
 
 namespace muster::cli {
@@ -86,8 +87,8 @@ class ClusterSession {
   bool noted_stale_ = false;
 };
 
-// How many objects, and bytes of them, a list may have that is kept as a whole; and how many objects one page of it: as
-// many of the largest as an answer may hold.
+// How many objects, and bytes of them, a list may have that is kept as a whole; and how many objects one page of it,
+// which the scheduler ends sooner where they are large.
 inline constexpr size_t kMostObjects = 1'000'000;
 inline constexpr size_t kMostObjectBytes = 256 << 20;
 inline constexpr int32_t kPageObjects = 250;
@@ -106,16 +107,16 @@ size_t BytesOf(const Objects& objects) {
   return bytes;
 }
 
-// Asks for page after page and appends to the first. A scheduler that goes on beyond kMostObjects or kMostObjectBytes,
-// or gives nothing and says that there is more, is INTERNAL.
+// Asks for page after page and appends to the first; a page that is too large is asked for in parts. A scheduler that
+// goes on beyond kMostObjects or kMostObjectBytes, or gives nothing and says that there is more, is INTERNAL.
 template <class Listed, class Request, class Items, class Ask>
 Result<Listed> AllPages(Ask ask, Request what, Items items) {
   what.page.limit = kPageObjects;
-  MUSTER_ASSIGN_OR_RETURN(Listed all, ask(what));
+  MUSTER_ASSIGN_OR_RETURN(Listed all, contract::AskPage(ask, what));
   size_t bytes = BytesOf(all.*items);
   while (!all.next.empty()) {
     what.page.token = all.next;
-    MUSTER_ASSIGN_OR_RETURN(Listed page, ask(what));
+    MUSTER_ASSIGN_OR_RETURN(Listed page, contract::AskPage(ask, what));
     if (page.next == all.next) return Error(Code::kInternal, "the scheduler gives the same page again and again");
     if ((page.*items).empty() && !page.next.empty()) {
       return Error(Code::kInternal, "the scheduler gives an empty page and says that there is more");

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <future>
+#include <iterator>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "base/overloaded.h"
+#include "contract/page.h"
 #include "host/parser.h"
 #include "host/text_file.h"
 #include "model/workload.h"
@@ -18,7 +22,7 @@ namespace {
 constexpr Duration kFirstPause = 200ms;
 constexpr Duration kLongestPause = 5s;
 constexpr Duration kLook = 200ms;  // how often the links are looked at when nothing happens
-constexpr int32_t kPage = 250;     // of the largest objects, within the bounds of an answer
+constexpr int32_t kPage = 250;     // objects; the scheduler ends a page sooner where they are large
 // Less than a token lives: a machine that gets it has the rest of its hour to start and join.
 constexpr std::chrono::seconds kTokenGood = 30min;
 
@@ -54,6 +58,23 @@ Result<Reply> AskAndWait(rpc::ClusterClient& cluster, Request request, const std
   if (!reply) return std::unexpected(reply.error());
   if (auto* right = std::get_if<Reply>(&*reply)) return std::move(*right);
   return std::unexpected(Status(Code::kInternal, "the scheduler answered with something else"));
+}
+
+// All objects of a list, page by page, and the revision of the first.
+template <class Reply, class Request, class Object>
+Result<contract::Revision> ListAll(rpc::ClusterClient& cluster, Request what, std::vector<Object> Reply::* part,
+                                   std::vector<Object>& objects, const std::stop_token& stop) {
+  what.page.limit = kPage;
+  std::optional<contract::Revision> revision;
+  do {
+    auto page =
+        contract::AskPage([&](const Request& request) { return AskAndWait<Reply>(cluster, request, stop); }, what);
+    if (!page) return std::unexpected(page.error());
+    if (!revision) revision = page->revision;
+    std::ranges::move((*page).*part, std::back_inserter(objects));
+    what.page.token = page->next;
+  } while (!what.page.token.empty());
+  return *revision;
 }
 
 }  // namespace
@@ -279,27 +300,14 @@ void OperatorRole::KeepSession(MonoTime now) {
 
 Status OperatorRole::ListAndWatch(const std::stop_token& stop) {
   ClusterListed listed;
-  contract::Revision from = 0;
-  for (std::string token;;) {
-    auto page = AskAndWait<contract::NodesListed>(*cluster_,
-                                                  contract::ListNodes{.page = {.limit = kPage, .token = token}}, stop);
-    if (!page) return page.error();
-    if (from == 0) from = page->revision;
-    std::ranges::move(page->nodes, std::back_inserter(listed.nodes));
-    if (page->next.empty()) break;
-    token = page->next;
-  }
-  for (std::string token;;) {
-    auto page = AskAndWait<contract::WorkloadsListed>(
-        *cluster_, contract::ListWorkloads{.page = {.limit = kPage, .token = token}}, stop);
-    if (!page) return page.error();
-    std::ranges::move(page->workloads, std::back_inserter(listed.workloads));
-    if (page->next.empty()) break;
-    token = page->next;
-  }
+  const auto from = ListAll(*cluster_, contract::ListNodes{}, &contract::NodesListed::nodes, listed.nodes, stop);
+  if (!from) return from.error();
+  const auto rest =
+      ListAll(*cluster_, contract::ListWorkloads{}, &contract::WorkloadsListed::workloads, listed.workloads, stop);
+  if (!rest) return rest.error();
   runner_.Post(std::move(listed));
   // From the first page on: what changed while the pages were read comes again.
-  watch_ = cluster_->Watch({.nodes = true, .workloads = true, .from = from},
+  watch_ = cluster_->Watch({.nodes = true, .workloads = true, .from = *from},
                            {.changed =
                                 [this](contract::ClusterChange change) {
                                   if (auto* object = std::get_if<contract::ObjectChanged>(&change)) {

@@ -1,0 +1,23 @@
+// AskPage: one page of a list, as large as its answer may be. A server ends a page before it is too large for those who
+// ask; one that does not, or an earlier version, is asked for fewer objects.
+#pragma once
+
+#include <cstdint>
+
+#include "base/status.h"
+
+namespace muster::contract {
+
+// `ask` answers a request with a Result. RESOURCE_EXHAUSTED halves the limit, for this page and for those after it,
+// until a single object is too large.
+template <class Ask, class Request>
+auto AskPage(const Ask& ask, Request& what) {
+  auto page = ask(what);
+  while (!page && page.error().code() == Code::kResourceExhausted && what.page.limit > 1) {
+    what.page.limit /= 2;
+    page = ask(what);
+  }
+  return page;
+}
+
+}  // namespace muster::contract
