@@ -26,6 +26,10 @@ contract::Change TakeChange(mvccpb::Event& event, const std::string& prefix) {
   return change;
 }
 
+bool IsCompacted(const Status& status) {
+  return status.code() == Code::kOutOfRange && status.message().find("compacted") != std::string::npos;
+}
+
 etcdserverpb::TxnRequest ToWire(const contract::Transaction& transaction, const std::string& prefix) {
   etcdserverpb::TxnRequest wire;
   for (const contract::Compare& compare : transaction.compares) {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/status.h"
 #include "contract/store.h"
 #include "etcd/kv.pb.h"
 #include "etcd/rpc.pb.h"
@@ -14,6 +15,8 @@ contract::KeyRange WireRange(const contract::KeyRange& range, const std::string&
 // Take the texts out of the message.
 contract::KeyValue TakeRow(mvccpb::KeyValue& row, const std::string& prefix);
 contract::Change TakeChange(mvccpb::Event& event, const std::string& prefix);
+// etcd tells a compacted revision from one in the future by the text alone.
+bool IsCompacted(const Status& status);
 etcdserverpb::TxnRequest ToWire(const contract::Transaction& transaction, const std::string& prefix);
 
 }  // namespace muster::rpc

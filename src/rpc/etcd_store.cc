@@ -6,10 +6,10 @@
 #include <chrono>
 #include <utility>
 
-#include "base/probe.h"
 #include "host/system_clock.h"
 #include "rpc/etcd_connection.h"
 #include "rpc/etcd_conversion.h"
+#include "rpc/etcd_listing.h"
 #include "rpc/etcd_watch.h"
 
 namespace muster::rpc {
@@ -18,8 +18,6 @@ namespace {
 namespace pb = etcdserverpb;
 using store::LeaseId;
 using store::Revision;
-
-constexpr int64_t kPageRows = 250;  // a page of the largest values is within the limit of a message
 
 MonoTime Mono() { return host::SystemClock().Read().mono; }
 Status LeaseEnded() { return {Code::kNotFound, "the lease has ended"}; }
@@ -65,11 +63,7 @@ class EtcdStore final : public store::Store {
   EtcdStore& operator=(const EtcdStore&) = delete;
 
   void Range(store::KeyRange range, Duration timeout, RangeDone done) override {
-    auto listing = std::make_shared<Listing>();
-    listing->range = WireRange(range, prefix());
-    listing->deadline = Mono() + timeout;
-    listing->done = std::move(done);
-    NextPage(listing);
+    NextPage(std::make_shared<EtcdListing>(range, prefix(), timeout, Mono()), std::move(done));
   }
 
   void Commit(store::Transaction transaction, Duration timeout, CommitDone done) override {
@@ -168,51 +162,23 @@ class EtcdStore final : public store::Store {
   }
 
  private:
-  // A range while it is read, page by page.
-  struct Listing {
-    contract::KeyRange range;  // what is left of it
-    MonoTime deadline;
-    store::RangeReply reply;  // revision 0: no page is here yet
-    contract::KeyRange whole;
-    RangeDone done;
-  };
-
   const std::string& prefix() const { return connection_->options().prefix; }
-  // etcd tells a compacted revision from one in the future by the text alone.
-  static bool IsCompacted(const Status& status) {
-    return status.code() == Code::kOutOfRange && status.message().find("compacted") != std::string::npos;
-  }
 
-  void NextPage(const std::shared_ptr<Listing>& listing) {
+  void NextPage(const std::shared_ptr<EtcdListing>& listing, RangeDone done) {
     const auto messages = std::make_shared<Messages<pb::RangeRequest, pb::RangeResponse>>();
-    messages->request.set_key(listing->range.begin);
-    messages->request.set_range_end(listing->range.end);
-    messages->request.set_limit(kPageRows);
-    messages->request.set_revision(listing->reply.revision);
-    if (listing->reply.revision == 0) listing->whole = listing->range;
-    connection_->Call(
-        {.start =
-             [messages](EtcdMember& member, grpc::ClientContext* context, EtcdCall::Finish finish) {
-               member.kv->async()->Range(context, &messages->request, &messages->reply, std::move(finish));
-             },
-         .done = [this, listing, messages](const Status& status, int) { TakePage(listing, status, messages->reply); },
-         .timeout = std::max<Duration>(listing->deadline - Mono(), 1ms)});
-  }
-  void TakePage(const std::shared_ptr<Listing>& listing, const Status& status, pb::RangeResponse& page) {
-    if (IsCompacted(status) && listing->reply.revision != 0) {
-      PROBE("etcd.listing_compacted");
-      listing->reply = {};  // from the beginning, at a newer revision
-      listing->range = listing->whole;
-      return NextPage(listing);
-    }
-    if (!status.ok()) return listing->done(std::unexpected(status));
-    if (listing->reply.revision == 0) listing->reply.revision = page.header().revision();
-    std::string last;
-    if (page.kvs_size() > 0) last = page.kvs(page.kvs_size() - 1).key();
-    for (mvccpb::KeyValue& row : *page.mutable_kvs()) listing->reply.rows.push_back(TakeRow(row, prefix()));
-    if (!page.more() || page.kvs_size() == 0) return listing->done(std::move(listing->reply));
-    listing->range.begin = last + '\0';
-    NextPage(listing);
+    messages->request = listing->Request();
+    connection_->Call({.start =
+                           [messages](EtcdMember& member, grpc::ClientContext* context, EtcdCall::Finish finish) {
+                             member.kv->async()->Range(context, &messages->request, &messages->reply,
+                                                       std::move(finish));
+                           },
+                       .done =
+                           [this, listing, messages, done = std::move(done)](const Status& status, int) {
+                             auto ended = listing->Take(status, messages->reply, Mono());
+                             if (!ended) return NextPage(listing, done);
+                             done(*std::move(ended));
+                           },
+                       .timeout = listing->Left(Mono())});
   }
 
   const std::unique_ptr<EtcdConnection> connection_;

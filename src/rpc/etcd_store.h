@@ -2,7 +2,8 @@
 //
 // Several members may be named. A call that a member does not answer is repeated at the next one, if repeating does no
 // harm: ranges, leases and compactions, until their timeout. A commit is sent once, so that an answer is never about
-// another attempt; without an answer it is Unknown. A range is read in pages at one revision.
+// another attempt; without an answer it is Unknown. A range is read in pages at one revision (etcd_listing.h), each of
+// which may take its timeout.
 //
 // A watch is a stream of its own. When the stream breaks, or the member loses its leader, or does not answer a progress
 // check, the watch goes on at the next member after the last revision it gave. Progress answers say that the member is

@@ -42,6 +42,9 @@ using contract::LeaseId;
 using contract::Revision;
 using contract::Transaction;
 
+// A lease that ends with more keys may lose them in several revisions.
+inline constexpr size_t kLeaseSlice = 2000;
+
 struct RangeReply {
   Revision revision = 0;       // of the store when it was read
   std::vector<KeyValue> rows;  // in the order of their keys
@@ -113,7 +116,7 @@ class Store {
   virtual ~Store() = default;
 
   // The rows of the range at one revision. UNAVAILABLE or DEADLINE_EXCEEDED if the store does not answer, DATA_LOSS if
-  // it cannot read what it holds.
+  // it cannot read what it holds. A store that answers in parts may take `timeout` for each of them.
   virtual void Range(KeyRange range, Duration timeout, RangeDone done) = 0;
   // Unknown after `timeout` at the latest, except that a store on a local disk answers when the disk does.
   virtual void Commit(Transaction transaction, Duration timeout, CommitDone done) = 0;
@@ -122,7 +125,8 @@ class Store {
   [[nodiscard]] virtual std::unique_ptr<WatchHandle> Watch(KeyRange range, Revision from, WatchHandler handler) = 0;
 
   // A lease of at least `ttl`, which is rounded up to seconds. It ends `ttl` after the last KeepAlive, and its keys are
-  // deleted then, in one revision. A store that restarts, or changes its leader, begins the time anew.
+  // deleted then, in one revision; more than kLeaseSlice keys perhaps in several, with other commits between them. A
+  // store that restarts, or changes its leader, begins the time of a lease that has not ended anew.
   virtual void Grant(Duration ttl, Duration timeout, LeaseDone done) = 0;
   // Renews a lease once: about every third of its ttl. NOT_FOUND if it has ended.
   virtual void KeepAlive(LeaseId lease, Duration timeout, LeaseDone done) = 0;

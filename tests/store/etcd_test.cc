@@ -15,7 +15,9 @@
 
 #include "base/probe.h"
 #include "base/rng.h"
+#include "host/address.h"
 #include "host/fault_table_for_test.h"
+#include "host/http_get_for_test.h"
 #include "host/system_clock.h"
 #include "rpc/certificates_for_test.h"
 #include "store/blocking.h"
@@ -241,6 +243,39 @@ TEST(EtcdStore, ListsAgainWhenAPageIsCompacted) {
   stop = true;
   compactor.join();
   faults::ExpectReached("EtcdStore.ListsAgainWhenAPageIsCompacted", "store");
+}
+
+// How many ranges the member has answered, by its own count.
+double RangesOf(const Etcd& etcd) {
+  const auto address = host::ParseListenAddress(etcd.endpoint(), false, "etcd");
+  std::istringstream metrics(host::HttpGet(*address, "/metrics").body);
+  for (std::string line; std::getline(metrics, line);) {
+    if (line.starts_with("grpc_server_handled_total{grpc_code=\"OK\",grpc_method=\"Range\"")) {
+      return std::stod(line.substr(line.rfind(' ')));
+    }
+  }
+  return 0;
+}
+
+TEST(EtcdStore, ListsManyRowsInFewPages) {
+  Etcd etcd;
+  const auto store = etcd.Client();
+  ASSERT_EQ(CommitOne(*store, "/up"), Status());
+  Blocking blocking(*store);
+  constexpr int kRows = 100 * 125;
+  for (int i = 0; i < kRows; i += 125) {
+    Transaction transaction;
+    for (int k = 0; k < 125; ++k)
+      transaction.writes.push_back(Put(fmt::format("/k{:05}", i + k), std::string(400, 'v')));
+    ASSERT_TRUE(std::holds_alternative<contract::Committed>(blocking.Commit(transaction)));
+  }
+  const double before = RangesOf(etcd);
+  ASSERT_GT(before, 0);
+  const auto all = blocking.Range(contract::KeysUnder("/k"));
+  ASSERT_TRUE(all.has_value()) << all.error().ToString();
+  ASSERT_EQ(all->rows.size(), size_t{kRows});
+  for (int i = 0; i < kRows; ++i) ASSERT_EQ(all->rows[static_cast<size_t>(i)].key, fmt::format("/k{:05}", i));
+  EXPECT_EQ(RangesOf(etcd) - before, 4) << "250, 1,000, 4,000 and the rest";
 }
 
 // ---- Users
