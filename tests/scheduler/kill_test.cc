@@ -318,6 +318,23 @@ TEST(SchedulerReadiness, IsNotThereWhileTheStoreAnswersAndNoLeaderIsKnown) {
       << host::HttpGet(http, "/readyz").body;
 }
 
+TEST(SchedulerHistory, OfAnEtcdIsCompactedByTheLeader) {
+  store::Etcd etcd;
+  std::vector<std::string> command = SchedulerCommand(etcd.url());
+  command.insert(command.end(), {"--store-compact-every", "200ms"});
+  SchedulerLife life(command);
+  ASSERT_TRUE(life.up()) << life.process().err();
+  ASSERT_TRUE(Eventually([&] { return life.Ask(Cluster::Container("web")).has_value(); }, kLong));
+  const auto store = rpc::OpenStore(etcd.url());
+  ASSERT_TRUE(store.has_value()) << store.error().ToString();
+  EXPECT_TRUE(Eventually([&] {
+    life.process().Ended();
+    store::WatchLog log(**store, contract::EveryKey(), 1);
+    return log.WaitFor(1) && log.compacted() > 1;
+  })) << life.process().err();
+  EXPECT_EQ(life.Workloads().size(), 1U);
+}
+
 TEST_F(SchedulerPair, TheOtherTakesOverWhenTheLeaderIsKilledAndNothingRunsTwice) {
   SchedulerLife& leader = *Leader();
   SchedulerLife& standby = *Other(&leader);

@@ -65,7 +65,8 @@ void LocalScheduler::UseStore(std::string address) {
                                                        .address = std::move(address),
                                                        .election = options_.election,
                                                        .lost_after = options_.store_lost_after,
-                                                       .event_ttl = options_.config.event_ttl},
+                                                       .event_ttl = options_.config.event_ttl,
+                                                       .compact_every = options_.store_compact_every},
                                       [this](Event event) { Tell(std::move(event)); });
 }
 

@@ -37,6 +37,7 @@ struct LocalOptions {
   host::JournalOptions journal_options = {};
   bool election = false;  // others may use the same store
   Duration store_lost_after = 5s;
+  Duration store_compact_every = 5min;          // with an election; zero: never
   std::shared_ptr<const rpc::SecretSeal> seal;  // of secrets of workloads; absent: they are refused
 };
 

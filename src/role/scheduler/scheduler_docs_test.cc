@@ -33,6 +33,7 @@ TEST(SchedulerSettings, DefaultsAreThoseOfTheCore) {
   ASSERT_EQ(settings.Land(), Status());
   EXPECT_EQ(codec::Describe(options.config), codec::Describe(Config()));
   EXPECT_EQ(options.store_lost_after, RoleOptions().store_lost_after);
+  EXPECT_EQ(options.store_compact_every, RoleOptions().store_compact_every);
   EXPECT_EQ(options.journal_limit, RoleOptions().journal_limit);
   EXPECT_EQ(options.node_certificate_life, RoleOptions().node_certificate_life);
 }
@@ -43,6 +44,7 @@ TEST(SchedulerSettings, EachChangesItsField) {
   DeclareSettings(settings, options);
   for (const auto& [flag, value] : std::vector<std::pair<std::string, std::string>>{{"--store", "memory:"},
                                                                                     {"--store-lost-after", "1s"},
+                                                                                    {"--store-compact-every", "0s"},
                                                                                     {"--id", "s"},
                                                                                     {"--cluster", "c"},
                                                                                     {"--reconcile-interval", "2s"},
@@ -80,6 +82,7 @@ TEST(SchedulerSettings, EachChangesItsField) {
   EXPECT_EQ(codec::Describe(options.config), codec::Describe(expected));
   EXPECT_EQ(options.store, "memory:");
   EXPECT_EQ(options.store_lost_after, 1s);
+  EXPECT_EQ(options.store_compact_every, 0s);
   EXPECT_EQ(options.journal_limit, 8u << 20);
 }
 

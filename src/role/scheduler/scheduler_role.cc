@@ -78,6 +78,7 @@ Status SchedulerRole::MakeScheduler() {
                    .journal_options = host::JournalOptions::OfBytes(options_.journal_limit),
                    .election = url->kind == store::StoreUrl::Kind::kEtcd,
                    .store_lost_after = options_.store_lost_after,
+                   .store_compact_every = options_.store_compact_every,
                    .seal = *std::move(seal)},
       *std::move(store), *std::move(agents), clock_,
       LocalEvents{.reconciled = [this](const Reconciled& ended) { metrics_.Ended(ended); },

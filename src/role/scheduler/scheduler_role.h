@@ -35,6 +35,7 @@ struct RoleOptions {
   std::string store = {};               // URL
   rpc::OpenStoreOptions store_access = {};
   Duration store_lost_after = 5s;
+  Duration store_compact_every = 5min;    // an etcd; zero: never
   std::filesystem::path secret_key = {};  // empty: of the store's directory, if it has one
   std::filesystem::path join_ca = {};     // signs the certificates of nodes; empty: none
   std::filesystem::path join_ca_key = {};

@@ -59,6 +59,8 @@ void DeclareStore(host::Settings& settings, RoleOptions& options) {
       .Add("--store-tls-ca", options.store_access.tls.ca, "", Text("a file"), "The CA of the etcd's certificates")
       .Add("--store-lost-after", options.store_lost_after, "5s", Interval(),
            "How long the store may be silent before reads are marked as stale and writes refused")
+      .Add("--store-compact-every", options.store_compact_every, "5m", AnyDuration(),
+           "How often the leader compacts the history of an etcd, up to the turn before; 0s: never")
       .Path("--secret-key", options.secret_key,
             "File with the key of workloads' secrets, 64 hexadecimal digits; secret.key in the directory of a SQLite "
             "store "

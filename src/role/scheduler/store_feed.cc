@@ -9,8 +9,6 @@
 namespace muster::scheduler {
 namespace {
 
-constexpr Duration kListTimeout = 30s;
-constexpr Duration kPause = 500ms;
 constexpr Duration kResignTimeout = 1s;
 constexpr std::string_view kLeaderKey = "/leader";
 
@@ -20,90 +18,6 @@ contract::KeyRange RangeOf(const std::string& prefix) {
 
 }  // namespace
 
-// The rows as the core wants to be told of them: when a lost store is back, the core gets a list. Changes that come
-// while that list is read wait for it.
-class StoreFeed::Rows : public std::enable_shared_from_this<Rows> {
- public:
-  Rows(store::Store& store, store::Schedule& schedule, contract::KeyRange range, const Tell& tell)
-      : store_(store), schedule_(schedule), range_(std::move(range)), tell_(tell) {}
-
-  void Take(store::MirrorEvent event) {
-    const std::lock_guard lock(mu_);
-    if (auto* listed = std::get_if<contract::RowsListed>(&event)) {
-      ++number_;  // a list under way may be of the store before
-      listing_ = false;
-      waiting_.clear();
-      status_ = {};
-      tell_(StoreListed{.revision = listed->revision, .rows = std::move(listed->rows)});
-    } else if (auto* changed = std::get_if<contract::RowsChanged>(&event)) {
-      if (listing_) {
-        waiting_.push_back(std::move(*changed));
-      } else {
-        tell_(StoreChanged{.revision = changed->revision, .changes = std::move(changed->changes)});
-      }
-    } else if (auto* lost = std::get_if<contract::StoreLost>(&event)) {
-      ++number_;  // a list under way is void
-      listing_ = false;
-      waiting_.clear();
-      status_ = lost->status;
-      tell_(StoreLost{.why = lost->status});
-    } else {
-      listing_ = true;
-      List(++number_);
-    }
-  }
-  Status status() const {
-    const std::lock_guard lock(mu_);
-    return status_;
-  }
-  void Close() {
-    const std::lock_guard lock(mu_);
-    ++number_;
-    closed_ = true;
-  }
-
- private:
-  // Under mu_.
-  void List(uint64_t number) {
-    store_.Range(range_, kListTimeout, [self = shared_from_this(), number](Result<store::RangeReply> reply) {
-      const std::lock_guard lock(self->mu_);
-      if (self->closed_ || number != self->number_) return;
-      if (reply) return self->Listed(*std::move(reply));
-      self->schedule_.After(kPause, [self, number] {
-        const std::lock_guard again(self->mu_);
-        if (!self->closed_ && number == self->number_) self->List(number);
-      });
-    });
-  }
-  // Under mu_.
-  void Listed(store::RangeReply reply) {
-    status_ = {};
-    listing_ = false;
-    const contract::Revision revision = reply.revision;
-    tell_(StoreListed{.revision = revision, .rows = std::move(reply.rows)});
-    for (contract::RowsChanged& changed : waiting_) {
-      std::erase_if(changed.changes,
-                    [revision](const contract::Change& change) { return change.now.modified <= revision; });
-      if (changed.revision <= revision || changed.changes.empty()) continue;
-      tell_(StoreChanged{.revision = changed.revision, .changes = std::move(changed.changes)});
-    }
-    waiting_.clear();
-  }
-
-  store::Store& store_;
-  store::Schedule& schedule_;
-  const contract::KeyRange range_;
-  const Tell& tell_;
-
-  mutable std::mutex mu_;
-  // Guarded by mu_.
-  bool closed_ = false;
-  bool listing_ = false;  // the store is back, and is read
-  uint64_t number_ = 0;   // of that reading
-  std::vector<contract::RowsChanged> waiting_;
-  Status status_{Code::kUnavailable, "the store was not read yet"};
-};
-
 StoreFeed::StoreFeed(store::Store& store, StoreFeedOptions options, Tell tell)
     : options_(std::move(options)), tell_(std::move(tell)) {
   // Before the first row: where there is an election, nothing is decided until it is won.
@@ -111,11 +25,12 @@ StoreFeed::StoreFeed(store::Store& store, StoreFeedOptions options, Tell tell)
                           .leader = options_.election ? std::string() : options_.address,
                           .leader_key = {},
                           .leader_revision = 0});
-  const contract::KeyRange range = RangeOf(options_.prefix);
-  rows_ = std::make_shared<Rows>(store, schedule_, range, tell_);
-  mirror_ = std::make_unique<store::Mirror>(store, schedule_,
-                                            store::MirrorOptions{.range = range, .lost_after = options_.lost_after},
-                                            [rows = rows_](store::MirrorEvent event) { rows->Take(std::move(event)); });
+  if (options_.election && options_.compact_every > Duration::zero()) {
+    compactor_ = std::make_unique<store::Compactor>(store, schedule_, options_.compact_every);
+  }
+  mirror_ = std::make_unique<store::Mirror>(
+      store, schedule_, store::MirrorOptions{.range = RangeOf(options_.prefix), .lost_after = options_.lost_after},
+      [this](store::MirrorEvent event) { Take(std::move(event)); });
   event_lease_ = std::make_unique<store::RotatingLease>(
       store, schedule_, options_.event_ttl, [this](contract::LeaseId lease) { tell_(EventLease{.lease = lease}); });
   if (!options_.election) return;
@@ -129,8 +44,22 @@ StoreFeed::~StoreFeed() {
   event_lease_.reset();
   candidate_.reset();
   mirror_.reset();
-  rows_->Close();
+  compactor_.reset();
   schedule_.Stop();
+}
+
+void StoreFeed::Take(store::MirrorEvent event) {
+  if (auto* listed = std::get_if<contract::RowsListed>(&event)) {
+    SetStatus({});
+    if (compactor_ != nullptr) compactor_->Saw(listed->revision);
+    tell_(StoreListed{.revision = listed->revision, .rows = std::move(listed->rows)});
+  } else if (auto* changed = std::get_if<contract::RowsChanged>(&event)) {
+    if (compactor_ != nullptr) compactor_->Saw(changed->revision);
+    tell_(StoreChanged{.revision = changed->revision, .changes = std::move(changed->changes)});
+  } else if (auto* lost = std::get_if<contract::StoreLost>(&event)) {
+    SetStatus(lost->status);
+    tell_(StoreLost{.why = std::move(lost->status)});
+  }  // before StoreBack the rows are listed
 }
 
 // A renewal is no news.
@@ -138,6 +67,7 @@ void StoreFeed::Lead(const store::CandidateEvent& event) {
   if (const auto* leading = std::get_if<contract::Leading>(&event)) {
     if (term_ == leading->key.modified) return;
     term_ = leading->key.modified;
+    if (compactor_ != nullptr) compactor_->Lead(true);
     log::Info("this scheduler leads", {{"since_revision", leading->key.modified}});
     tell_(LeadershipChanged{.leading = true,
                             .leader = options_.address,
@@ -149,6 +79,7 @@ void StoreFeed::Lead(const store::CandidateEvent& event) {
   const std::string leader = following.leader ? following.leader->value : std::string();
   if (term_) log::Warn("this scheduler no longer leads", {{"leader", leader}});
   term_.reset();
+  if (compactor_ != nullptr) compactor_->Lead(false);
   tell_(LeadershipChanged{.leading = false, .leader = leader, .leader_key = {}, .leader_revision = 0});
 }
 
@@ -170,6 +101,14 @@ void StoreFeed::Resign() {
   ended->wakes.wait_for(lock, kResignTimeout, [&] { return ended->done; });
 }
 
-Status StoreFeed::store_status() const { return rows_->status(); }
+Status StoreFeed::store_status() const {
+  const std::lock_guard lock(mu_);
+  return status_;
+}
+
+void StoreFeed::SetStatus(Status status) {
+  const std::lock_guard lock(mu_);
+  status_ = std::move(status);
+}
 
 }  // namespace muster::scheduler

@@ -3,7 +3,8 @@
 // an earlier revision; LeadershipChanged; and which lease stored events have.
 //
 // A store that several schedulers share has an election: the leader holds a key with a lease of three seconds. Resign
-// gives it up, so that another leads at once. A store that belongs to one process has none, and it always leads.
+// gives it up, so that another leads at once, and compacts the store's history (store/compactor.h). A store that
+// belongs to one process has no election: that process always leads, and the store bounds its history itself.
 //
 // Thread-safety: `tell` runs on threads of the store and of the feed, one call at a time for rows and one at a time for
 // leadership. Resign from one thread, before the destructor. The store outlives the feed.
@@ -20,6 +21,7 @@
 #include "core/scheduler/types.h"
 #include "host/thread_schedule.h"
 #include "store/candidate.h"
+#include "store/compactor.h"
 #include "store/mirror.h"
 #include "store/rotating_lease.h"
 #include "store/store.h"
@@ -32,6 +34,7 @@ struct StoreFeedOptions {
   bool election = false;
   Duration lost_after = 5s;
   Duration event_ttl = 1h;
+  Duration compact_every = 5min;  // with an election; zero: never
 };
 
 class StoreFeed {
@@ -50,17 +53,19 @@ class StoreFeed {
   Status store_status() const;
 
  private:
-  class Rows;
-
+  void Take(store::MirrorEvent event);
+  void SetStatus(Status status);
   void Lead(const store::CandidateEvent& event);
 
   const StoreFeedOptions options_;
   const Tell tell_;
   std::optional<contract::Revision> term_;  // of the candidate's handler: leads since that revision
   bool resigned_ = false;
+  mutable std::mutex mu_;
+  Status status_{Code::kUnavailable, "the store was not read yet"};  // guarded by mu_
   // Last, in this order: each uses those before.
   host::ThreadSchedule schedule_;
-  std::shared_ptr<Rows> rows_;
+  std::unique_ptr<store::Compactor> compactor_;  // none without an election, or where it is switched off
   std::unique_ptr<store::Mirror> mirror_;
   std::unique_ptr<store::Candidate> candidate_;
   std::unique_ptr<store::RotatingLease> event_lease_;
