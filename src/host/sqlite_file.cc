@@ -354,11 +354,11 @@ Result<store::Revision> SqliteFile::CreatedAt(std::string_view key) {
   return there ? query.Number(0) : 0;
 }
 
-Result<bool> SqliteFile::HasLease(store::LeaseId lease) {
-  Query query(*this, "SELECT 1 FROM lease WHERE id = ?1");
+Result<std::optional<Duration>> SqliteFile::TtlOf(store::LeaseId lease) {
+  Query query(*this, "SELECT ttl FROM lease WHERE id = ?1");
   const bool found = query.Bind(1, lease).Next();
   if (Status status = query.status("read"); !status.ok()) return std::unexpected(std::move(status));
-  return found;
+  return found ? std::optional(Duration(query.Number(0))) : std::nullopt;
 }
 
 Result<store::CommitOutcome> SqliteFile::Apply(store::Transaction transaction, std::vector<contract::Change>& changes) {
@@ -369,8 +369,8 @@ Result<store::CommitOutcome> SqliteFile::Apply(store::Transaction transaction, s
   }
   for (const contract::StoreWrite& write : transaction.writes) {
     if (!write.value || write.lease == 0) continue;
-    MUSTER_ASSIGN_OR_RETURN(const bool there, HasLease(write.lease));
-    if (there) continue;
+    MUSTER_ASSIGN_OR_RETURN(const std::optional<Duration> ttl, TtlOf(write.lease));
+    if (ttl > Duration::zero()) continue;
     return contract::Unknown{{Code::kNotFound, fmt::format("lease {} has ended", write.lease)}};
   }
   const size_t before = changes.size();
@@ -514,13 +514,13 @@ Result<std::map<store::LeaseId, Duration>> SqliteFile::Leases() {
   return leases;
 }
 
-Result<bool> SqliteFile::EndLease(store::LeaseId lease, std::vector<contract::Change>& changes) {
-  MUSTER_ASSIGN_OR_RETURN(const bool there, HasLease(lease));
-  if (!there) return false;
+Result<bool> SqliteFile::EndLease(store::LeaseId lease, size_t most, std::vector<contract::Change>& changes) {
+  MUSTER_ASSIGN_OR_RETURN(const std::optional<Duration> ttl, TtlOf(lease));
+  if (!ttl) return Error(Code::kNotFound, "the lease has ended");
   std::vector<std::string> keys;
   {
-    Query query(*this, "SELECT key FROM row WHERE lease = ?1 AND lease <> 0 ORDER BY key");
-    query.Bind(1, lease);
+    Query query(*this, "SELECT key FROM row WHERE lease = ?1 AND lease <> 0 ORDER BY key LIMIT ?2");
+    query.Bind(1, lease).Bind(2, static_cast<int64_t>(most));
     while (query.Next()) keys.push_back(query.Text(0));
     if (Status status = query.status("read"); !status.ok()) return std::unexpected(std::move(status));
   }
@@ -532,9 +532,11 @@ Result<bool> SqliteFile::EndLease(store::LeaseId lease, std::vector<contract::Ch
     }
   }
   if (!keys.empty()) ++head_.revision;
-  Query remove(*this, "DELETE FROM lease WHERE id = ?1");
-  if (Status status = remove.Bind(1, lease).Run("write"); !status.ok()) return std::unexpected(std::move(status));
-  return true;
+  // A process that ends here leaves a lease that the next one ends, whatever its time was.
+  const bool ended = keys.size() < most;
+  Query note(*this, ended ? "DELETE FROM lease WHERE id = ?1" : "UPDATE lease SET ttl = 0 WHERE id = ?1");
+  if (Status status = note.Bind(1, lease).Run("write"); !status.ok()) return std::unexpected(std::move(status));
+  return ended;
 }
 
 Status SqliteFile::Compact(store::Revision revision) {

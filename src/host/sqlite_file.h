@@ -15,6 +15,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,8 +62,9 @@ class SqliteFile {
                                                 store::Revision& through);
   Result<store::LeaseId> AddLease(Duration ttl);
   Result<std::map<store::LeaseId, Duration>> Leases();
-  // False if there is no such lease.
-  Result<bool> EndLease(store::LeaseId lease, std::vector<contract::Change>& changes);
+  // Deletes up to `most` of the lease's keys, in one revision. True once all are gone, and the lease with them; until
+  // then nothing can be written with the lease, and Leases() gives it no time. NOT_FOUND if there is no such lease.
+  Result<bool> EndLease(store::LeaseId lease, size_t most, std::vector<contract::Change>& changes);
   Status Compact(store::Revision revision);
   // How many changes the history has, and the revision of the first of the last `changes` of them.
   int64_t changes() const { return head_.changes; }
@@ -95,7 +97,8 @@ class SqliteFile {
   // `created`: of its key, 0 if there is none.
   Result<bool> Holds(const contract::Compare& compare, store::Revision& created);
   Result<store::Revision> CreatedAt(std::string_view key);
-  Result<bool> HasLease(store::LeaseId lease);
+  // How long it lives; zero: it is ending; nothing: there is none.
+  Result<std::optional<Duration>> TtlOf(store::LeaseId lease);
   // As a part of the next revision; `created`: of the row that is there, 0 if there is none.
   Status Write(contract::StoreWrite write, store::Revision created, int64_t op, std::vector<contract::Change>& changes);
   Status Log(const contract::Change& change, int64_t op);

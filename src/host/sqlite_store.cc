@@ -32,6 +32,7 @@ using store::LeaseId;
 using store::Revision;
 
 constexpr size_t kGroupRequests = 512;
+constexpr size_t kAllKeys = 1u << 30;        // of a lease
 constexpr size_t kCatchUpChanges = 1000;     // read at a time for a watch that is behind
 constexpr Revision kCompactedAtOnce = 1000;  // so that no group is held up for long: revisions,
 constexpr int64_t kChangesBeyond = 1000;     // or changes, unless one group makes more
@@ -103,7 +104,7 @@ class SqliteStore final : public store::Store {
         timeout,
         [this, lease]() -> Result<store::Lease> {
           const auto found = leases_.find(lease);
-          if (found == leases_.end()) return Refuse(LeaseEnded());
+          if (found == leases_.end() || found->second.ttl == Duration::zero()) return Refuse(LeaseEnded());
           const Duration ttl = found->second.ttl;
           KeepLease(lease, ttl);
           return store::Lease{.id = lease, .ttl = ttl};
@@ -111,7 +112,7 @@ class SqliteStore final : public store::Store {
         std::move(done));
   }
   void Revoke(LeaseId lease, Duration timeout, Done done) override {
-    Ask<Status>(timeout, [this, lease]() { return EndLease(lease); }, std::move(done));
+    Ask<Status>(timeout, [this, lease]() { return EndLease(lease, kAllKeys); }, std::move(done));
   }
   void Compact(Revision revision, Duration timeout, Done done) override {
     Ask<Status>(
@@ -235,21 +236,30 @@ class SqliteStore final : public store::Store {
     }
   }
 
-  // Inside a group.
-  Status EndLease(LeaseId lease) {
+  // Inside a group. Deletes that many keys of the lease at the most; the rest is for the next time.
+  Status EndLease(LeaseId lease, size_t most) {
     if (options_.read_only) return Refuse(ReadOnly()).error();
-    const Result<bool> ended = file_->EndLease(lease, changes_);
+    const Result<bool> ended = file_->EndLease(lease, most, changes_);
+    if (!ended && ended.error().code() == Code::kNotFound) return Refuse(ended.error()).error();
     if (!ended) return ended.error();
-    if (!*ended) return Refuse(LeaseEnded()).error();
-    ended_.push_back(lease);
+    if (*ended) {
+      ended_.push_back(lease);
+    } else {
+      leases_[lease].ttl = {};
+    }
     return {};
   }
+  // A slice of what is due: the group of those who wait comes between one slice and the next.
   void EndDueLeases() {
     const MonoTime now = Mono();
     std::vector<Request> group;
     for (auto next = lease_ends_.begin(); next != lease_ends_.end() && next->first <= now; ++next) {
       if (group.size() == kGroupRequests) break;
-      group.push_back({.work = [this, id = next->second] { return EndLease(id); }, .answer = [](const Status&) {}});
+      group.push_back({.work = [this, id = next->second]() -> Status {
+                         const size_t deleted = changes_.size();
+                         return deleted < store::kLeaseSlice ? EndLease(id, store::kLeaseSlice - deleted) : Status();
+                       },
+                       .answer = [](const Status&) {}});
     }
     RunGroup(group);
   }

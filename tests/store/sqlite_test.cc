@@ -16,6 +16,7 @@
 #include "base/rng.h"
 #include "base/source_dir_for_test.h"
 #include "host/fault_table_for_test.h"
+#include "host/sqlite_file.h"
 #include "host/sqlite_store.h"
 #include "host/store_backup.h"
 #include "host/temp_dir_for_test.h"
@@ -356,6 +357,100 @@ TEST(SqliteStore, LeasesOutliveTheProcess) {
   WatchLog log(**store, contract::EveryKey(), (*row)->modified + 1);
   ASSERT_TRUE(log.WaitFor((*row)->modified + 1)) << "the lease never ends";
   EXPECT_TRUE(log.changes().front().deleted);
+}
+
+// Keys /e/0000 and so on, which live by the lease; it is kept meanwhile.
+void PutWithLease(Store& store, LeaseId lease, int keys) {
+  Blocking blocking(store);
+  for (int i = 0; i < keys; i += 100) {
+    Transaction transaction;
+    for (int k = i; k < i + 100; ++k) transaction.writes.push_back(Put(fmt::format("/e/{:04}", k), "v", lease));
+    ASSERT_TRUE(std::holds_alternative<contract::Committed>(blocking.Commit(transaction)));
+    ASSERT_TRUE(blocking.KeepAlive(lease).has_value());
+  }
+}
+
+bool IsRefused(const contract::CommitOutcome& outcome, Code code) {
+  const auto* unknown = std::get_if<contract::Unknown>(&outcome);
+  return unknown != nullptr && unknown->status.code() == code;
+}
+
+// What the store is asked for at the sight of the first slice is carried out before the last one.
+TEST(SqliteStore, EndsALeaseOfManyKeysInSlices) {
+  const host::TempDir dir;
+  const auto opened = host::OpenSqliteStore(dir.File("store"), {.durable = false});
+  ASSERT_TRUE(opened.has_value()) << opened.error().ToString();
+  Store& store = **opened;
+  const LeaseId lease = Blocking(store).Grant(2s)->id;
+  PutWithLease(store, lease, 4500);
+  Waiter waiter;
+  std::map<Revision, size_t> deleted;
+  contract::CommitOutcome between = contract::Conflict{};
+  contract::CommitOutcome leased = contract::Conflict{};
+  Status kept;
+  const auto ask = [&] {
+    store.Commit({{}, {Put("/between", "v")}}, 30s, [&](auto outcome) { waiter.Do([&] { between = outcome; }); });
+    store.Commit({{}, {Put("/e/x", "v", lease)}}, 30s, [&](auto outcome) { waiter.Do([&] { leased = outcome; }); });
+    store.KeepAlive(lease, 30s, [&](const Result<Lease>& renewed) {
+      waiter.Do([&] { kept = renewed ? Status() : renewed.error(); });
+    });
+  };
+  const auto watch = store.Watch(contract::KeysUnder("/e/"), 1, [&](const WatchEvent& event) {
+    waiter.Do([&] {
+      const bool first = deleted.empty();
+      for (const contract::Change& change : std::get<WatchBatch>(event).changes) {
+        if (change.deleted) ++deleted[change.now.modified];
+      }
+      if (first && !deleted.empty()) ask();
+    });
+  });
+  const auto all = [&] {
+    size_t sum = 0;
+    for (const auto& [revision, keys] : deleted) sum += keys;
+    return sum == 4500 && !kept.ok();
+  };
+  ASSERT_TRUE(waiter.Wait(60s, all));
+  std::vector<size_t> slices;
+  for (const auto& [revision, keys] : deleted) slices.push_back(keys);
+  EXPECT_EQ(slices, (std::vector<size_t>{2000, 2000, 500}));
+  ASSERT_TRUE(std::holds_alternative<contract::Committed>(between));
+  EXPECT_LT(std::get<contract::Committed>(between).revision, deleted.rbegin()->first);
+  EXPECT_TRUE(IsRefused(leased, Code::kNotFound)) << "a lease that is ending is written with";
+  EXPECT_EQ(kept.code(), Code::kNotFound);
+}
+
+// The process ended between two slices: the lease has no time of its own any more, though it was granted for an hour.
+TEST(SqliteStore, EndsALeaseThatWasEndingWhenTheProcessEnded) {
+  const host::TempDir dir;
+  LeaseId lease = 0;
+  {
+    const auto store = Open(dir.File("store"));
+    lease = Blocking(**store).Grant(1h)->id;
+    PutWithLease(**store, lease, 4500);
+  }
+  Revision at = 0;
+  {
+    const auto file = host::SqliteFile::Open(dir.File("store/store.db"), {});
+    ASSERT_TRUE(file.has_value()) << file.error().ToString();
+    std::vector<contract::Change> changes;
+    ASSERT_EQ((*file)->Begin(), Status());
+    const auto ended = (*file)->EndLease(lease, kLeaseSlice, changes);
+    ASSERT_TRUE(ended.has_value()) << ended.error().ToString();
+    EXPECT_FALSE(*ended);
+    EXPECT_EQ(changes.size(), kLeaseSlice);
+    ASSERT_EQ((*file)->Commit(), Status());
+    at = (*file)->revision();
+  }
+  const auto store = Open(dir.File("store"));
+  Blocking blocking(**store);
+  const auto kept = blocking.KeepAlive(lease);
+  EXPECT_EQ(kept ? Status() : kept.error(), Status(Code::kNotFound, "the lease has ended"));
+  WatchLog log(**store, contract::KeysUnder("/e/"), at + 1);
+  ASSERT_TRUE(log.WaitFor(at + 2));
+  EXPECT_EQ(log.changes().size(), 2500U);
+  const auto rows = blocking.Range(contract::KeysUnder("/e/"));
+  ASSERT_TRUE(rows.has_value());
+  EXPECT_TRUE(rows->rows.empty());
 }
 
 TEST(SqliteStore, KeepsItsHistoryBounded) {
