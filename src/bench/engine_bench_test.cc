@@ -1,10 +1,15 @@
 #include "bench/engine_bench.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
 
+#include "base/source_dir_for_test.h"
 #include "bench/cycle_digest.h"
 #include "engine/fast/engine.h"
 #include "engine/reference/decide.h"
@@ -66,6 +71,47 @@ TEST(EngineBench, DigestsOfBothEnginesAgree) {
     EXPECT_EQ(fast.outcomes.unsatisfied, plain.outcomes.unsatisfied);
     EXPECT_EQ(fast.cost_per_hour, plain.cost_per_hour);
   }
+}
+
+// By scale, such that each has some thousand machines or needs.
+const std::map<std::string_view, double> kPinnedScales{
+    {"gangs-100k", 0.02},
+    {"realistic-50k", 0.04},
+    {"realistic-50k-same", 0.04},
+    {"colocated-5k", 0.1},
+    {"inversions-500k", 0.01},
+    {"no-victims-450k", 0.02},
+    {"reclaim-500k", 0.02},
+    {"keep-450k", 0.02},
+    {"inventory-60k", 0.06},
+    {"inventory-500k", 0.01},
+    {"uber-5k", 0.1},
+    {"uber-50k", 0.01},
+    {"uber-500k", 0.001},
+    {"aggregated-500k", 0.02},
+    {"one-to-one-500k", 0.02},
+    {"one-to-one-500k-single", 0.02},
+    {"procurement", 0.1},
+    {"degenerate-100k", 0.02},
+    {"cold-mixed", 0.1},
+};
+
+// What the engine decides stays what it was, on every shape and at every temperature that has a digest.
+TEST(EngineBench, DigestsAreThoseOfTheFile) {
+  const std::string path = SourceDir() + "/tests/engine/data/digests.txt";
+  std::ifstream file(path);
+  const std::string pinned{std::istreambuf_iterator<char>(file), {}};
+  std::string measured;
+  for (const Plan& plan : Plans()) {
+    const double scale = kPinnedScales.at(plan.shape);
+    for (const auto& [temp, line] : Measured(plan.shape, {.seconds = 1e-6, .scale = scale})) {
+      if (line.digest != 0) measured += fmt::format("{} {} {} {:016x}\n", plan.shape, scale, temp, line.digest);
+    }
+  }
+  if (std::getenv("MUSTER_ACCEPT") != nullptr)
+    std::ofstream(path) << measured;
+  else
+    EXPECT_EQ(measured, pinned) << "another decision than before; if it is meant, MUSTER_ACCEPT=1 rewrites " << path;
 }
 
 TEST(EngineBench, DigestDependsNeitherOnSecondsNorOnWorkers) {

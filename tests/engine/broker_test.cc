@@ -1,7 +1,10 @@
 // Several workers: the same answer as one, on every way the workers may run; and a broker that really has work to do.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/parallel.h"
@@ -93,6 +96,25 @@ TEST(Broker, RealThreadsGiveTheAnswerOfOne) {
   EXPECT_GT(conflicts, 0u);
   EXPECT_GT(retries, 0u);
   EXPECT_GT(displacements, 0u);
+}
+
+TEST(Broker, EachPlanIsTimed) {
+  std::map<std::string, uint64_t, std::less<>> plans;
+  std::map<std::string, uint64_t, std::less<>> nanos;
+  host::Pool pool(4, [&](std::string_view what, uint64_t took) {
+    ++plans[std::string(what)];
+    nanos[std::string(what)] += took;
+  });
+  for (const World& world : {ColdMixed({}), Colocated5k({.times = 1, .parts = 10})}) {
+    plans.clear();
+    nanos.clear();
+    const fast::BrokerStats stats = DecideOnce(world, &pool).stats;
+    EXPECT_GT(stats.total().proposals, 0u);
+    EXPECT_EQ(plans["proposal.incremental"], stats.incremental.proposals);
+    EXPECT_EQ(plans["proposal.all-or-nothing"], stats.all_or_nothing.proposals);
+    EXPECT_EQ(nanos["proposal.incremental"], stats.incremental.nanos);
+    EXPECT_EQ(nanos["proposal.all-or-nothing"], stats.all_or_nothing.nanos);
+  }
 }
 
 TEST(Broker, EqualPrecedenceNeverDisplaces) {

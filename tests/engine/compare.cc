@@ -134,6 +134,28 @@ DecideFn WithNamesThatPass(DecideFn decide) {
   };
 }
 
+DecideFn WithPricesThatMove(DecideFn decide) {
+  return [decide = std::move(decide), calls = 0](const World& world, Memory& memory, MonoTime now,
+                                                 const Policy& policy) mutable {
+    constexpr int kFailed = 60;
+    World moving = world;
+    ++calls;
+    // Most sweeps find all but the Failed ones as it was, so that nothing else has the engine look at it anew. Those
+    // come first: the classes of all others get new numbers.
+    for (model::Machine& machine : moving.machines) machine.price_per_hour.micros += calls / 8;
+    std::vector<model::Machine> failed;
+    for (int i = 0; i < kFailed; ++i) {
+      failed.push_back({.id = fmt::format("failed-{}", i),
+                        .state = model::MachineState::kFailed,
+                        .instance_type = "fails",
+                        .price_per_hour = {calls * kFailed + i},
+                        .resources = {{"cpu", 1000 + calls}}});
+    }
+    moving.machines.insert(moving.machines.begin(), failed.begin(), failed.end());
+    return decide(moving, memory, now, policy);
+  };
+}
+
 Decision Comparison::Decide(const World& world, Memory& memory, MonoTime now, const Policy& policy) {
   const Memory before = memory;
   const Decision expected = reference::Decide(world, memory, now, policy);

@@ -16,6 +16,8 @@ namespace muster::engine {
 DecideFn UnderNewNames(DecideFn decide);
 // Some needs ask for what no machine has, and then some machines have some of it.
 DecideFn AskingForTheUnknown(DecideFn decide);
+// Every machine has another price in every call, and so have many Failed ones, of ever new kinds.
+DecideFn WithPricesThatMove(DecideFn decide);
 
 // Machines with many names that no other has come and go; some needs ask for such names all the time.
 DecideFn WithNamesThatPass(DecideFn decide);

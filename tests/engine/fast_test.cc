@@ -118,6 +118,19 @@ TEST(FastEngine, DecidesAsTheReferenceWhileNamesOfResourcesComeAndGo) {
   EXPECT_NE(found.find("long-lived: "), std::string::npos) << found;
 }
 
+TEST(FastEngine, DecidesAsTheReferenceWhilePricesMove) {
+  faults::ResetProbes();
+  const uint64_t histories = 40 * SearchScale();
+  for (uint64_t seed = 0; seed < histories; ++seed) {
+    Choices choices = ChoicesFor(7'800'000 + seed);
+    const Scene scene = RandomScene(choices, kFlavours[seed % kFlavours.size()]);
+    Comparison comparison;
+    (void)RunHistory(choices, scene, 20, WithPricesThatMove(comparison.AsFunction()));
+    ASSERT_EQ(comparison.difference(), "") << "seed " << seed;
+  }
+  EXPECT_GT(faults::ProbeHits()["fast.classes_swept"], 40 * histories);
+}
+
 TEST(FastEngine, DecidesAsTheReferenceInSmallWorlds) {
   uint64_t looked_at = 0;
   const uint64_t worlds = ForEachSmallWorld(SearchScale() >= 10 ? 1 : 40, [&](const Scene& scene, uint64_t number) {

@@ -1,9 +1,5 @@
 #include "core/shard/engine_view.h"
 
-#include <fmt/format.h>
-
-#include "engine/fast/amounts.h"
-
 namespace muster::shard {
 namespace {
 
@@ -19,11 +15,7 @@ void ShortCounts::Add(int64_t age, int32_t priority) {
 
 std::string EngineView::DimensionsProblem(const model::Machine& machine) const {
   if (engine_.HasRoomFor(machine.EffectiveAllocatable(), machine.id)) return "";
-  if (!engine_.IsWornOut()) return "resources: more kinds of resources than a shard can tell apart";
-  return fmt::format(
-      "resources: the shard has known {} names of resources, and takes no new one in the place of another before a "
-      "restart",
-      engine::fast::kMostNames);
+  return "resources: more kinds of resources than a shard can tell apart";
 }
 
 PlanCounts EngineView::Plans(PlanMode mode) const {
@@ -32,8 +24,7 @@ PlanCounts EngineView::Plans(PlanMode mode) const {
   return {.kept = plans.commits(),
           .conflicts = plans.conflicts,
           .displaced = plans.displacements,
-          .retries = plans.retries,
-          .nanos = plans.nanos};
+          .retries = plans.retries};
 }
 
 ShortChanges EngineView::TakeShortChanges(int64_t cycle, int64_t counted) {

@@ -58,9 +58,6 @@ struct PlanCounts {
   uint64_t conflicts = 0;
   uint64_t displaced = 0;
   uint64_t retries = 0;  // plans made again in turn
-  uint64_t nanos = 0;    // what making all of them took
-
-  uint64_t made() const { return kept + conflicts + displaced; }
 };
 
 class EngineView {

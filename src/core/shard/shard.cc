@@ -122,22 +122,20 @@ void Core::Decide(StepContext& ctx) {
   p.check.BeforeDecision(p.cycle.counts());
   p.engine.engine().Decide(ctx.now.mono, p.inspection.waits() || p.config.verify_decisions, p.cycle.counts());
   p.check.AfterDecision();
-  CountPlans(PlanMode::kIncremental, "proposal.incremental", ctx);
-  CountPlans(PlanMode::kAllOrNothing, "proposal.all-or-nothing", ctx);
+  CountPlans(PlanMode::kIncremental, ctx);
+  CountPlans(PlanMode::kAllOrNothing, ctx);
   ctx.counters.reclaims_capped += p.engine.ReclaimsCapped();
   p.lifecycle.SetDecided();
   p.ledger.ForgetRestored();
 }
 
-void Core::CountPlans(PlanMode mode, std::string_view lap, StepContext& ctx) {
-  Parts& p = *parts_;
-  const PlanCounts plans = p.engine.Plans(mode);
+void Core::CountPlans(PlanMode mode, StepContext& ctx) {
+  const PlanCounts plans = parts_->engine.Plans(mode);
   PlanTotals& totals = ctx.counters.plans[static_cast<size_t>(mode)];
   totals.kept += plans.kept;
   totals.conflicts += plans.conflicts;
   totals.retries += plans.retries;
   ctx.counters.plans_displaced += plans.displaced;
-  if (p.parallel != nullptr && plans.made() > 0) p.parallel->Took(lap, plans.nanos / plans.made());
 }
 
 void Core::StartActions(const std::vector<engine::fast::NamedAction>& actions, StepContext& ctx) {
@@ -260,6 +258,8 @@ std::shared_ptr<const Snapshot> Core::View() const {
   view->pages_unchecked = p.reconcile.state().unchecked;
   view->missing = p.losses.missing();
   view->under_repair = p.repairs.under_way();
+  view->losses_failed = p.losses.failing();
+  view->losses_vanished = p.losses.vanishing();
   view->failing = p.losses.failing_machines();
   for (const auto& [name, lack] : p.losses.lacking()) view->lacking += lack.machines;
   for (const auto& [name, put_off] : p.rails.put_off()) {
@@ -267,8 +267,6 @@ std::shared_ptr<const Snapshot> Core::View() const {
     view->put_off.trial += put_off.trial;
     view->put_off.loss += put_off.loss;
   }
-  view->losses_failed = p.losses.failing();
-  view->losses_vanished = p.losses.vanishing();
   view->halted = p.rails.modes().halted();
   view->operations = p.executor.operations().size();
   view->calls = static_cast<uint64_t>(p.executor.calling());

@@ -95,8 +95,8 @@ class Core {
   void RunCycle(StepContext& ctx);
   void TellEngine(StepContext& ctx);
   void Decide(StepContext& ctx);
-  // Of the last decision; `lap` is what statistics call the time that one plan took on average.
-  void CountPlans(PlanMode mode, std::string_view lap, StepContext& ctx);
+  // Of the last decision.
+  void CountPlans(PlanMode mode, StepContext& ctx);
   void StartActions(const std::vector<engine::fast::NamedAction>& actions, StepContext& ctx);
   // Events that more than one part must hear of.
   void OnCallDone(const CallDone& done, StepContext& ctx);

@@ -15,9 +15,6 @@ namespace muster::engine::fast {
 inline constexpr size_t kMaxDimensions = 16;
 // That machines may have: one is for what needs ask for and no machine has.
 inline constexpr size_t kMaxMachineDimensions = kMaxDimensions - 1;
-// Classes that are gone with a dimension of theirs are not freed, because ids stay good. So many names of resources are
-// dimensions one after the other, which no sound provider has.
-inline constexpr size_t kMostNames = 20'000;
 
 struct Amounts {
   std::array<int64_t, kMaxDimensions> v{};

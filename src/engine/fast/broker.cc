@@ -151,8 +151,13 @@ bool Cycle::IsOvertaken(const Proposal& proposal) const {
   });
 }
 
-void Cycle::SettleProposal(Proposal& proposal, const Parallel& parallel) {
+void Cycle::TellPlanTime(NeedId n, uint64_t nanos, Parallel& parallel) const {
+  parallel.Took(need(n).is_gang ? "proposal.all-or-nothing" : "proposal.incremental", nanos);
+}
+
+void Cycle::SettleProposal(Proposal& proposal, Parallel& parallel) {
   const NeedId n = proposal.need;
+  TellPlanTime(n, proposal.nanos, parallel);
   const uint64_t machines = proposal.plan.acquired.machines.size();
   ModeStats& mode = ModeOf(n);
   // Refused, or overtaken: by a need of higher precedence that took one of its machines, or by a move it has not seen.
@@ -172,7 +177,7 @@ void Cycle::SettleProposal(Proposal& proposal, const Parallel& parallel) {
   PlanInTurn(n, plans_[0], parallel);
 }
 
-void Cycle::PlanInTurn(NeedId n, Plan& plan, const Parallel& parallel) {
+void Cycle::PlanInTurn(NeedId n, Plan& plan, Parallel& parallel) {
   Planner& planner = *planners_[0];
   const uint64_t began = parallel.Nanos();
   if (progress_[n] == Progress::kCredited) {
@@ -185,7 +190,9 @@ void Cycle::PlanInTurn(NeedId n, Plan& plan, const Parallel& parallel) {
   CommitAcquisition(n, plan);
   ModeStats& mode = ModeOf(n);
   ++mode.proposals;
-  mode.nanos += parallel.Nanos() - began;
+  const uint64_t nanos = parallel.Nanos() - began;
+  mode.nanos += nanos;
+  TellPlanTime(n, nanos, parallel);
   stats_.accepted_claims += plan.acquired.machines.size();
   if (!MUTANT("fast.retry_unnoticed")) Bump(fit(n), kPoison);
 }

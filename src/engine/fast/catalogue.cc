@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <span>
+#include <utility>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -74,12 +76,12 @@ size_t Catalogue::Evict(const Amounts& taken) {
   const uint32_t d = *unused;
   by_name_.erase(unused);
   evicted_.try_emplace(d, names_[d]);  // what rows of needs were read with
-  for (const ClassId id : classes_.ids()) {
-    Class& c = classes_[id];
-    if (c.is_gone || each(id)[d] == 0) continue;
-    c.is_gone = true;
-    ++gone_classes_;
-    class_lookup_.Erase(c.digest, id);
+  for (const ShapeId id : shapes_.ids()) {
+    Shape& shape = shapes_[id];
+    if (shape.is_gone || shape.each[d] == 0) continue;
+    shape.is_gone = true;
+    ++gone_shapes_;
+    shape_lookup_.Erase(HashOf(shape.each), id);
   }
   return d;
 }
@@ -148,7 +150,7 @@ bool Catalogue::HasRoomFor(const model::Resources& resources, ClassId own) const
   for (const auto& [name, amount] : resources.entries())
     unknown += std::ranges::find(names_, name) == names_.end() ? 1 : 0;
   if (by_name_.size() + unknown <= kMaxMachineDimensions) return true;
-  if (MUTANT("fast.dimensions_stay") || is_worn_out()) return false;
+  if (MUTANT("fast.dimensions_stay")) return false;
   const bool is_known = own != kNoId && !MUTANT("fast.own_dimensions_stay");
   const auto only_others = std::ranges::count_if(by_name_, [&](uint32_t d) {
     const int64_t itself = is_known && each(own)[d] != 0 ? 1 : 0;
@@ -185,7 +187,8 @@ bool Catalogue::IsOfClass(const model::Machine& machine, ClassId id) const {
 #endif
 
 ClassId Catalogue::ClassOf(const model::Machine& machine, uint64_t digest) {
-  const ClassId known = class_lookup_.Find(digest, [&](ClassId i) { return classes_[i].digest == digest; });
+  const ClassId known = class_lookup_.Find(
+      digest, [&](ClassId i) { return classes_[i].digest == digest && !shapes_[classes_[i].shape].is_gone; });
   if (known != kNoId) {
 #ifdef MUSTER_FAULTS
     MUSTER_CHECK(IsOfClass(machine, known), "machine {} came with another machine's digest", machine.id);
@@ -203,6 +206,7 @@ ClassId Catalogue::ClassOf(const model::Machine& machine, uint64_t digest) {
   fresh.type = TypeOf(machine.instance_type);
   const ClassId id = classes_.Add(std::move(fresh));
   class_lookup_.Insert(digest, id);
+  ++empty_classes_;  // until CountMachine
   Index(id);
   if (!held_stocks_.empty() && held_stocks_.contains(StockClassOf(machine))) {
     classes_[id].out_of_stock = true;
@@ -235,12 +239,18 @@ void Catalogue::SetOutOfStock(const StockClass& stock, bool out) {
 }
 
 void Catalogue::Index(ClassId id) {
-  const Class& c = classes_[id];
-  if (!c.instance_type.empty()) with_[std::string(model::kInstanceTypeKey)][c.instance_type].push_back(id);
-  if (!c.zone.empty() && !MUTANT("fast.class_unindexed")) with_[std::string(model::kZoneKey)][c.zone].push_back(id);
-  for (const auto& [key, value] : c.labels) {
-    if (key != model::kInstanceTypeKey && key != model::kZoneKey) with_[key][value].push_back(id);
-  }
+  classes_[id].ForEachAttribute([&](const std::string& key, const std::string& value) {
+    if (key == model::kZoneKey && MUTANT("fast.class_unindexed")) return;
+    const auto [list, is_new] = with_[key].try_emplace(value, 0);
+    if (is_new && spare_lists_.empty()) {
+      list->second = static_cast<uint32_t>(lists_.size());
+      lists_.emplace_back();
+    } else if (is_new) {
+      list->second = spare_lists_.back();
+      spare_lists_.pop_back();
+    }
+    lists_[list->second].push_back(id);
+  });
 }
 
 void Catalogue::CountLive(ClassId id, int64_t change) {
@@ -255,6 +265,95 @@ void Catalogue::CountLive(ClassId id, int64_t change) {
 void Catalogue::CountMachine(ClassId id, int64_t change) {
   const Amounts& amounts = each(id);
   for (size_t d = 0; d < dimensions(); ++d) machines_with_[d] += amounts[d] != 0 ? change : 0;
+  Class& c = classes_[id];
+  empty_classes_ -= c.machines == 0 ? 1 : 0;
+  c.machines += change;
+  empty_classes_ += c.machines == 0 ? 1 : 0;
+}
+
+// A cycle has begun: groups are those of the machines, and no plan refers to a class.
+Renumbering<ClassId> Catalogue::SweepClasses() {
+  PROBE("fast.classes_swept");
+  ++sweeps_;
+  ++live_version_;  // what was prepared for the classes there were is prepared again
+  const Renumbering<ClassId> now(classes_.size(), [&](ClassId id) { return classes_[id].machines > 0; });
+  for (std::vector<ClassId>& list : lists_) now.ApplyTo(list);
+  for (const Class& c : classes_) {
+    if (c.machines == 0) DropEmptyLists(c);
+  }
+  now.ApplyTo(classes_);
+  now.ApplyTo(out_of_stock_);
+  empty_classes_ = 0;
+  class_lookup_ = {};
+  class_lookup_.Reserve(classes_.size());
+  for (const ClassId id : classes_.ids()) class_lookup_.Insert(classes_[id].digest, id);
+  SweepShapes();
+  Rows<FilterId, size_t> kept;  // of the classes that a filter lists: its fits, which are many, count only what they lack
+  kept.resize(filters_.size());
+  for (const FilterId id : filters_.ids()) kept[id] = now.KeptIn(filters_[id].classes);
+  for (Fit& fit : fits_) {
+    if (fit.filter != kNoId) RenumberFit(fit, now, kept[fit.filter]);
+  }
+  for (Filter& filter : filters_) {
+    now.ApplyTo(filter.classes);
+    filter.seen = MUTANT("fast.classes_missed") ? classes_.size() : now.KeptOf(filter.seen);
+  }
+  return now;
+}
+
+void Catalogue::DropEmptyLists(const Class& of) {
+  of.ForEachAttribute([&](const std::string& key, const std::string& value) {
+    const auto values = with_.find(key);
+    if (values == with_.end()) return;
+    const auto list = values->second.find(value);
+    if (list == values->second.end() || !lists_[list->second].empty()) return;
+    spare_lists_.push_back(list->second);
+    values->second.erase(list);
+    if (values->second.empty()) with_.erase(values);
+  });
+}
+
+void Catalogue::SweepShapes() {
+  Rows<ShapeId, bool> used;
+  used.resize(shapes_.size(), false);
+  for (const Class& c : classes_) used[c.shape] = true;
+  const Renumbering<ShapeId> now(shapes_.size(), [&](ShapeId id) { return used[id]; });
+  now.ApplyTo(shapes_);
+  for (Class& c : classes_) c.shape = now(c.shape);
+  gone_shapes_ = 0;  // no machine has them
+  shape_lookup_ = {};
+  for (const ShapeId id : shapes_.ids()) shape_lookup_.Insert(HashOf(shapes_[id].each), id);
+}
+
+// Domains keep their numbers and names. One without classes is as good as one without machines, and goes when domains
+// are named anew.
+void Catalogue::RenumberFit(Fit& fit, const Renumbering<ClassId>& now, size_t kept) {
+  const std::span<const ClassId> lacking = std::span(filters_[fit.filter].classes).subspan(fit.seen);
+  fit.seen = kept - now.KeptIn(lacking);
+  const std::vector<ClassId> before = std::exchange(fit.classes, {});
+  fit.classes.reserve(before.size());
+  fit.bits.clear();
+  fit.types.clear();
+  size_t named = 0;
+  for (size_t i = 0; i < before.size(); ++i) {
+    const ClassId id = now(before[i]);
+    if (id == kNoId) continue;
+    if (i < fit.domain_of.size()) fit.domain_of[named++] = fit.domain_of[i];
+    Enlist(fit, id);
+  }
+  fit.domain_of.resize(named);
+  if (fit.domains_for) fit.domains_for = named;
+  for (std::vector<ClassId>& classes : fit.in_domain) now.ApplyTo(classes);
+}
+
+void Catalogue::Enlist(Fit& fit, ClassId id) {
+  fit.classes.push_back(id);
+  const uint32_t bit = id.value();
+  if (fit.bits.size() <= bit / 64) fit.bits.resize(bit / 64 + 1, 0);
+  fit.bits[bit / 64] |= uint64_t{1} << (bit % 64);
+  const TypeId type = classes_[id].type;
+  const auto at = std::ranges::lower_bound(fit.types, type);
+  if (at == fit.types.end() || *at != type) fit.types.insert(at, type);
 }
 
 bool Catalogue::RefreshSizes() {
@@ -346,8 +445,8 @@ void Catalogue::Extend(Filter& filter) {
 const std::vector<ClassId>* Catalogue::ClassesWith(const std::string& key, const std::string& value) const {
   const auto values = with_.find(key);
   if (values == with_.end()) return nullptr;
-  const auto classes = values->second.find(value);
-  return classes == values->second.end() ? nullptr : &classes->second;
+  const auto list = values->second.find(value);
+  return list == values->second.end() ? nullptr : &lists_[list->second];
 }
 
 FitId Catalogue::FitOf(FilterId filter, const Amounts& min_unit) {
@@ -387,13 +486,7 @@ const Fit& Catalogue::fit(FitId id) {
   if (filter.seen < classes_.size() && !(MUTANT("fast.stale_fit") && filter.seen > 0)) Extend(filter);
   for (; fit.seen < filter.classes.size(); ++fit.seen) {
     const ClassId c = filter.classes[fit.seen];
-    if (!Covers(each(c), fit.min_unit, kMaxDimensions)) continue;
-    fit.classes.push_back(c);
-    const uint32_t bit = c.value();
-    if (fit.bits.size() <= bit / 64) fit.bits.resize(bit / 64 + 1, 0);
-    fit.bits[bit / 64] |= uint64_t{1} << (bit % 64);
-    const auto at = std::ranges::lower_bound(fit.types, classes_[c].type);
-    if (at == fit.types.end() || *at != classes_[c].type) fit.types.insert(at, classes_[c].type);
+    if (Covers(each(c), fit.min_unit, kMaxDimensions)) Enlist(fit, c);
   }
   return fit;
 }

@@ -2,10 +2,10 @@
 // differ in nothing but id and state), filters (requirements) and fits (which classes can serve a need).
 //
 // A fleet has many machines but few classes, so a profile is matched against classes, once; the answer is kept and only
-// tried against classes that came since. Filters and fits that no need uses are given back (Sweep). The place of a
+// tried against classes that came since. Filters and fits that no need uses are given back (Sweep), and so are classes
+// without machines, with their shapes, once there are many: the others get new ids then (SweepClasses). The place of a
 // dimension that no machine has any more is given to a new one when there is no other; its classes are no longer found
-// then, and rows of needs that ask for it must be read again (TakeEvicted). Nothing else is ever removed, and ids stay
-// good.
+// then, and rows of needs that ask for it must be read again (TakeEvicted). Instance types are never removed.
 //
 // Machines alone define dimensions. What needs ask for beside them is one dimension more, which no machine has: as much
 // as it takes to know that they cannot be covered. Their names stay with the needs (Demand).
@@ -14,7 +14,8 @@
 // live machines are those of its classes. 3. The index from (key, value) to classes says what the classes say. 4. A
 // filter lists, ascending, the classes it has seen that match; a fit those of them that cover its min_unit, with their
 // bits and types. 5. Where domains are named, each class is in the domain of its values, and domains are in order. 6. A
-// class that has a dimension which is another's by now has no machine.
+// class that has a dimension which is another's by now has no machine. 7. Classes without machines are counted, and
+// those listed that are out of stock.
 #pragma once
 
 #include <algorithm>
@@ -29,10 +30,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/probe.h"
 #include "engine/fast/amounts.h"
 #include "engine/fast/ids.h"
 #include "engine/fast/lookup.h"
+#include "engine/fast/renumbering.h"
 #include "engine/types.h"
 #include "model/machine.h"
 #include "model/profile.h"
@@ -44,6 +45,7 @@ struct Shape {
   Amounts each;
   int64_t live = 0;  // machines that are not Failed
   Wide size = 0;
+  bool is_gone = false;  // a dimension of it is another's by now: no machine has it again
 };
 
 struct Class {
@@ -56,13 +58,22 @@ struct Class {
   int64_t probability = 0;  // of interruption, in millionths
   ShapeId shape = kNoId;
   int64_t live = 0;            // machines that are not Failed
+  int64_t machines = 0;        // and those that are
   std::vector<GroupId> free;   // Idle and Speculative groups
   std::vector<GroupId> bound;  // Configured groups, of all clusters
   TypeId type = kNoId;         // its instance type, by number
   bool out_of_stock = false;   // nothing of it is bought for now
-  bool is_gone = false;        // a dimension of it is another's by now: no machine is of it again
 
   std::optional<std::string_view> Attribute(std::string_view key) const;
+  // Calls visit(key, value) for each.
+  template <class Visit>
+  void ForEachAttribute(const Visit& visit) const {
+    if (!instance_type.empty()) visit(std::string(model::kInstanceTypeKey), instance_type);
+    if (!zone.empty()) visit(std::string(model::kZoneKey), zone);
+    for (const auto& [key, value] : labels) {
+      if (key != model::kInstanceTypeKey && key != model::kZoneKey) visit(key, value);
+    }
+  }
 };
 
 // The requirements of a profile, and the topology it asks for.
@@ -126,8 +137,6 @@ class Catalogue {
   // Whether there is room for the dimensions of a machine with `resources`: those that no other machine has make room.
   // The machine is of class `own` until now, kNoId if it is new.
   bool HasRoomFor(const model::Resources& resources, ClassId own) const;
-  // Whether no dimension can make room any more, because so many names were dimensions.
-  bool is_worn_out() const { return interned_ >= kMostNames && !MUTANT("fast.names_unlimited"); }
   // Grows with every name that becomes a dimension.
   uint64_t interned() const { return interned_; }
   // Dimensions that are other names' since this was last called, and what they were then.
@@ -142,6 +151,13 @@ class Catalogue {
   const Shape& shape_of(ClassId id) const { return shapes_[classes_[id].shape]; }
   const Amounts& each(ClassId id) const { return shapes_[classes_[id].shape].each; }
   size_t classes() const { return classes_.size(); }
+  size_t shapes() const { return shapes_.size(); }
+  // Whether so many classes have no machine that it is worth giving them back, in a fleet of so many machines.
+  bool HasManyEmptyClasses(size_t machines) const {
+    return empty_classes_ > 256 + (classes_.size() - empty_classes_) / 4 + machines / 64;
+  }
+  // Gives them back, and shapes that only they have. Says what the others are called from now on.
+  Renumbering<ClassId> SweepClasses();
 
   // Of the classes that are sold from this stock, known now or later, nothing is bought until it is said otherwise.
   void SetOutOfStock(const StockClass& stock, bool out);
@@ -187,6 +203,11 @@ class Catalogue {
   ShapeId ShapeOf(const Amounts& each);
   void NameDomains(Fit& fit) const;
   void Index(ClassId id);
+  void DropEmptyLists(const Class& of);
+  void Enlist(Fit& fit, ClassId id);
+  void SweepShapes();
+  // `kept`: of the classes that its filter lists.
+  void RenumberFit(Fit& fit, const Renumbering<ClassId>& now, size_t kept);
   bool MatchesFilter(const Filter& filter, ClassId id) const;
   void Extend(Filter& filter);
   // The classes with this value of the key, if there are any.
@@ -203,13 +224,16 @@ class Catalogue {
   std::array<int64_t, kMaxDimensions> machines_with_{};  // by dimension
   std::map<uint32_t, std::string> evicted_;
   uint64_t interned_ = 0;
-  size_t gone_classes_ = 0;
+  size_t gone_shapes_ = 0;
   Rows<ShapeId, Shape> shapes_;
   Lookup<ShapeId> shape_lookup_;
   Rows<ClassId, Class> classes_;
   Lookup<ClassId> class_lookup_;
-  using Values = std::unordered_map<std::string, std::vector<ClassId>>;
-  std::unordered_map<std::string, Values> with_;  // by key and value: the classes that have it, ascending
+  size_t empty_classes_ = 0;
+  using Values = std::unordered_map<std::string, uint32_t>;
+  std::unordered_map<std::string, Values> with_;  // by key and value: where in `lists_` the classes are that have it
+  std::vector<std::vector<ClassId>> lists_;       // ascending
+  std::vector<uint32_t> spare_lists_;
   Rows<FilterId, Filter> filters_;
   Lookup<FilterId> filter_lookup_;
   std::vector<FilterId> spare_filters_;

@@ -166,8 +166,9 @@ class Cycle : private Tables {
   void Submit(Proposal& proposal);
   bool StillHolds(const Proposal& proposal) const;
   bool IsOvertaken(const Proposal& proposal) const;
-  void SettleProposal(Proposal& proposal, const Parallel& parallel);
-  void PlanInTurn(NeedId n, Plan& plan, const Parallel& parallel);
+  void TellPlanTime(NeedId n, uint64_t nanos, Parallel& parallel) const;
+  void SettleProposal(Proposal& proposal, Parallel& parallel);
+  void PlanInTurn(NeedId n, Plan& plan, Parallel& parallel);
   void BeginFromCredit(NeedId n, Plan& plan) const;
   void Bump(const Fit& fit, uint64_t by);
 

@@ -80,10 +80,10 @@ uint64_t Engine::reclaims_capped() const { return cycle_->reclaims_capped(); }
 ShortChanges Engine::TakeShortChanges(const ShortVisitor& visit) { return cycle_->TakeShortChanges(visit); }
 
 bool Engine::HasRoomFor(const model::Resources& resources, std::string_view machine) const {
-  return inventory().catalogue().HasRoomFor(resources, inventory().ClassOfMachine(machine));
+  const Catalogue& catalogue = inventory().catalogue();
+  // Its names are nearly always known: then it need not be looked up.
+  return catalogue.HasRoomFor(resources, kNoId) || catalogue.HasRoomFor(resources, inventory().ClassOfMachine(machine));
 }
-
-bool Engine::IsWornOut() const { return inventory().catalogue().is_worn_out(); }
 
 std::optional<ClusterState> Engine::StateOf(const std::string& cluster) const {
   const ClusterId id = inventory().FindCluster(cluster);

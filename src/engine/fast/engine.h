@@ -64,9 +64,6 @@ class Engine {
   // Whether a machine with `resources` brings no more kinds of them than the engine can tell apart. Needs may ask for
   // any. `machine` is its id: what it alone has had so far takes no room.
   bool HasRoomFor(const model::Resources& resources, std::string_view machine = {}) const;
-  // Whether so many kinds of machines have come and gone with resources that nobody has any more that no new resource
-  // takes the place of such a one: the engine does not grow for ever.
-  bool IsWornOut() const;
   // As SetCluster last said; nothing of a cluster that was never named.
   std::optional<ClusterState> StateOf(const std::string& cluster) const;
 

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/probe.h"
 #include "engine/fast/amounts.h"
 #include "engine/fast/internals.h"
@@ -220,32 +222,27 @@ TEST(Dimensions, ThoseThatOnlyTheMachineItselfHasMakeRoomForIt) {
   EXPECT_FALSE(MayBeNamedAnew(engine));
 }
 
-// Machines with a name each come and go. After how many there is no more room.
-size_t JunkUntilThereIsNoRoom(size_t most) {
+// One machine after the other comes with a name that no other has, and goes. The most classes and shapes there were.
+size_t MostRowsOfJunk(int names) {
   Engine engine(Policy{});
   model::Machine machine{.id = "serves", .state = MachineState::kIdle, .instance_type = "m"};
   for (size_t d = 1; d < kMaxMachineDimensions; ++d) machine.resources.Set(fmt::format("r{}", d), 1);
   engine.Upsert(machine);
   machine.id = "junk";
-  for (size_t i = 0; i < most; ++i) {
+  size_t most = 0;
+  for (int i = 0; i < names; ++i) {
     machine.resources = {{fmt::format("junk{}", i), 1}};
-    if (!engine.HasRoomFor(machine.resources)) {
-      EXPECT_TRUE(engine.IsWornOut());
-      EXPECT_TRUE(engine.HasRoomFor({{"r1", 1}})) << "what is known goes on";
-      return i;
-    }
+    EXPECT_TRUE(engine.HasRoomFor(machine.resources)) << i;
     engine.Upsert(machine);
     engine.Remove("junk");
+    if (i % 20 == 0) engine.Decide(MonoTime(std::chrono::seconds(3600 + i)));
+    const Catalogue& catalogue = Internals(engine).inventory.catalogue();
+    most = std::max(most, catalogue.classes() + catalogue.shapes());
   }
-  EXPECT_FALSE(engine.IsWornOut());
   return most;
 }
 
-TEST(Dimensions, ThatComeAndGoForEverAreRefusedInTheEnd) {
-  EXPECT_EQ(JunkUntilThereIsNoRoom(kMostNames + 100), kMostNames - kMaxMachineDimensions + 1);
-  const faults::ScopedMutant on("fast.names_unlimited");
-  EXPECT_EQ(JunkUntilThereIsNoRoom(kMostNames + 100), kMostNames + 100);
-}
+TEST(Dimensions, MayComeAndGoForEver) { EXPECT_LE(MostRowsOfJunk(40'000), 600u); }
 
 TEST_F(QuestionsTest, NeedsBringNoDimensions) {
   Machine("m1", MachineState::kIdle);
@@ -299,6 +296,58 @@ TEST(Sweep, GivesBackProfilesThatNoNeedHas) {
 TEST(SweepDeathTest, FindsAFitThatIsStillInUse) {
   const faults::ScopedMutant on("fast.fit_in_use");
   EXPECT_DEATH(NamesAfter(5'000), "check failed");
+}
+
+// A hundred machines in five racks, each with another price and in another rack in every cycle; a need for any of them
+// and a gang. The first table that holds more than it should, in words; "" if none does.
+std::string GrowthWhilePricesMove(int changes) {
+  constexpr int kMachines = 100;
+  constexpr size_t kMost = 5 * kMachines;  // classes: as many as there are machines, and those that wait for a sweep
+  Engine engine(Policy{});
+  engine.SetCluster("a", {});
+  model::ProfileParts gang{.priority = 5};
+  gang.requirements.push_back({.key = "rack", .op = model::Operator::kSame});
+  const std::vector<model::Need> needs = {
+      {.cluster = "a", .profile = ProfileOf(7), .aggregate = {{"cpu", 200'000}}},
+      {.cluster = "a", .profile = model::Profile(std::move(gang)), .aggregate = {{"cpu", 90'000}}, .group = "g"}};
+  std::vector<uint64_t> digests;
+  for (const model::Need& need : needs) digests.push_back(RowDigest(need));
+  engine.ReplaceNeeds("a", {.rows = needs, .digests = digests}, std::nullopt);
+  for (int change = 0; change < changes;) {
+    for (int m = 0; m < kMachines; ++m) {
+      model::Machine machine{.id = fmt::format("m{}", m), .state = MachineState::kIdle, .instance_type = "m"};
+      machine.labels = {{"rack", fmt::format("r{}-{}", change / kMachines, m % 5)},
+                        {"host", fmt::format("h{}", change)}};
+      machine.price_per_hour = {1'000'000 + ++change};
+      machine.resources = {{"cpu", 1000}, {"seen", change}};
+      engine.Upsert(machine);
+    }
+    engine.Decide(MonoTime(std::chrono::seconds(3600 + change)));
+    const Internals tables(engine);
+    const Catalogue& catalogue = tables.inventory.catalogue();
+    const auto too_many = [&](std::string_view what, size_t count) {
+      return fmt::format("{} {} of {} machines after {} changes of prices", count, what, kMachines, change);
+    };
+    if (catalogue.classes() > kMost) return too_many("classes", catalogue.classes());
+    if (catalogue.shapes() > kMost) return too_many("shapes", catalogue.shapes());
+    for (const NeedRow* need : tables.demand.order()) {
+      const Fit& fit = catalogue.fit_as_is(need->fit);
+      if (fit.classes.size() > kMost) return too_many("classes in a fit", fit.classes.size());
+      if (fit.domains.size() > kMost / 20) return too_many("racks", fit.domains.size());
+    }
+  }
+  return "";
+}
+
+TEST(Sweep, GivesBackClassesThatNoMachineIsOf) {
+  EXPECT_EQ(GrowthWhilePricesMove(100'000), "");
+  const faults::ScopedMutant on("fast.classes_stay");
+  EXPECT_EQ(GrowthWhilePricesMove(100'000), "600 classes of 100 machines after 600 changes of prices");
+}
+
+TEST(SweepDeathTest, FindsAClassThatAFilterHasNotTried) {
+  const faults::ScopedMutant on("fast.classes_missed");
+  EXPECT_DEATH(GrowthWhilePricesMove(1'000), "filter [0-9]+ lists other classes than match it");
 }
 
 // An engine that a row of clusters passes through, one after the other, each with a gang and a plain need, and with the

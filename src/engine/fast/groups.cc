@@ -326,6 +326,21 @@ void Inventory::CompactSlots() {
   retired_.clear();
 }
 
+// Rows of machines that went may name a class that goes: it is none from then on.
+void Inventory::SweepClasses() {
+  if (!catalogue_.HasManyEmptyClasses(rows_.size()) || MUTANT("fast.classes_stay")) return;
+  const Renumbering<ClassId> now = catalogue_.SweepClasses();
+  for (Row& row : rows_) row.cls = now(row.cls);
+  group_lookup_ = {};
+  group_lookup_.Reserve(groups_.size());
+  for (const GroupId id : groups_.ids()) {
+    Group& g = groups_[id];
+    if (g.cls == kNoId) continue;
+    g.cls = now(g.cls);
+    group_lookup_.Insert(HashOf(g.terms()), id);
+  }
+}
+
 void Inventory::BeginCycle(MonoTime now) {
   now_ = now;
   ++cycle_;
@@ -334,6 +349,7 @@ void Inventory::BeginCycle(MonoTime now) {
   if (kept_stamps_ == 0) kept_stamps_ = stamps();  // what comes first is not gone yet
   AssignLabels();
   Update();
+  SweepClasses();
   restored_.clear();
   ClustersByName();
 }

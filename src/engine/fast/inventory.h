@@ -223,6 +223,7 @@ class Inventory : public Names {
   void Tidy();
   void ListOwn();
   void SortToKeep(std::vector<GroupId>& groups);
+  void SweepClasses();
   void DropGaps();
   void CompactSlots();
 

@@ -110,9 +110,9 @@ void Cycle::Release() {
   const auto is_over = [&](const Inventory::Resting& r) { return now_ - r.since >= hold(r.machine); };
   const auto is_current = [&](const Inventory::Resting& resting) {
     const MachineId m = resting.machine;
+    if (inventory_.state(m) != MachineState::kIdle || inventory_.since(m) != resting.since) return false;
     const CapacityType type = catalogue().cls(inventory_.cls(m)).capacity_type;
-    return inventory_.state(m) == MachineState::kIdle && inventory_.since(m) == resting.since &&
-           (type == CapacityType::kOnDemand || type == CapacityType::kSpot);
+    return type == CapacityType::kOnDemand || type == CapacityType::kSpot;
   };
   std::vector<Inventory::Resting>& fresh = inventory_.resting();
   for (const Inventory::Resting& resting : fresh) {

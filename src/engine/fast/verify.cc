@@ -23,35 +23,46 @@ std::string Catalogue::Verify() const {
   found.Merge("filters", filter_lookup_.Verify());
   found.Merge("fits", fit_lookup_.Verify());
   found.Merge("types", type_lookup_.Verify());
-  found.Expect(shape_lookup_.size() == shapes_.size() && class_lookup_.size() + gone_classes_ == classes_.size() &&
+  found.Expect(shape_lookup_.size() + gone_shapes_ == shapes_.size() && class_lookup_.size() == classes_.size() &&
                    filter_lookup_.size() + spare_filters_.size() == filters_.size() &&
                    fit_lookup_.size() + spare_fits_.size() == fits_.size() && type_lookup_.size() == types_.size(),
                "a lookup has not as many entries as its table has rows");
   Rows<ShapeId, int64_t> live;
   live.resize(shapes_.size());
   size_t attributes = 0;
+  size_t empty = 0;
   for (const ClassId id : classes_.ids()) {
     const Class& c = classes_[id];
     live[c.shape] += c.live;
     found.Expect(c.live >= 0, "class {} has {} live machines", id.value(), c.live);
-    found.Expect(c.live == 0 || !c.is_gone, "class {} has machines, and a dimension that is another's", id.value());
+    found.Expect(c.machines == 0 || !shapes_[c.shape].is_gone,
+                 "class {} has machines, and a dimension that is another's", id.value());
+    empty += c.machines == 0 ? 1 : 0;
     found.Expect(types_[c.type] == c.instance_type, "class {} has the type {}", id.value(), types_[c.type]);
-    const auto expect_indexed = [&](std::string_view key, const std::string& value) {
-      const std::vector<ClassId>* with = ClassesWith(std::string(key), value);
+    c.ForEachAttribute([&](const std::string& key, const std::string& value) {
+      const std::vector<ClassId>* with = ClassesWith(key, value);
       found.Expect(with != nullptr && std::ranges::binary_search(*with, id), "class {} is not listed under {}={}",
                    id.value(), key, value);
       ++attributes;
-    };
-    if (!c.instance_type.empty()) expect_indexed(model::kInstanceTypeKey, c.instance_type);
-    if (!c.zone.empty()) expect_indexed(model::kZoneKey, c.zone);
-    for (const auto& [key, value] : c.labels) {
-      if (key != model::kInstanceTypeKey && key != model::kZoneKey) expect_indexed(key, value);
-    }
+    });
   }
-  for (const auto& [key, values] : with_) {
-    for (const auto& [value, classes] : values) attributes -= classes.size();
+  size_t empty_lists = 0;
+  for (const std::vector<ClassId>& list : lists_) {
+    attributes -= list.size();
+    empty_lists += list.empty() ? 1 : 0;
   }
   found.Expect(attributes == 0, "the index lists a class under what it has not");
+  size_t values = 0;
+  for (const auto& [key, lists] : with_) values += lists.size();
+  found.Expect(empty_lists == spare_lists_.size() && values + spare_lists_.size() == lists_.size(),
+               "{} lists of the index are empty and {} spare, {} values have one of {}", empty_lists,
+               spare_lists_.size(), values, lists_.size());
+  size_t held = 0;
+  for (const Class& c : classes_) held += c.out_of_stock ? 1 : 0;
+  found.Expect(held == out_of_stock_.size() &&
+                   std::ranges::all_of(out_of_stock_, [&](ClassId id) { return classes_[id].out_of_stock; }),
+               "{} classes are listed as out of stock of {}", out_of_stock_.size(), held);
+  found.Expect(empty == empty_classes_, "{} classes without machines are counted of {}", empty_classes_, empty);
   for (const ShapeId id : shapes_.ids()) {
     found.Expect(shapes_[id].live == live[id], "shape {} counts {} live machines, its classes {}", id.value(),
                  shapes_[id].live, live[id]);
@@ -101,6 +112,9 @@ std::string Catalogue::VerifyFit(const Fit& fit) const {
     found.Expect(std::ranges::binary_search(in, fit.classes[i]), "class {} is not listed in its domain",
                  fit.classes[i].value());
   }
+  size_t listed = 0;
+  for (const std::vector<ClassId>& in : fit.in_domain) listed += in.size();
+  found.Expect(listed == fit.domain_of.size(), "domains list {} classes of {}", listed, fit.domain_of.size());
   return found.Take();
 }
 
@@ -192,7 +206,9 @@ std::string Inventory::VerifyMachines() const {
   size_t alive = 0;
   size_t dirty = 0;
   Rows<ClassId, int64_t> live;
+  Rows<ClassId, int64_t> all;
   live.resize(catalogue_.classes());
+  all.resize(catalogue_.classes());
   std::array<int64_t, kMaxDimensions> with{};
   for (const auto* list : {&by_id_, &newcomers_}) {
     for (const MachineId m : *list) {
@@ -202,6 +218,7 @@ std::string Inventory::VerifyMachines() const {
       alive += leaving ? 0 : 1;
       dirty += (row.flags & kDirty) != 0 ? 1 : 0;
       if (!leaving && row.state != MachineState::kFailed) ++live[row.cls];
+      if (!leaving) ++all[row.cls];
       for (size_t d = 0; d < kMaxDimensions && !leaving; ++d) with[d] += catalogue_.each(row.cls)[d] != 0 ? 1 : 0;
     }
   }
@@ -214,6 +231,8 @@ std::string Inventory::VerifyMachines() const {
   for (const ClassId c : live.ids()) {
     found.Expect(live[c] == catalogue_.cls(c).live, "class {} counts {} live machines of {}", c.value(),
                  catalogue_.cls(c).live, live[c]);
+    found.Expect(all[c] == catalogue_.cls(c).machines, "class {} counts {} machines of {}", c.value(),
+                 catalogue_.cls(c).machines, all[c]);
   }
   return found.Take();
 }
