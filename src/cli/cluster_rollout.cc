@@ -10,6 +10,7 @@
 #include "cli/cluster_wait.h"
 #include "cli/table.h"
 #include "model/text_scalars.h"
+#include "model/workload_bounds.h"
 
 namespace muster::cli {
 namespace {
@@ -26,8 +27,12 @@ struct ScaleFlags {
 
 Result<int> Scale(const ClusterAccess& access, const ScaleFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const std::string name, ParseSetName(flags.words));
-  if (flags.replicas < 0 || flags.replicas > INT32_MAX) {
+  if (flags.replicas < 0) {
     return InvalidArgument("--replicas is missing; say how many members the set is to have, 0 or more");
+  }
+  if (flags.replicas > model::kMostReplicas) {
+    return InvalidArgument(
+        fmt::format("--replicas: {} are too many; a set has at most {}", flags.replicas, model::kMostReplicas));
   }
   MUSTER_ASSIGN_OR_RETURN(ClusterSession session, ClusterSession::Open(access, flags.cluster));
   const auto done =

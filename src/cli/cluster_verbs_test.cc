@@ -237,6 +237,10 @@ TEST_F(ClusterVerbs, OrdersNameTheirObjects) {
   EXPECT_EQ(cluster_.Asked<contract::ScaleSet>().at(0).replicas, 0);
 
   EXPECT_EQ(RunMuster(cluster_, {"scale", "set/web"}).code, 2);
+  const Outcome too_many = RunMuster(cluster_, {"scale", "set/web", "--replicas", "2000000000"});
+  EXPECT_EQ(too_many.code, 2);
+  EXPECT_EQ(too_many.err, "muster: --replicas: 2000000000 are too many; a set has at most 100000\n");
+  EXPECT_EQ(cluster_.Asked<contract::ScaleSet>().size(), 1u);
   EXPECT_EQ(RunMuster(cluster_, {"cordon"}).code, 2);
   EXPECT_EQ(RunMuster(cluster_, {"cordon", "set/web"}).code, 2);
   AnswerNotFound();

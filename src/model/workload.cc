@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <system_error>
 
 #include "model/names.h"
@@ -65,7 +66,8 @@ bool IsWorkloadId(std::string_view id) {
 
 int32_t MemberCount::Of(int32_t total) const {
   if (!percent) return amount;
-  return static_cast<int32_t>((int64_t{amount} * total + 99) / 100);
+  const int64_t part = (int64_t{amount} * total + 99) / 100;
+  return static_cast<int32_t>(std::min<int64_t>(part, std::numeric_limits<int32_t>::max()));
 }
 
 Result<MemberCount> ParseMemberCount(std::string_view text) {

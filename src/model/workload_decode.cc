@@ -13,12 +13,12 @@
 #include "model/names.h"
 #include "model/quantity.h"
 #include "model/text_value.h"
+#include "model/workload_bounds.h"
 #include "model/yaml_reader.h"
 
 namespace muster::model {
 namespace {
 
-constexpr int32_t kMostReplicas = 1'000'000;
 
 // A map of labels that must be equal, or a list of requirements on labels.
 std::optional<std::vector<Requirement>> ReadSelector(TextReader reader) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <map>
+#include <mutex>
 
 #include "host/temp_dir_for_test.h"
 #include "scheduler/cluster_for_test.h"
@@ -133,6 +135,74 @@ TEST_F(SchedulerAgents, WhatALostNodeHadRunsElsewhere) {
   first->behave([](Behaviour& b) { b.beat = true; });
   EXPECT_TRUE(Eventually([&] { return !first->workloads().contains("web"); }));
   EXPECT_TRUE(second->Runs("web"));
+}
+
+TEST_F(SchedulerAgents, WithoutAnotherNodeWhatALostNodeHadWaitsForItWithoutAnAttempt) {
+  auto first = Join("n1");
+  ASSERT_EQ(cluster_.Apply(Cluster::Container("web")), Status());
+  ASSERT_TRUE(cluster_.Becomes("web", kRunning));
+  const auto lose = [&] {
+    first->behave([](Behaviour& b) { b.beat = false; });
+    first->StopServing();
+    ASSERT_TRUE(cluster_.NodeBecomes("n1", NodeStatus::kNotReady));
+    ASSERT_TRUE(cluster_.Becomes("web", kRetryPending));
+    const contract::WorkloadView waiting = cluster_.View("web");
+    EXPECT_EQ(waiting.node, "n1") << "it stays where it was";
+    EXPECT_EQ(waiting.reason, "failover.no_node");
+    EXPECT_EQ(waiting.attempts, 0);
+    EXPECT_EQ(cluster_.role().View()->counters.failovers, 0);
+  };
+  lose();
+  first->ServeAgain();
+  first->behave([](Behaviour& b) { b.beat = true; });
+  ASSERT_TRUE(cluster_.Becomes("web", kRunning));
+  EXPECT_EQ(cluster_.View("web").node, "n1");
+  EXPECT_EQ(first->calls("DeleteWorkload"), 0);
+  lose();
+  const auto second = Join("n2");
+  ASSERT_TRUE(Eventually([&] { return second->Runs("web"); }));
+  EXPECT_EQ(cluster_.View("web").node, "n2");
+  EXPECT_EQ(cluster_.View("web").attempts, 0);
+  EXPECT_EQ(cluster_.role().View()->counters.failovers, 1);
+}
+
+TEST_F(SchedulerAgents, TheBackOffOfAttemptsDoublesUpToItsCap) {
+  // As the watch shows the workload while it waits: by attempts, when the next one is due.
+  std::mutex mu;
+  std::map<int32_t, WallTime> due;
+  const contract::Revision from = cluster_.Get<contract::WorkloadsListed>(contract::ListWorkloads{}).revision;
+  const auto watch = cluster_.client().Watch(
+      {.workloads = true, .from = from},
+      {.changed =
+           [&](const contract::ClusterChange& change) {
+             const auto* changed = std::get_if<contract::ObjectChanged>(&change);
+             const auto* view = changed == nullptr ? nullptr : std::get_if<contract::WorkloadView>(&changed->now);
+             if (view == nullptr || !view->next_retry_at) return;
+             const std::lock_guard lock(mu);
+             due[view->attempts] = *view->next_retry_at;
+           },
+       .ended = [](const Status&) {}});
+  const auto agent = Join("n1");
+  agent->behave([](Behaviour& b) { b.apply_error = "image pull failed"; });
+  ASSERT_EQ(cluster_.Apply(Cluster::Container("web")), Status());
+  ASSERT_TRUE(cluster_.Becomes("web", kFailed));
+  std::vector<WallTime> failed;  // the attempts before the last one
+  for (const auto& event : cluster_.Get<contract::EventsListed>(contract::ListEvents{.workload = "web"}).events) {
+    if (event.type == "RetryTriggered") failed.push_back(event.at);
+  }
+  std::ranges::sort(failed);
+  const std::vector<Duration> pauses = {100ms, 200ms, 400ms, 400ms};
+  const auto tried = agent->times_of("ApplyWorkload");
+  ASSERT_EQ(failed.size(), pauses.size());
+  ASSERT_EQ(tried.size(), pauses.size() + 1);
+  ASSERT_TRUE(Eventually([&] {
+    const std::lock_guard lock(mu);
+    return due.size() == pauses.size();
+  }));
+  for (size_t i = 0; i < pauses.size(); ++i) {
+    EXPECT_EQ(due.at(static_cast<int32_t>(i) + 1) - failed[i], pauses[i]) << "after attempt " << i + 1;
+    EXPECT_GE(tried[i + 1] - tried[i], pauses[i]) << "after attempt " << i + 1;
+  }
 }
 
 TEST_F(SchedulerAgents, ANodeThatBeatsAndCannotBeDialledLosesItsWorkloadsOnce) {

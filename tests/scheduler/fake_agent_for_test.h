@@ -109,10 +109,11 @@ class FakeAgent {
     const auto row = rows_.find(id);
     return row == rows_.end() ? "" : row->second.revision;
   }
-  int calls(const std::string& method) const {
+  int calls(const std::string& method) const { return static_cast<int>(times_of(method).size()); }
+  std::vector<std::chrono::steady_clock::time_point> times_of(const std::string& method) const {
     const std::lock_guard lock(mu_);
-    const auto count = calls_.find(method);
-    return count == calls_.end() ? 0 : count->second;
+    const auto times = calls_.find(method);
+    return times == calls_.end() ? std::vector<std::chrono::steady_clock::time_point>() : times->second;
   }
   // Something happens to a workload without the scheduler.
   void SetState(const std::string& id, persys::agent::v1::ActualState state) {
@@ -197,7 +198,7 @@ class FakeAgent {
   template <class Answer>
   grpc::Status Serve(const std::string& method, const grpc::ServerContext& context, const Answer& answer) {
     std::unique_lock lock(mu_);
-    ++calls_[method];
+    calls_[method].push_back(std::chrono::steady_clock::now());
     while (behaviour_.hang && !context.IsCancelled()) changed_.wait_for(lock, std::chrono::milliseconds(20));
     if (context.IsCancelled()) return grpc::Status::CANCELLED;
     return answer();
@@ -303,7 +304,7 @@ class FakeAgent {
   // Guarded by mu_.
   Behaviour behaviour_;
   std::map<std::string, Row> rows_;
-  std::map<std::string, int> calls_;
+  std::map<std::string, std::vector<std::chrono::steady_clock::time_point>> calls_;
 
   std::jthread beats_;  // last: it uses the rest
 };

@@ -1289,6 +1289,71 @@ TEST(SchedulerOrphans, NativeNodeOfAnEmptyStoreIsToldToRemoveNothing) {
   EXPECT_EQ(lab.agents["n1"].workloads.size(), 10U);
 }
 
+// A container that is made anew has another host name, which is the id of its node: its work runs on.
+struct NodeWithANewId {
+  NodeWithANewId() {
+    lab.AddNode("old");
+    for (const char* id : {"a", "b", "c"}) lab.Apply(id);
+    lab.Run(10min);
+    lab.StopBeating("old");
+    lab.renamed["new"] = "old";
+    lab.AddNode("new");
+    lab.Run(1min);
+  }
+  // Every workload that runs there.
+  std::set<std::string> There() {
+    std::set<std::string> there;
+    for (const contract::WorkloadStatus& status : lab.StatusesOf("old")) {
+      if (status.actual == ActualState::kRunning) there.insert(status.workload);
+    }
+    return there;
+  }
+  Lab lab;
+  const std::set<std::string> all{"a", "b", "c"};
+};
+
+TEST(SchedulerOrphans, WhatRunsOnANodeThatHasGotAnotherIdRunsOn) {
+  const auto deleted = [] {
+    NodeWithANewId node;
+    Lab& lab = node.lab;
+    EXPECT_EQ(lab.Workload("a").node, "old");
+    // What is placed under the new id is no orphan of the old one either.
+    lab.Apply("d");
+    lab.Run(10min);
+    for (const char* id : {"a", "b", "c", "d"}) {
+      EXPECT_EQ(lab.Phase(id), "Running");
+      EXPECT_EQ(lab.Workload(id).node, "new");
+    }
+    return lab.agents["old"].deleted.size();
+  };
+  EXPECT_EQ(deleted(), 0U);
+  const faults::ScopedMutant on("scheduler.new_id_is_another");
+  EXPECT_GT(deleted(), 0U);
+}
+
+TEST(SchedulerOrphans, WhatMovedAwayFromANodeThatHasGotAnotherIdIsDeletedThere) {
+  NodeWithANewId node;
+  Lab& lab = node.lab;
+  EXPECT_EQ(node.There(), node.all);
+  EXPECT_TRUE(lab.Try(contract::CordonNode{.node = "new"}).ok());
+  lab.AddNode("other");
+  lab.Run(10min);
+  for (const std::string& id : node.all) EXPECT_EQ(lab.Workload(id).node, "other");
+  EXPECT_TRUE(lab.agents["old"].workloads.empty());
+  EXPECT_EQ(lab.Node("new").orphans_held, 0);
+}
+
+TEST(SchedulerOrphans, NodesThatAreBothHeardAreTwoThoughTheyNameOneAddress) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(10min);
+  lab.renamed["n2"] = "n1";  // as behind a translation of addresses
+  lab.AddNode("n2");
+  lab.Run(1min);
+  EXPECT_FALSE(lab.agents["n1"].deleted.empty()) << "the record gives it to another node that lives";
+}
+
 TEST(SchedulerOrphans, ReturningNodeCleansUpAllThatMovedAway) {
   Lab lab;
   lab.AddNode("n1");
@@ -1323,6 +1388,41 @@ TEST(SchedulerLists, ArePagedAndFiltered) {
   const auto summary = lab.Get<contract::Summary>(contract::GetSummary{});
   EXPECT_EQ(summary.running_workloads, 7);
   EXPECT_EQ(summary.ready_nodes, 1);
+}
+
+TEST(SchedulerLists, EventsAreTheNewestUpToTheLimit) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("mine");
+  contract::ApplyWorkload apply = Lab::ApplyOf("theirs");
+  apply.tenant = "t";
+  lab.Get<contract::Applied>(apply);
+  lab.Run(5s);
+  const auto write = [&](const std::string& workload, int number, Duration age) {
+    const EventRecord event{.type = "Scheduled", .workload = workload, .at = lab.now.wall - age};
+    lab.WriteBehind(fmt::format("/events/{}.{}", workload, number), Encode(event));
+  };
+  // In pairs of the same moment, the older ones with the higher numbers.
+  for (int i = 0; i < 200; ++i) write("mine", 100 + i, (i / 2 - 200) * 1s);
+  write("theirs", 100, -1s);
+  lab.Run(1s);
+  const auto list = [&](int32_t limit, const std::string& tenant) {
+    const contract::RequestId id = 1'000'000 + limit;
+    lab.Post(Asked{.request = id, .body = contract::ListEvents{.limit = limit}, .tenant = tenant});
+    lab.Run();
+    std::vector<std::string> ids;
+    for (const auto& event : std::get<contract::EventsListed>(*lab.answers.at(id).reply).events)
+      ids.push_back(event.id);
+    return ids;
+  };
+  EXPECT_EQ(list(5, ""), (std::vector<std::string>{"mine.101", "mine.100", "mine.103", "mine.102", "mine.105"}));
+  EXPECT_EQ(list(0, "").size(), 100U);
+  const std::vector<std::string> all = list(1000, "");
+  EXPECT_EQ(all.size(), lab.store->rows.size() -
+                            static_cast<size_t>(std::ranges::count_if(
+                                lab.store->rows, [](const auto& row) { return !row.first.starts_with("/events/"); })));
+  EXPECT_EQ(all[200], "theirs.100");
+  EXPECT_EQ(list(1, "t"), std::vector<std::string>{"theirs.100"}) << "others' events take no place from a tenant's";
 }
 
 TEST(SchedulerPlacement, EachRefusalNamesItsFilter) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <ranges>
 #include <utility>
 
 #include "base/probe.h"
@@ -16,6 +17,8 @@ constexpr Duration kFirstPause = 50ms;
 constexpr Duration kLongestPause = 2s;
 // So often an object is committed again as soon as the copy is as new as the store was at the conflict.
 constexpr int32_t kPromptAttempts = 3;
+// By one pass. Commits of decisions find room beside them.
+constexpr size_t kMostPruned = 16 * contract::kMaxTransactionWrites;
 
 std::string_view CategoryOf(RecordKind kind) {
   switch (kind) {
@@ -55,7 +58,10 @@ const Record* Drafts::DoubtOf(const ObjectId& object) const {
 Draft& Drafts::Begin(const ObjectId& object) {
   MUSTER_CHECK(!Busy(object), "{} {} is busy", contract::ObjectKindName(object.kind), object.name);
   const auto [found, is_new] = state_.drafts.try_emplace(object);
-  if (is_new) state_.open.insert(object);
+  if (is_new) {
+    found->second.opened = ++state_.opened;
+    state_.open.emplace(TurnOf(object, found->second), object);
+  }
   edited_.insert(object);
   return found->second;
 }
@@ -240,7 +246,7 @@ void Drafts::Send(contract::Transaction transaction, Row row, StepContext& ctx) 
     Draft& draft = state_.drafts.at(object);
     draft.commit = id;
     draft.base = copy_.RevisionOf(object);
-    state_.open.erase(object);
+    state_.open.erase(TurnOf(object, draft));
   }
   state_.commits.emplace(id, std::move(row));
   if (!state_.leader_key.empty() && !MUTANT("scheduler.leader_unguarded")) {
@@ -261,8 +267,9 @@ void Drafts::Flush(StepContext& ctx) {
   if (state_.commits.size() >= kMaxCommits) return;
   // No more than could go, each with one write: of 100,000 drafts that wait, a few thousand are looked at.
   const size_t most = (kMaxCommits - state_.commits.size()) * contract::kMaxTransactionWrites;
-  const auto end = std::ranges::next(state_.open.begin(), static_cast<ptrdiff_t>(most), state_.open.end());
-  const std::vector<ObjectId> open(state_.open.begin(), end);
+  std::vector<ObjectId> open;
+  open.reserve(std::min(most, state_.open.size()));
+  std::ranges::copy(state_.open | std::views::values | std::views::take(most), std::back_inserter(open));
   for (const ObjectId& object : open) {
     if (state_.commits.size() >= kMaxCommits) break;
     Piece piece = PieceOf(object, state_.drafts.at(object), ctx);
@@ -288,19 +295,39 @@ void Drafts::Check(std::vector<contract::Compare> compares, const std::string& s
   Send({.compares = std::move(compares), .writes = {}}, {.objects = {}, .check = subject}, ctx);
 }
 
-void Drafts::ApplyToCopy(const ObjectId& object, const Draft& draft, contract::Revision revision) {
+void Drafts::PruneForeignEvents(StepContext& ctx) {
+  contract::Transaction transaction;
+  size_t left = kMostPruned;
+  const auto send = [&] {
+    if (transaction.writes.empty()) return;
+    ctx.counters.store_writes[std::string(CategoryOf(RecordKind::kEvent))] += transaction.writes.size();
+    Send(std::exchange(transaction, {}), {}, ctx);
+  };
+  for (const auto& [id, event] : copy_.state().foreign_events) {
+    if (left == 0 || state_.commits.size() >= kMaxCommits) break;
+    const ObjectId owner = event.workload.empty() ? NodeObject(event.node) : WorkloadObject(event.workload);
+    if (copy_.RevisionOf(owner) != 0 && ctx.now.wall - event.at <= config_.event_ttl) continue;
+    PROBE("scheduler.foreign_event_pruned");
+    --left;
+    transaction.writes.push_back({.key = copy_.Key(RecordKind::kEvent, id), .value = std::nullopt});
+    if (transaction.writes.size() == contract::kMaxTransactionWrites) send();
+  }
+  if (state_.commits.size() < kMaxCommits) send();
+}
+
+void Drafts::ApplyToCopy(const ObjectId& object, Draft& draft, contract::Revision revision) {
   for (const WrittenKey& key : draft.keys) {
     if (key.deleted) {
       copy_.Delete(key.kind, key.id, revision);
     } else if (key.kind == RecordKindOf(object.kind)) {
-      copy_.Put(key.kind, key.id, draft.record, revision);
+      copy_.Put(key.kind, key.id, std::move(draft.record), revision);
     } else if (key.kind != RecordKind::kEvent && key.kind != RecordKind::kReconciliation) {
       copy_.PutShadow(key.kind, key.id, revision);
     }
   }
   if (draft.removes) return;
   if (draft.explained) copy_.Put(*draft.explained, revision);
-  for (const EventRecord& event : draft.events) copy_.Put(event, revision);
+  for (EventRecord& event : draft.events) copy_.Put(std::move(event), revision);
 }
 
 void Drafts::BlockObject(const ObjectId& object, contract::Revision revision, MonoTime now) {
@@ -403,8 +430,9 @@ std::vector<ObjectId> Drafts::Release(const std::set<ObjectId>& shown, bool all,
 }
 
 Drafts::Dropped Drafts::DropOpen() {
-  Dropped dropped{.objects = std::exchange(state_.open, {}), .waiters = {}};
-  for (const ObjectId& object : dropped.objects) {
+  Dropped dropped;
+  for (const auto& [turn, object] : std::exchange(state_.open, {})) {
+    dropped.objects.insert(object);
     auto node = state_.drafts.extract(object);
     std::ranges::move(node.mapped().waiters, std::back_inserter(dropped.waiters));
   }
@@ -429,7 +457,7 @@ std::optional<MonoTime> Drafts::NextWake() const {
 void Drafts::CheckInvariants() const {
   for (const auto& [object, draft] : state_.drafts) {
     const bool open = draft.commit == 0;
-    MUSTER_CHECK(open == state_.open.contains(object), "the draft of {} is miscounted", object.name);
+    MUSTER_CHECK(open == state_.open.contains(TurnOf(object, draft)), "the draft of {} is miscounted", object.name);
     if (open) {
       MUSTER_CHECK(!state_.blocked.contains(object), "{} is blocked and has an open draft", object.name);
     } else {

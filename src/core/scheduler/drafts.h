@@ -12,8 +12,11 @@
 //              after a pause. The same comparison guards it: one of both commits is void.
 // An object of a commit that failed is committed alone the next time, so that one conflict does not hold up others.
 //
+// Where more drafts wait than commits may be under way, those of nodes, quotas and sets go first, for they are few and
+// many workloads follow from each; then those of workloads, in the order in which they were opened.
+//
 // Invariants: (1) an object has one draft at the most, in one commit at the most; (2) a draft in flight has keys, an
-// open one has none; (3) no object with an open draft is blocked.
+// open one has none; (3) no object with an open draft is blocked; (4) every open draft has its turn.
 #pragma once
 
 #include <cstdint>
@@ -62,11 +65,12 @@ struct Draft {
   std::vector<EventRecord> events;
   std::vector<contract::Decision> decisions;  // published once the draft is durable
   std::vector<Waiter> waiters;
+  uint64_t opened = 0;           // the how manieth draft it is
   contract::CallId commit = 0;   // 0: not in flight
   std::vector<WrittenKey> keys;  // of the commit
   contract::Revision base = 0;   // of the record that the commit compares with
 
-  MUSTER_FIELDS(Draft, removes, record, explained, events, decisions, waiters, commit, keys, base)
+  MUSTER_FIELDS(Draft, removes, record, explained, events, decisions, waiters, opened, commit, keys, base)
 };
 
 // How the draft of an object ended.
@@ -106,13 +110,16 @@ class Drafts {
   };
   struct Row {
     std::vector<ObjectId> objects;
-    std::string check;  // of a commit that writes nothing: whose; neither: its outcome is void
+    std::string check;  // of a commit that writes nothing: whose; neither: nothing follows from its outcome
 
     MUSTER_FIELDS(Row, objects, check)
   };
+  // Whether it is a workload's, and when it was opened.
+  using Turn = std::pair<bool, uint64_t>;
   struct State {
     std::map<ObjectId, Draft> drafts;
-    std::set<ObjectId> open;  // drafts that are not in flight
+    std::map<Turn, ObjectId> open;  // drafts that are not in flight
+    uint64_t opened = 0;            // so far
     std::map<ObjectId, Block> blocked;
     std::map<ObjectId, int32_t> failures;  // since the last commit that succeeded
     std::map<ObjectId, Doubt> doubts;
@@ -123,8 +130,8 @@ class Drafts {
     contract::Revision leader_revision = 0;
     contract::LeaseId event_lease = 0;  // of events that are written
 
-    MUSTER_FIELDS(State, drafts, open, blocked, failures, doubts, late, commits, last, leader_key, leader_revision,
-                  event_lease)
+    MUSTER_FIELDS(State, drafts, open, opened, blocked, failures, doubts, late, commits, last, leader_key,
+                  leader_revision, event_lease)
   };
 
   Drafts(const Config& config, StoreCopy& copy, State state);
@@ -180,6 +187,9 @@ class Drafts {
   void SetLeader(std::string key, contract::Revision revision);
   void SetEventLease(contract::LeaseId lease) { state_.event_lease = lease; }
   void Flush(StepContext& ctx);
+  // Deletes events of other programs that are too old, or of nothing that is there any more: they go with no lease, and
+  // are in no ring. A few thousand at once.
+  void PruneForeignEvents(StepContext& ctx);
   // A commit that only compares, on behalf of `subject`.
   void Check(std::vector<contract::Compare> compares, const std::string& subject, StepContext& ctx);
   struct Ended {
@@ -213,6 +223,9 @@ class Drafts {
     std::vector<contract::StoreWrite> writes;
     size_t bytes = 0;
   };
+  static Turn TurnOf(const ObjectId& object, const Draft& draft) {
+    return {object.kind == contract::ObjectKind::kWorkload, draft.opened};
+  }
   const Record* DoubtOf(const ObjectId& object) const;
   Draft& Begin(const ObjectId& object);
   Draft& Open(const ObjectId& object);
@@ -224,7 +237,8 @@ class Drafts {
   void Write(RecordKind kind, const std::string& id, std::optional<std::string> value, Draft& draft, Piece& piece);
   void Send(contract::Transaction transaction, Row row, StepContext& ctx);
   Ended End(const Row& row, const contract::CommitOutcome& outcome, StepContext& ctx);
-  void ApplyToCopy(const ObjectId& object, const Draft& draft, contract::Revision revision);
+  // Takes the record and the events out of the draft.
+  void ApplyToCopy(const ObjectId& object, Draft& draft, contract::Revision revision);
   void BlockObject(const ObjectId& object, contract::Revision revision, MonoTime now);
 
   const Config& config_;

@@ -26,13 +26,14 @@
 namespace muster::scheduler {
 
 struct LabStore {
+  virtual ~LabStore() = default;
   std::map<std::string, contract::KeyValue> rows;
   contract::Revision revision = 1;
   uint64_t commits = 0;
   uint64_t writes = 0;
 
   // The changes of the transaction, if its conditions hold.
-  std::optional<std::vector<contract::Change>> Commit(const contract::Transaction& transaction) {
+  virtual std::optional<std::vector<contract::Change>> Commit(const contract::Transaction& transaction) {
     for (const contract::Compare& compare : transaction.compares) {
       const auto found = rows.find(compare.key);
       const bool holds = compare.value ? found != rows.end() && found->second.value == *compare.value
@@ -99,7 +100,8 @@ class Lab {
   // --- what the test may set and look at
   std::shared_ptr<LabStore> store;
   std::map<std::string, LabAgent> agents;
-  std::set<std::string> beating;  // nodes that send a heartbeat every 10 s
+  std::map<std::string, std::string> renamed;  // a node under another id: whose agent and address it has
+  std::set<std::string> beating;               // nodes that send a heartbeat every 10 s
   Duration beat_every = 10s;
   bool lose_answers = false;   // commits happen, and the answer is Unknown
   bool lose_requests = false;  // commits do not happen, and the answer is Unknown
@@ -179,8 +181,13 @@ class Lab {
   std::string Phase(const std::string& id) { return std::string(model::WorkloadPhaseName(Workload(id).phase)); }
 
   // --- nodes
+  std::string AgentOf(const std::string& node) const {
+    const auto found = renamed.find(node);
+    return found == renamed.end() ? node : found->second;
+  }
   contract::NodeFacts Facts(const std::string& node) {
-    contract::NodeFacts facts{.node = node, .endpoint = node + ":50051", .native = agents[node].native};
+    contract::NodeFacts facts{
+        .node = node, .endpoint = AgentOf(node) + ":50051", .native = agents[AgentOf(node)].native};
     facts.total = {{"cpu", 8000}, {"memory", int64_t{16} << 40}};
     facts.supported_types = {model::WorkloadType::kContainer, model::WorkloadType::kProcess};
     return facts;
@@ -224,7 +231,7 @@ class Lab {
   }
   std::vector<contract::WorkloadStatus> StatusesOf(const std::string& node) {
     std::vector<contract::WorkloadStatus> statuses;
-    for (auto& [id, workload] : agents[node].workloads) {
+    for (auto& [id, workload] : agents[AgentOf(node)].workloads) {
       Settle(workload);
       statuses.push_back(workload.status);
     }
@@ -360,9 +367,9 @@ class Lab {
 
   void CarryOut(const Call& call) {
     const std::string node = call.to.substr(0, call.to.find(' '));
-    EXPECT_EQ(call.to, node + " " + node + ":50051");
+    EXPECT_EQ(call.to, node + " " + AgentOf(node) + ":50051");
     most_in_flight = std::max(most_in_flight, ++in_flight_[node]);
-    LabAgent& agent = agents[node];
+    LabAgent& agent = agents[AgentOf(node)];
     CallDone done{.id = call.id, .status = {}, .reply = std::nullopt};
     Duration in = 1ms;
     if (agent.hangs) {

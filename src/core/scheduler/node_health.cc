@@ -74,6 +74,11 @@ void NodeHealth::OnHeartbeat(const std::string& node, std::optional<model::Resou
   if (record == nullptr || record->status != model::NodeStatus::kReady) state_.dirty.insert(node);
 }
 
+void NodeHealth::OnRegistered(const std::string& node, muster::Now now) {
+  OnHeartbeat(node, std::nullopt, now);
+  At(node, now.mono).registered = now.mono;
+}
+
 bool NodeHealth::OnCallFailed(const std::string& node, const Status& status, MonoTime now) {
   const auto found = state_.entries.find(node);
   if (found == state_.entries.end()) return false;
@@ -196,6 +201,20 @@ bool NodeHealth::Available(std::string_view node) const {
   const NodeRecord* next = drafts_.Find<NodeRecord>(node);
   return entry != nullptr && stored != nullptr && next != nullptr && !entry->stale && !entry->unreachable &&
          stored->status == model::NodeStatus::kReady && next->status == model::NodeStatus::kReady;
+}
+
+bool NodeHealth::AreOneAgent(std::string_view a, std::string_view b) const {
+  const NodeRecord* one = copy_.Find<NodeRecord>(a);
+  const NodeRecord* other = copy_.Find<NodeRecord>(b);
+  if (a == b || one == nullptr || other == nullptr || MUTANT("scheduler.new_id_is_another")) return false;
+  if (one->facts.native || other->facts.native || one->facts.endpoint != other->facts.endpoint) return false;
+  const auto spoke_since = [&](std::string_view node, std::string_view registered) {
+    const Entry* entry = Find(node);
+    const Entry* since = Find(registered);
+    return entry != nullptr && since != nullptr && entry->spoke &&
+           (!since->registered || *entry->spoke > *since->registered);
+  };
+  return !(spoke_since(a, b) && spoke_since(b, a));
 }
 
 NodeNow NodeHealth::Now(std::string_view node) const {

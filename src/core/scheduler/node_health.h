@@ -33,17 +33,18 @@ class NodeHealth {
     MonoTime judged_from;  // the last heartbeat, or the moment since which ages count
     std::optional<WallTime> heard_at;
     std::optional<MonoTime> spoke;  // the last heartbeat or registration since ages count
-    Duration pause{};               // how long it is silent between heartbeats, as seen; at most what it was told
-    bool heard = false;             // a heartbeat or registration since ages count
-    bool stale = false;             // judged_from is too long ago
-    bool expired = false;           // and the monitor has seen it
-    bool unreachable = false;       // a call failed, twice
-    bool reached = false;           // the last call succeeded
+    std::optional<MonoTime> registered;
+    Duration pause{};          // how long it is silent between heartbeats, as seen; at most what it was told
+    bool heard = false;        // a heartbeat or registration since ages count
+    bool stale = false;        // judged_from is too long ago
+    bool expired = false;      // and the monitor has seen it
+    bool unreachable = false;  // a call failed, twice
+    bool reached = false;      // the last call succeeded
     std::optional<MonoTime> failing_since;
     std::string why;  // of the failure
     model::Resources used;
 
-    MUSTER_FIELDS(Entry, judged_from, heard_at, spoke, pause, heard, stale, expired, unreachable, reached,
+    MUSTER_FIELDS(Entry, judged_from, heard_at, spoke, registered, pause, heard, stale, expired, unreachable, reached,
                   failing_since, why, used)
   };
   struct State {
@@ -62,6 +63,7 @@ class NodeHealth {
   // The record of the node came, changed or went.
   void OnRecord(const std::string& node, MonoTime now);
   void OnHeartbeat(const std::string& node, std::optional<model::Resources> used, Now now);
+  void OnRegistered(const std::string& node, muster::Now now);
   // A call that failed twice. True if the node is unreachable by it, and was not before.
   bool OnCallFailed(const std::string& node, const Status& status, MonoTime now);
   void OnCallSucceeded(const std::string& node);
@@ -74,6 +76,9 @@ class NodeHealth {
   bool Available(std::string_view node) const;
   // Its heartbeat is overdue by a pass, by the pauses that it makes itself; or it was not heard yet since ages count.
   bool Silent(const Entry& entry, MonoTime now) const;
+  // Two nodes of other makes that are called at the same address, unless each has been heard since the other
+  // registered: one agent, which has got another id.
+  bool AreOneAgent(std::string_view a, std::string_view b) const;
   NodeNow Now(std::string_view node) const;
   const Entry* Find(std::string_view node) const;
   std::optional<MonoTime> NextWake() const;

@@ -6,6 +6,7 @@
 
 #include "base/probe.h"
 #include "core/scheduler/requests.h"
+#include "model/workload_bounds.h"
 
 namespace muster::scheduler {
 namespace {
@@ -19,6 +20,11 @@ std::unexpected<Status> NoNode(const std::string& node) {
 
 // Why the node is not accepted; empty if it is.
 std::string RegistrationProblem(const contract::NodeFacts& facts, const Config& config) {
+  if (std::string problem = Beyond(model::kMostParts, "node", facts); !problem.empty()) return problem;
+  if (const size_t weight = WeightOf(facts); weight > model::kMostNodeWeight) {
+    return fmt::format("node: what it says of itself takes {} KiB; at most {} are taken", weight >> 10,
+                       model::kMostNodeWeight >> 10);
+  }
   if (facts.total.Get("cpu") <= 0) return "cpu: the node's total must be above zero";
   if (facts.total.Get("memory") <= 0) return "memory: the node's total must be above zero";
   if (!config.cluster.empty() && !facts.cluster.empty() && facts.cluster != config.cluster) {
@@ -74,7 +80,7 @@ Requests::Outcome Requests::Change(const contract::RegisterNode& body, Waiter&, 
     record.epoch = std::max({record.epoch, p_.copy.LatestFor(NodeObject(facts.node)), known}) + 1;
   }
   p_.drafts.Create(facts.node, std::move(record));
-  p_.health.OnHeartbeat(facts.node, std::nullopt, ctx.now);
+  p_.health.OnRegistered(facts.node, ctx.now);
   return std::nullopt;
 }
 
@@ -114,6 +120,9 @@ void Requests::OnHeartbeat(const contract::Heartbeat& beat, contract::RequestId 
   if (!known && !(record != nullptr && MUTANT("scheduler.old_epoch_heard"))) {
     if (record != nullptr) PROBE("scheduler.old_epoch");
     return Answer(request, Error(Code::kNotFound, fmt::format("node {} is not registered: register", beat.node)), ctx);
+  }
+  if (std::string problem = Beyond(model::kMostParts, "used", beat.used); !problem.empty()) {
+    return Answer(request, InvalidArgument(std::move(problem)), ctx);
   }
   p_.health.OnHeartbeat(beat.node, beat.used, ctx.now);
   for (size_t i = 0; i < std::min(beat.usage.size(), beat.usage_of.size()); ++i) {

@@ -21,8 +21,9 @@ size_t MostAllowed(size_t of) { return std::max(kAlwaysAllowed, of / 2); }
 
 }  // namespace
 
-Orphans::Orphans(const Config& config, const StoreCopy& copy, Drafts& drafts, AgentCalls& calls, State state)
-    : config_(config), copy_(copy), drafts_(drafts), calls_(calls), state_(std::move(state)) {}
+Orphans::Orphans(const Config& config, const StoreCopy& copy, const NodeHealth& health, Drafts& drafts,
+                 AgentCalls& calls, State state)
+    : config_(config), copy_(copy), health_(health), drafts_(drafts), calls_(calls), state_(std::move(state)) {}
 
 bool Orphans::IsOrphan(const std::string& node, const std::string& workload) const {
   if (copy_.OnNode(node).contains(workload)) return false;
@@ -43,7 +44,9 @@ bool Orphans::IsBehind(const WorkloadRecord& stored, const std::string& node,
   // An assignment that is newer than the one that was replaced was made by a scheduler on a later store: this one was
   // restored. That the record was given to another node since, above all that the old store gave, says nothing.
   const NodeRecord* there = copy_.Find<NodeRecord>(node);
-  if (there == nullptr || !there->facts.native) return stored.previous_node != node;
+  if (there == nullptr || !there->facts.native) {
+    return stored.previous_node != node && !health_.AreOneAgent(stored.previous_node, node);
+  }
   const uint64_t sequence = status.stamp.sequence;
   // Every record of a move has the sequence that was replaced, but for those of a version that did not keep it, and for
   // one that waits for its second node.
@@ -74,6 +77,8 @@ Orphans::Found Orphans::Sort(const std::string& node, const std::vector<contract
     if (status.actual == contract::ActualState::kMissing || !IsOrphan(node, id)) continue;
     if (MUTANT("scheduler.orphans_stay")) continue;
     const WorkloadRecord* stored = copy_.Find<WorkloadRecord>(id);
+    // The node that it is assigned to is this one, under the id that it had: what runs there runs where it should.
+    if (stored != nullptr && health_.AreOneAgent(stored->workload.assigned_node, node)) continue;
     const uint64_t known = stored == nullptr ? 0 : stored->stamp.sequence;
     const bool released = state_.released.contains({node, id});
     const bool counts = !released && (stored == nullptr || IsBehind(*stored, node, status) || WasUnknown(node, id));

@@ -18,6 +18,10 @@
 // of the node no longer has them. Workloads that another node owns by a later assignment, and those that this scheduler
 // released itself while the node was away, do not count.
 //
+// A foreign node that registers under another id at the address of one that is not heard any more is that one: what the
+// record gives to the id that it had is neither unknown nor moved, until that id's heartbeats have expired and the
+// workload has a node again.
+//
 // Reports that are not complete add to what is held: at most 10,000 workloads of a node are noted so. Once these are
 // there, all that the node has beyond what is its own counts as unknown, and the alert stays as it is.
 //
@@ -37,6 +41,7 @@
 #include "contract/agent.h"
 #include "core/scheduler/agent_calls.h"
 #include "core/scheduler/drafts.h"
+#include "core/scheduler/node_health.h"
 #include "core/scheduler/reasons.h"
 #include "core/scheduler/step_context.h"
 #include "core/scheduler/store_copy.h"
@@ -71,7 +76,8 @@ class Orphans {
     MUSTER_FIELDS(State, nodes, released, reports, passed, counted_from)
   };
 
-  Orphans(const Config& config, const StoreCopy& copy, Drafts& drafts, AgentCalls& calls, State state);
+  Orphans(const Config& config, const StoreCopy& copy, const NodeHealth& health, Drafts& drafts, AgentCalls& calls,
+          State state);
 
   // The count over all nodes begins here: whatever the store held before, it may be another one now.
   void CountFrom(MonoTime now) { state_.counted_from = now; }
@@ -125,6 +131,7 @@ class Orphans {
 
   const Config& config_;
   const StoreCopy& copy_;
+  const NodeHealth& health_;
   Drafts& drafts_;
   AgentCalls& calls_;
   State state_;

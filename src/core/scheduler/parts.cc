@@ -16,7 +16,7 @@ Parts::Parts(SavedState state)
       quota(copy, drafts, std::move(state.quota)),
       refusals(std::move(state.refusals)),
       calls(config, std::move(state.calls)),
-      orphans(config, copy, drafts, calls, std::move(state.orphans)),
+      orphans(config, copy, health, drafts, calls, std::move(state.orphans)),
       transitions(config, copy, drafts),
       coming(config, std::move(state.coming)),
       placements(config, copy, drafts, health, rooms, transitions, coming, std::move(state.placements)),
@@ -48,7 +48,8 @@ Parts::Parts(SavedState state)
       views(copy, health, rooms, orphans, reconciler),
       queries(standing, copy, rooms, quota, views),
       next_pass(state.next_pass),
-      passes(state.passes) {}
+      passes(state.passes),
+      next_wave(state.next_wave) {}
 
 std::string Parts::Save() const {
   std::string bytes;
@@ -56,7 +57,7 @@ std::string Parts::Save() const {
   const auto save = [&](const auto&... states) { (codec::Encode(writer, states), ...); };
   save(kLayout, config, standing.state(), copy.state(), drafts.state(), health.state(), rooms.state(), quota.state(),
        refusals.state(), calls.state(), orphans.state(), coming.state(), placements.state(), reconciler.state(),
-       sets.state(), evictions.state(), requests.state(), next_pass, passes);
+       sets.state(), evictions.state(), requests.state(), next_pass, passes, next_wave);
   return bytes;
 }
 

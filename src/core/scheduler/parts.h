@@ -29,7 +29,7 @@
 
 namespace muster::scheduler {
 
-inline constexpr uint64_t kLayout = 10;
+inline constexpr uint64_t kLayout = 11;
 
 struct SavedState {
   uint64_t layout = kLayout;
@@ -51,9 +51,10 @@ struct SavedState {
   Requests::State requests;
   std::optional<MonoTime> next_pass;
   uint64_t passes = 0;  // so far
+  MonoTime next_wave;   // before that, room that was left ends no waits
 
   MUSTER_FIELDS(SavedState, layout, config, standing, copy, drafts, health, rooms, quota, refusals, calls, orphans,
-                coming, placements, reconciler, sets, evictions, requests, next_pass, passes)
+                coming, placements, reconciler, sets, evictions, requests, next_pass, passes, next_wave)
 };
 
 struct Parts {
@@ -89,6 +90,7 @@ struct Parts {
   Queries queries;
   std::optional<MonoTime> next_pass;
   uint64_t passes = 0;
+  MonoTime next_wave;
 };
 
 }  // namespace muster::scheduler

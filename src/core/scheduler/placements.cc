@@ -29,6 +29,12 @@ std::string GangOf(const WorkloadRecord& record, WallTime wall) {
   return itself && !kind.colocate.empty() ? record.workload.set : std::string();
 }
 
+// The filter that refuses most nodes, the earliest of them.
+std::string_view ReasonOf(const placement::Outcome& refused) {
+  const auto most = std::ranges::max_element(refused.refusals, {}, &placement::RefusalCount::nodes);
+  return ReasonName(most == refused.refusals.end() ? placement::Reason::kNoNodeFits : most->reason);
+}
+
 }  // namespace
 
 Placements::Placements(const Config& config, const StoreCopy& copy, Drafts& drafts, const NodeHealth& health,
@@ -76,13 +82,13 @@ void Placements::Run(StepContext& ctx) {
   }
   if (wanted.empty()) return;
   ctx.counters.scheduling_attempts += wanted.size();
-  std::map<std::string, Refusal> refusals;
-  std::vector<std::string> preempting;
-  for (const placement::Outcome& outcome : rooms_.Place(wanted, ctx.now.wall)) {
+  Messages messages;
+  std::vector<placement::Outcome> preempting;
+  for (placement::Outcome& outcome : rooms_.Place(wanted, ctx.now.wall)) {
     if (outcome.node.empty() && MayEvict(outcome.unit, ctx)) {
-      preempting.push_back(outcome.unit);
+      preempting.push_back(std::move(outcome));
     } else {
-      Settle(outcome, {}, refusals, ctx);
+      Settle(outcome, {}, messages, ctx);
     }
   }
   if (preempting.empty()) return;
@@ -92,7 +98,7 @@ void Placements::Run(StepContext& ctx) {
   for (const placement::Outcome& outcome : outcomes) {
     victims[outcome.node].insert(outcome.victims.begin(), outcome.victims.end());
   }
-  for (const placement::Outcome& outcome : outcomes) Settle(outcome, victims[outcome.node], refusals, ctx);
+  for (const placement::Outcome& outcome : outcomes) Settle(outcome, victims[outcome.node], messages, ctx);
 }
 
 bool Placements::MayEvict(const std::string& workload, const StepContext& ctx) const {
@@ -104,10 +110,10 @@ bool Placements::MayEvict(const std::string& workload, const StepContext& ctx) c
 }
 
 // In the order in which the placer would take them, but for members of a gang, which are placed with the first of them.
-std::vector<placement::Outcome> Placements::PlaceEvicting(std::vector<std::string> workloads, StepContext& ctx) {
-  std::ranges::sort(workloads, {}, [&](const std::string& id) {
-    const model::Workload& workload = drafts_.Find<WorkloadRecord>(id)->workload;
-    return std::tuple(-int64_t{workload.spec.priority}, workload.created_at, std::string_view(id));
+std::vector<placement::Outcome> Placements::PlaceEvicting(std::vector<placement::Outcome> refused, StepContext& ctx) {
+  std::ranges::sort(refused, {}, [&](const placement::Outcome& one) {
+    const model::Workload& workload = drafts_.Find<WorkloadRecord>(one.unit)->workload;
+    return std::tuple(-int64_t{workload.spec.priority}, workload.created_at, std::string_view(one.unit));
   });
   std::vector<placement::Outcome> outcomes;
   std::vector<Rooms::Wanted> singles;
@@ -116,13 +122,13 @@ std::vector<placement::Outcome> Placements::PlaceEvicting(std::vector<std::strin
     singles.clear();
   };
   std::set<std::string> gangs;
-  for (const std::string& id : workloads) {
-    const std::string gang = GangOf(*drafts_.Find<WorkloadRecord>(id), ctx.now.wall);
+  for (const placement::Outcome& one : refused) {
+    const std::string gang = GangOf(*drafts_.Find<WorkloadRecord>(one.unit), ctx.now.wall);
     if (gang.empty()) {
-      singles.push_back({.workload = id, .may_preempt = true});
+      singles.push_back({.workload = one.unit, .may_preempt = true});
     } else if (gangs.insert(gang).second) {
       place_singles();
-      std::ranges::move(PlaceGang(gang, workloads, ctx), std::back_inserter(outcomes));
+      std::ranges::move(PlaceGang(gang, refused, ctx), std::back_inserter(outcomes));
     }
   }
   place_singles();
@@ -132,7 +138,8 @@ std::vector<placement::Outcome> Placements::PlaceEvicting(std::vector<std::strin
 // Others are evicted for a gang only if every member that waits gets a node: half a gang runs for nothing. Members that
 // wait for their next attempt are placed with it.
 std::vector<placement::Outcome> Placements::PlaceGang(const std::string& gang,
-                                                      const std::vector<std::string>& attempted, StepContext& ctx) {
+                                                      const std::vector<placement::Outcome>& refused,
+                                                      StepContext& ctx) {
   std::vector<Rooms::Wanted> members;
   bool ready = true;
   for (const std::string& id : copy_.MembersOf(gang)) {
@@ -148,12 +155,11 @@ std::vector<placement::Outcome> Placements::PlaceGang(const std::string& gang,
     rooms_.TakeBack(outcomes);
     for (const Rooms::Wanted& member : members) rooms_.SyncWorkload(member.workload);
   }
-  std::vector<placement::Outcome> refused;
-  for (const std::string& id : attempted) {
-    if (drafts_.Find<WorkloadRecord>(id)->workload.set != gang) continue;
-    refused.push_back({.unit = id, .reason = placement::Reason::kNoNodeFits});
-  }
-  return refused;
+  std::vector<placement::Outcome> of_gang;
+  std::ranges::copy_if(refused, std::back_inserter(of_gang), [&](const placement::Outcome& one) {
+    return drafts_.Find<WorkloadRecord>(one.unit)->workload.set == gang;
+  });
+  return of_gang;
 }
 
 // What min-available leaves to evict.
@@ -165,8 +171,8 @@ void Placements::SetBudgets() {
   }
 }
 
-void Placements::Settle(const placement::Outcome& outcome, const std::set<std::string>& victims,
-                        std::map<std::string, Refusal>& refusals, StepContext& ctx) {
+void Placements::Settle(const placement::Outcome& outcome, const std::set<std::string>& victims, Messages& messages,
+                        StepContext& ctx) {
   const std::string& id = outcome.unit;
   const WorkloadRecord& record = *drafts_.Find<WorkloadRecord>(id);
   const bool failover = !record.workload.assigned_node.empty();
@@ -195,34 +201,23 @@ void Placements::Settle(const placement::Outcome& outcome, const std::set<std::s
     return;
   }
   ++ctx.counters.scheduling_failures;
-  const Refusal& refusal = RefusalOf(record, refusals, ctx.now.wall);
-  if (failover) {
-    PROBE("scheduler.await_failover");
-    transitions_.Wait(id, true, ReasonName(Reason::kAwaitFailover), ReasonText(Reason::kAwaitFailover, refusal.message),
-                      ctx);
-  } else {
-    transitions_.Wait(id, false, refusal.reason, refusal.message, ctx);
+  if (failover) PROBE("scheduler.await_failover");
+  const std::string_view reason = failover ? ReasonName(Reason::kAwaitFailover) : ReasonOf(outcome);
+  // The texts of all nodes, for each of many that wait and whenever room comes, would hold up everything else.
+  if (transitions_.IsWaitNews(id, reason, ctx.now) || MUTANT("scheduler.waits_explained_anew")) {
+    const std::string& message = MessageOf(record, messages, ctx.now.wall);
+    transitions_.Wait(id, failover, reason, failover ? ReasonText(Reason::kAwaitFailover, message) : message, ctx);
   }
   rooms_.SyncWorkload(id);
 }
 
-const Placements::Refusal& Placements::RefusalOf(const WorkloadRecord& record, std::map<std::string, Refusal>& refusals,
-                                                 WallTime wall) {
-  const auto [found, is_new] = refusals.try_emplace(codec::ToBytes(KindOfWorkload(record, wall, false)));
-  if (!is_new) return found->second;
-  const std::vector<placement::NodeVerdict> verdicts = rooms_.Explain(record, wall);
-  std::map<placement::Reason, int64_t> counts;
-  for (const placement::NodeVerdict& verdict : verdicts) ++counts[verdict.reason];
-  placement::Reason most = placement::Reason::kNoNodeFits;
-  int64_t nodes = 0;
-  for (const auto& [reason, count] : counts) {
-    if (reason == placement::Reason::kNone || count <= nodes) continue;
-    most = reason;
-    nodes = count;
+const std::string& Placements::MessageOf(const WorkloadRecord& record, Messages& messages, WallTime wall) {
+  const placement::Kind kind = rooms_.KindAsPlaced(record, wall);
+  const auto [found, is_new] = messages.try_emplace(codec::ToBytes(kind));
+  if (is_new) {
+    found->second = fmt::format("{}: {}", placement::ReasonSentence(placement::Reason::kNoNodeFits),
+                                placement::Summarise(rooms_.Explain(kind)));
   }
-  found->second = {.reason = std::string(placement::ReasonName(most)),
-                   .message = fmt::format("{}: {}", placement::ReasonSentence(placement::Reason::kNoNodeFits),
-                                          placement::Summarise(verdicts))};
   return found->second;
 }
 

@@ -60,25 +60,24 @@ class Placements {
   void CheckInvariants() const;
 
  private:
-  struct Refusal {
-    std::string reason;
-    std::string message;
-  };
+  using Messages = std::map<std::string, std::string>;  // of refusals, by the kind that is refused
   bool NeedsNode(const WorkloadRecord& record) const;
   // Whether it has waited long enough to evict others.
   bool MayEvict(const std::string& workload, const StepContext& ctx) const;
-  std::vector<placement::Outcome> PlaceEvicting(std::vector<std::string> workloads, StepContext& ctx);
-  // The members of the set that wait; if not all of them get a node, refusals of those that were `attempted`.
-  std::vector<placement::Outcome> PlaceGang(const std::string& gang, const std::vector<std::string>& attempted,
+  // What no node takes as it is.
+  std::vector<placement::Outcome> PlaceEvicting(std::vector<placement::Outcome> refused, StepContext& ctx);
+  // The members of the set that wait; if not all of them get a node, those of `refused` that are members.
+  std::vector<placement::Outcome> PlaceGang(const std::string& gang, const std::vector<placement::Outcome>& refused,
                                             StepContext& ctx);
   void RunNominations(StepContext& ctx);
   bool CarryOut(const std::string& workload, Nomination& nomination, StepContext& ctx);
   void EvictVictims(const std::string& workload, const Nomination& nomination, StepContext& ctx);
   void SetBudgets();
   // `victims` must leave the node before.
-  void Settle(const placement::Outcome& outcome, const std::set<std::string>& victims,
-              std::map<std::string, Refusal>& refusals, StepContext& ctx);
-  const Refusal& RefusalOf(const WorkloadRecord& record, std::map<std::string, Refusal>& refusals, WallTime wall);
+  void Settle(const placement::Outcome& outcome, const std::set<std::string>& victims, Messages& messages,
+              StepContext& ctx);
+  // Why no node takes it, node by node.
+  const std::string& MessageOf(const WorkloadRecord& record, Messages& messages, WallTime wall);
 
   const Config& config_;
   const StoreCopy& copy_;

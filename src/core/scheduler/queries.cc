@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "base/weight.h"
 #include "model/requirement.h"
 #include "placement/reason.h"
 
@@ -15,6 +17,8 @@ namespace {
 
 constexpr int32_t kMostListed = 10000;
 constexpr int32_t kEventsListed = 100;
+// Of one page, or little more where its last object is large: clients take an answer of four times that.
+constexpr size_t kMostPageWeight = 4 << 20;
 
 int32_t LimitOf(const contract::Page& page) { return page.limit > 0 ? std::min(page.limit, kMostListed) : kMostListed; }
 
@@ -32,20 +36,25 @@ bool NameMatches(std::string_view wanted, std::string_view name) {
          });
 }
 
-// Adds what `take` accepts, in the order of ids, until the page is full; the token of the next page.
+// Adds what `take` accepts, in the order of ids, until the page is full; the token of the next page. `take` returns the
+// weight of what it has added, or 0.
 template <class Range, class Take>
 std::string Fill(const Range& ids, const contract::Page& page, Take&& take) {
   int32_t left = LimitOf(page);
+  size_t weight = 0;
   auto id = page.token.empty() ? ids.begin() : ids.upper_bound(page.token);
   std::string last = page.token;
   for (; id != ids.end(); ++id) {
-    if (left == 0) return last;
+    if (left == 0 || weight >= kMostPageWeight) return last;
     if constexpr (requires { id->first; }) {
       last = id->first;
     } else {
       last = *id;
     }
-    if (take(last)) --left;
+    if (const size_t added = take(last); added > 0) {
+      weight += added;
+      --left;
+    }
   }
   return {};
 }
@@ -70,15 +79,17 @@ std::optional<Result<contract::ClusterReply>> Queries::Answer(const contract::Cl
   if (!tenant.empty() && copy_.state().listed) {
     const auto narrowed = Narrowed(request, tenant);
     if (!narrowed) return std::unexpected(narrowed.error());
-    auto reply = Answer(*narrowed, "", now);
-    if (!reply || !*reply) return reply;
-    if (auto* listed = std::get_if<contract::SetsListed>(&**reply)) {
-      std::erase_if(listed->sets, [&](const contract::SetView& set) { return set.spec.tenant != tenant; });
+    if (const auto* events = std::get_if<contract::ListEvents>(&*narrowed)) {
+      contract::ClusterReply listed = Events(*events, tenant);
+      SetStale(listed, standing_.state().stale_since);
+      return listed;
     }
-    if (auto* listed = std::get_if<contract::EventsListed>(&**reply)) {
-      std::erase_if(listed->events, [&](const contract::EventView& event) { return !IsOf(tenant, event.workload); });
+    if (const auto* sets = std::get_if<contract::ListSets>(&*narrowed)) {
+      contract::ClusterReply listed = Sets(*sets, tenant);
+      SetStale(listed, standing_.state().stale_since);
+      return listed;
     }
-    return reply;
+    return Answer(*narrowed, "", now);
   }
   return std::visit(
       [&](const auto& ask) -> std::optional<Reply> {
@@ -99,6 +110,19 @@ std::optional<Result<contract::ClusterReply>> Queries::Answer(const contract::Cl
 bool Queries::IsOf(const std::string& tenant, const std::string& workload) const {
   const WorkloadRecord* record = copy_.Find<WorkloadRecord>(workload);
   return record != nullptr && record->workload.tenant == tenant;
+}
+
+void Queries::ForEachEvent(const std::string& workload, const std::function<void(const EventRecord&)>& take) const {
+  for (const auto& [id, event] : copy_.state().foreign_events) {
+    if (workload.empty() || event.workload == workload) take(event);
+  }
+  if (!workload.empty()) {
+    for (const auto& [sequence, event] : copy_.EventsOf(workload)) take(event);
+    return;
+  }
+  for (const auto& [owner, events] : copy_.state().events) {
+    for (const auto& [sequence, event] : events) take(event);
+  }
 }
 
 Result<contract::ClusterRequest> Queries::Narrowed(contract::ClusterRequest request, const std::string& tenant) const {
@@ -127,10 +151,9 @@ Queries::Reply Queries::Ask(const contract::ListNodes& ask, Now) const {
   contract::NodesListed listed{.nodes = {}, .next = {}, .revision = copy_.state().revision};
   listed.next = Fill(copy_.All<NodeRecord>(), ask.page, [&](const std::string& id) {
     const NodeRecord& record = *copy_.Find<NodeRecord>(id);
-    if (!NameMatches(ask.status, model::NodeStatusName(record.status))) return false;
-    if (!MatchesAll(ask.selector, record.facts.labels)) return false;
-    listed.nodes.push_back(views_.Node(id));
-    return true;
+    if (!NameMatches(ask.status, model::NodeStatusName(record.status))) return size_t{0};
+    if (!MatchesAll(ask.selector, record.facts.labels)) return size_t{0};
+    return WeightOf(listed.nodes.emplace_back(views_.Node(id)));
   });
   return listed;
 }
@@ -139,13 +162,12 @@ Queries::Reply Queries::Ask(const contract::ListWorkloads& ask, Now) const {
   contract::WorkloadsListed listed{.workloads = {}, .next = {}, .revision = copy_.state().revision};
   const auto take = [&](const std::string& id) {
     const model::Workload& workload = copy_.Find<WorkloadRecord>(id)->workload;
-    if (!ask.node.empty() && workload.assigned_node != ask.node) return false;
-    if (!ask.set.empty() && workload.set != ask.set) return false;
-    if (!ask.tenant.empty() && workload.tenant != ask.tenant) return false;
-    if (!NameMatches(ask.status, model::WorkloadPhaseName(workload.phase))) return false;
-    if (!MatchesAll(ask.selector, workload.labels)) return false;
-    listed.workloads.push_back(views_.Workload(id));
-    return true;
+    if (!ask.node.empty() && workload.assigned_node != ask.node) return size_t{0};
+    if (!ask.set.empty() && workload.set != ask.set) return size_t{0};
+    if (!ask.tenant.empty() && workload.tenant != ask.tenant) return size_t{0};
+    if (!NameMatches(ask.status, model::WorkloadPhaseName(workload.phase))) return size_t{0};
+    if (!MatchesAll(ask.selector, workload.labels)) return size_t{0};
+    return WeightOf(listed.workloads.emplace_back(views_.Workload(id)));
   };
   if (!ask.node.empty()) {
     listed.next = Fill(copy_.OnNode(ask.node), ask.page, take);
@@ -171,12 +193,14 @@ Queries::Reply Queries::Ask(const contract::GetWorkload& ask, Now) const {
   return views_.Workload(ask.workload);
 }
 
-Queries::Reply Queries::Ask(const contract::ListSets& ask, Now) const {
+Queries::Reply Queries::Ask(const contract::ListSets& ask, Now) const { return Sets(ask, ""); }
+
+contract::SetsListed Queries::Sets(const contract::ListSets& ask, const std::string& tenant) const {
   contract::SetsListed listed{.sets = {}, .next = {}, .revision = copy_.state().revision};
   listed.next = Fill(copy_.All<SetRecord>(), ask.page, [&](const std::string& name) {
-    if (!ask.name.empty() && ask.name != name) return false;
-    listed.sets.push_back(views_.Set(name));
-    return true;
+    if (!ask.name.empty() && ask.name != name) return size_t{0};
+    if (!tenant.empty() && copy_.Find<SetRecord>(name)->spec.tenant != tenant) return size_t{0};
+    return WeightOf(listed.sets.emplace_back(views_.Set(name)));
   });
   return listed;
 }
@@ -185,22 +209,33 @@ Queries::Reply Queries::Ask(const contract::ListQuotas& ask, Now) const {
   return contract::QuotasListed{quota_.Views(ask.tenant)};
 }
 
-Queries::Reply Queries::Ask(const contract::ListEvents& ask, Now) const {
-  contract::EventsListed listed;
-  const auto add = [&](const StoreCopy::Events& events) {
-    for (const auto& [sequence, event] : events) {
-      if (ask.node.empty() || event.node == ask.node) listed.events.push_back(EventViewOf(event));
-    }
+Queries::Reply Queries::Ask(const contract::ListEvents& ask, Now) const { return Events(ask, ""); }
+
+// The newest first; of those at the same moment the ones that were added last. Views are made of what is listed, for
+// the events of a whole cluster are many.
+contract::EventsListed Queries::Events(const contract::ListEvents& ask, const std::string& tenant) const {
+  struct Found {
+    WallTime at;
+    size_t number = 0;
+    const EventRecord* event = nullptr;
   };
-  if (!ask.workload.empty()) {
-    add(copy_.EventsOf(ask.workload));
-  } else {
-    for (const auto& [owner, events] : copy_.state().events) add(events);
-  }
-  std::ranges::reverse(listed.events);
-  std::ranges::stable_sort(listed.events, std::ranges::greater(), &contract::EventView::at);
+  std::vector<Found> found;
+  const auto add = [&](const EventRecord& event) {
+    if (!ask.node.empty() && event.node != ask.node) return;
+    if (!tenant.empty() && !IsOf(tenant, event.workload)) return;
+    found.push_back({.at = event.at, .number = found.size(), .event = &event});
+  };
+  ForEachEvent(ask.workload, add);
   const auto limit = static_cast<size_t>(ask.limit > 0 ? std::min(ask.limit, kMostListed) : kEventsListed);
-  if (listed.events.size() > limit) listed.events.resize(limit);
+  const auto listed_end = found.begin() + static_cast<ptrdiff_t>(std::min(limit, found.size()));
+  std::ranges::partial_sort(found, listed_end, std::ranges::greater(),
+                            [](const Found& one) { return std::pair(one.at, one.number); });
+  contract::EventsListed listed;
+  size_t weight = 0;
+  for (const Found& one : std::ranges::subrange(found.begin(), listed_end)) {
+    weight += WeightOf(listed.events.emplace_back(EventViewOf(*one.event)));
+    if (weight >= kMostPageWeight) break;
+  }
   return listed;
 }
 
@@ -233,12 +268,12 @@ Queries::Reply Queries::Ask(const contract::ExplainWorkload& ask, Now now) const
   const WorkloadRecord* record = copy_.Find<WorkloadRecord>(ask.workload);
   if (record == nullptr) return Error(Code::kNotFound, fmt::format("there is no workload {}", ask.workload));
   contract::Explanation explanation{.workload = views_.Workload(ask.workload), .story = {}, .nodes = {}, .events = {}};
-  for (const auto& [sequence, event] : copy_.EventsOf(ask.workload)) {
+  ForEachEvent(ask.workload, [&](const EventRecord& event) {
     explanation.story.push_back(fmt::format("{}: {}", event.type, event.reason));
     explanation.events.push_back(EventViewOf(event));
-  }
+  });
   if (!record->message.empty()) explanation.story.push_back(record->message);
-  for (const placement::NodeVerdict& verdict : rooms_.Explain(*record, now.wall)) {
+  for (const placement::NodeVerdict& verdict : rooms_.Explain(rooms_.KindAsPlaced(*record, now.wall))) {
     const bool fits = verdict.reason == placement::Reason::kNone;
     explanation.nodes.push_back({.node = verdict.node,
                                  .reason = fits ? "" : std::string(placement::ReasonName(verdict.reason)),

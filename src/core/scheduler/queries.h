@@ -2,6 +2,7 @@
 // not answer makes them stale, and they say since when.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -30,6 +31,11 @@ class Queries {
   bool IsOf(const std::string& tenant, const std::string& workload) const;
   // The question as it is answered to a tenant. NOT_FOUND if it is about another's.
   Result<contract::ClusterRequest> Narrowed(contract::ClusterRequest request, const std::string& tenant) const;
+  // Those of a workload, or all: of other programs first, then ours by their sequence.
+  void ForEachEvent(const std::string& workload, const std::function<void(const EventRecord&)>& take) const;
+  // Those that the tenant may see; empty: all.
+  contract::EventsListed Events(const contract::ListEvents& ask, const std::string& tenant) const;
+  contract::SetsListed Sets(const contract::ListSets& ask, const std::string& tenant) const;
   Reply Ask(const contract::ListNodes& ask, Now now) const;
   Reply Ask(const contract::ListWorkloads& ask, Now now) const;
   Reply Ask(const contract::GetNode& ask, Now now) const;

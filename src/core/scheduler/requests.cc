@@ -10,6 +10,7 @@
 #include "base/overloaded.h"
 #include "base/probe.h"
 #include "core/scheduler/sets.h"
+#include "model/workload_bounds.h"
 
 namespace muster::scheduler {
 namespace {
@@ -44,6 +45,23 @@ std::optional<ObjectId> ObjectOf(const contract::ClusterRequest& body) {
 bool Runs(const WorkloadRecord* record) {
   return record != nullptr && record->workload.desired == DesiredState::kRunning &&
          record->workload.phase != model::WorkloadPhase::kCompleted;
+}
+
+// Why what is declared is too large to be kept; empty if it is not.
+std::string SizeProblem(const model::WorkloadTemplate& spec, const std::string& tenant,
+                        const std::map<std::string, std::string>& labels) {
+  constexpr MostOf kMostOfName{.entries = 0, .bytes = 253};
+  if (std::string problem = Beyond(kMostOfName, "tenant", tenant); !problem.empty()) return problem;
+  if (std::string problem = model::TextsProblem("labels", labels); !problem.empty()) return problem;
+  return model::SizeProblem(spec);
+}
+std::string SizeProblem(const WantedWorkload& wanted) {
+  constexpr MostOf kMostOfName{.entries = 0, .bytes = 253};
+  if (std::string problem = Beyond(kMostOfName, "revision", wanted.revision); !problem.empty()) return problem;
+  if (std::string problem = model::TextsProblem("metadata", wanted.metadata); !problem.empty()) return problem;
+  if (std::string problem = model::TextsProblem("requireLabels", wanted.require_labels); !problem.empty())
+    return problem;
+  return SizeProblem(wanted.spec, wanted.tenant, wanted.labels);
 }
 
 }  // namespace
@@ -86,8 +104,7 @@ void Requests::Carry(const ObjectId& object, Waiter waiter, StepContext& ctx) {
       return Error(Code::kInternal, "not a change");
     }
   };
-  const contract::ClusterRequest body = waiter.body;
-  if (Outcome outcome = std::visit(change, body)) {
+  if (Outcome outcome = std::visit(change, std::as_const(waiter.body))) {
     Answer(waiter.request, *std::move(outcome), ctx);
   } else {
     p_.drafts.AddWaiter(object, std::move(waiter));
@@ -247,6 +264,7 @@ Status Requests::AdmitRevived(const WorkloadRecord& before) const {
 
 Requests::Outcome Requests::ApplyTo(const WantedWorkload& wanted, Waiter& waiter, bool dry_run, StepContext& ctx) {
   const ObjectId object = WorkloadObject(wanted.id);
+  if (std::string problem = SizeProblem(wanted); !problem.empty()) return InvalidArgument(std::move(problem));
   if (Status readable = CheckReadable(object); !readable.ok()) return std::unexpected(readable);
   if (const WorkloadRecord* owned = p_.drafts.Find<WorkloadRecord>(wanted.id);
       owned != nullptr && owned->workload.set != wanted.set) {
@@ -385,7 +403,9 @@ Requests::Outcome Requests::ApplySet(const contract::ApplySpec& body, Waiter& wa
   const model::WorkloadSpec& spec = body.spec;
   if (Status readable = CheckReadable(SetObject(spec.name)); !readable.ok()) return std::unexpected(readable);
   if (!model::IsWorkloadId(spec.name)) return InvalidArgument("name: not a valid id");
-  if (spec.replicas < 0) return InvalidArgument("replicas: must not be negative");
+  if (std::string problem = SizeProblem(spec.spec, spec.tenant, spec.labels); !problem.empty()) {
+    return InvalidArgument(std::move(problem));
+  }
   if (std::string problem = model::TemplateProblem(spec.spec); !problem.empty()) return InvalidArgument(problem);
   const SetRecord* before = p_.drafts.Find<SetRecord>(spec.name);
   if (before != nullptr && before->deleting) {
@@ -405,10 +425,14 @@ Requests::Outcome Requests::StoreSet(SetRecord record, Waiter& waiter, bool dry_
   const std::string name = record.spec.name;
   const ObjectId object = SetObject(name);
   const SetRecord* before = p_.drafts.Find<SetRecord>(name);
-  if (Status members = p_.sets.CheckMembers(record.spec); !members.ok()) return std::unexpected(std::move(members));
+  // Before anything counts or makes members.
+  if (std::string problem = model::CountsProblem(record.spec); !problem.empty()) {
+    return InvalidArgument(std::move(problem));
+  }
   if (Status admitted = p_.quota.Admit(object, HoldingOf(record), before != nullptr); !admitted.ok()) {
     return Refuse(object, record.spec.tenant, Reason::kQuotaFull, std::move(admitted), dry_run, ctx);
   }
+  if (Status members = p_.sets.CheckMembers(record.spec); !members.ok()) return std::unexpected(std::move(members));
   waiter.result = before == nullptr ? contract::ApplyResult::kCreated : contract::ApplyResult::kConfigured;
   const bool unchanged = before != nullptr && before->spec == record.spec && before->revision == record.revision;
   if (unchanged) waiter.result = contract::ApplyResult::kUnchanged;
@@ -425,7 +449,6 @@ Requests::Outcome Requests::Change(const contract::ScaleSet& body, Waiter& waite
   const SetRecord* before = p_.drafts.Find<SetRecord>(body.set);
   if (before == nullptr) return Error(Code::kNotFound, fmt::format("there is no set {}", body.set));
   if (before->deleting) return Error(Code::kFailedPrecondition, fmt::format("set {} is being deleted", body.set));
-  if (body.replicas < 0) return InvalidArgument("replicas: must not be negative");
   SetRecord record = *before;
   record.spec.replicas = body.replicas;
   Outcome outcome = StoreSet(std::move(record), waiter, false, ctx);

@@ -203,5 +203,93 @@ TEST(SchedulerRetry, FreedRoomEndsACapacityWaitAtOnce) {
   EXPECT_EQ(lab.Phase("second"), "Running");
 }
 
+// --- many that wait
+
+// A thousand that no node takes, as they are at rest: their waits have grown to the cap. 20 others run.
+struct Backlog {
+  Backlog() {
+    for (int i = 0; i < 10; ++i) lab.AddNode(fmt::format("n{}", i));
+    for (int i = 0; i < 20; ++i) lab.Ask(Lab::ApplyOf(fmt::format("runs-{}", i)));
+    for (int i = 0; i < 1000; ++i) lab.Ask(Lab::ApplyOf(fmt::format("waits-{}", i), Lab::Template(9000)));
+    lab.Run(5s);
+    asked_at_first = lab.core.parts().rooms.explained();
+    lab.Run(10min);
+    EXPECT_EQ(lab.core.View()->waiting, 1000U);
+    asked = lab.core.parts().rooms.explained();
+    attempts = lab.core.View()->counters.scheduling_attempts;
+  }
+  uint64_t Asked() const { return lab.core.parts().rooms.explained() - asked; }
+  uint64_t Attempts() const { return lab.core.View()->counters.scheduling_attempts - attempts; }
+  // 20 deletes within a second.
+  void DeleteAll() {
+    for (int i = 0; i < 20; ++i) {
+      lab.Ask(contract::DeleteObject{.kind = contract::ObjectKind::kWorkload, .name = fmt::format("runs-{}", i)});
+      lab.Run(50ms);
+    }
+    lab.Run(200ms);
+    EXPECT_EQ(lab.core.copy().All<WorkloadRecord>().size(), 1000U);
+  }
+
+  Lab lab;
+  uint64_t asked_at_first = 0;
+  uint64_t asked = 0;
+  uint64_t attempts = 0;
+};
+
+// To ask every node why it refuses what waits costs a text for each: that is done for what is written alone, and once
+// for all that are alike.
+TEST(SchedulerBacklog, NodesAreAskedWhyForWhatIsWrittenAlone) {
+  Backlog backlog;
+  EXPECT_LE(backlog.asked_at_first, 3U) << "a thousand that are alike";
+  backlog.DeleteAll();
+  EXPECT_EQ(backlog.Asked(), 0U);
+  EXPECT_GT(backlog.Attempts(), 0U);
+  const faults::ScopedMutant on("scheduler.waits_explained_anew");
+  Backlog other;
+  other.DeleteAll();
+  EXPECT_GT(other.Asked(), 0U);
+}
+
+TEST(SchedulerBacklog, RoomThatIsLeftAllTheTimeEndsWaitsFiveTimesASecond) {
+  Backlog backlog;
+  backlog.DeleteAll();
+  EXPECT_GE(backlog.Attempts(), 4 * 1000U);
+  EXPECT_LE(backlog.Attempts(), 7 * 1000U);
+  const faults::ScopedMutant on("scheduler.waves_unbounded");
+  Backlog other;
+  other.DeleteAll();
+  EXPECT_GE(other.Attempts(), 20 * 1000U);
+}
+
+TEST(SchedulerBacklog, ANodeThatJoinsEndsEveryWaitAtOnceThoughOthersJustEnded) {
+  Backlog backlog;
+  Lab& lab = backlog.lab;
+  ASSERT_TRUE(lab.Delete("runs-0").ok());
+  while (lab.Exists("runs-0")) lab.Run(1ms);
+  lab.Run(1ms);
+  const uint64_t before = backlog.Attempts();
+  EXPECT_EQ(before, 1000U) << "room was left";
+  contract::NodeFacts large = lab.Facts("large");
+  large.total = {{"cpu", 100'000}, {"memory", int64_t{100} << 40}};
+  lab.Ask(contract::RegisterNode{.facts = std::move(large)});
+  lab.Run(5ms);
+  EXPECT_EQ(lab.core.copy().OnNode("large").size(), 11U);
+}
+
+TEST(SchedulerBacklog, RoomThatIsLeftJustAfterOtherRoomIsTakenWithinASecond) {
+  Lab lab;
+  lab.AddNode("n1");
+  for (const char* id : {"a", "b"}) lab.Apply(id, Lab::Template(4000));
+  for (const char* id : {"c", "d"}) lab.Apply(id, Lab::Template(4000));
+  lab.Run(10min);
+  ASSERT_EQ(lab.core.View()->waiting, 2U);
+  for (const char* id : {"a", "b"}) {
+    lab.Ask(contract::DeleteObject{.kind = contract::ObjectKind::kWorkload, .name = id});
+    lab.Run(20ms);
+  }
+  lab.Run(1s - 40ms);
+  EXPECT_EQ(lab.core.copy().OnNode("n1"), (std::set<std::string>{"c", "d"}));
+}
+
 }  // namespace
 }  // namespace muster::scheduler

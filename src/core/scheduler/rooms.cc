@@ -167,11 +167,12 @@ void Rooms::SyncNode(const std::string& id, const NodeNow& now) {
   if (!is_new && !node.total.Covers(before->second.total)) state_.shrunk.insert(id);
   placement::Node same_use = node;
   if (!is_new) same_use.used = before->second.used;
-  const bool room_came = is_new || same_use != before->second;
+  const bool came = is_new || same_use != before->second;
   nodes_[id] = node;
   placer_.UpsertNode(node);
   if (!filled_) return;
-  state_.room_came = state_.room_came || room_came;
+  const bool usable = node.ready && node.fresh && !node.cordoned;
+  if (came) (usable ? state_.node_came : state_.room_came) = true;
   if (!is_new) return;
   const std::set<std::string> there = copy_.OnNode(id);
   for (const std::string& workload : there) SyncWorkload(workload);
@@ -293,7 +294,10 @@ void Rooms::SetHold(const std::string& unit, const WorkloadRecord* record, const
   if (found != state_.holds.end()) {
     const Hold& hold = found->second;
     if (wanted && hold.node == node && hold.basis == basis && hold.terminating == terminating) return;
+    const bool keeps = wanted && hold.node == node && hold.terminating == terminating && request.Covers(hold.request);
+    const bool room_came = state_.room_came;
     Drop(unit);
+    if (keeps) state_.room_came = room_came;
   }
   if (!wanted) return;
   Add(unit, *record, {.node = node, .terminating = terminating, .basis = std::move(basis), .request = request});
@@ -303,6 +307,9 @@ void Rooms::SyncWorkload(const std::string& id) {
   const WorkloadRecord* next = drafts_.Find<WorkloadRecord>(id);
   const WorkloadRecord* stored = copy_.Find<WorkloadRecord>(id);
   const auto nominated = state_.nominated.find(id);
+  const bool room_came = state_.room_came;
+  const auto held_before = state_.holds.find(id);
+  const std::string left = held_before == state_.holds.end() ? "" : held_before->second.node;
   std::string node;  // where it holds room, or will
   if (next != nullptr && nominated != state_.nominated.end()) {
     node = nominated->second;
@@ -327,6 +334,8 @@ void Rooms::SyncWorkload(const std::string& id) {
   }
   const bool both = stored != nullptr && HoldsRoom(*stored) && !MUTANT("scheduler.room_freed_early") &&
                     node != stored->workload.assigned_node;
+  // The room that its draft leaves is held by its record in the store, until that says so too.
+  if (both && left == stored->workload.assigned_node) state_.room_came = room_came;
   SetHold(StoredUnit(id), both ? stored : nullptr, both ? stored->workload.assigned_node : "",
           both ? stored->agent_revision : "", both ? stored->workload.spec.resources : model::Resources{}, true);
   const WorkloadRecord* doubt = drafts_.FindDoubt<WorkloadRecord>(id);
@@ -414,11 +423,16 @@ void Rooms::SetBudget(const std::string& set, int64_t allowed) {
   placer_.SetBudget({.id = set, .allowed = allowed});
 }
 
-std::vector<placement::NodeVerdict> Rooms::Explain(const WorkloadRecord& record, WallTime wall) {
-  ForgetKinds();
+placement::Kind Rooms::KindAsPlaced(const WorkloadRecord& record, WallTime wall) {
   placement::Kind kind = KindOfWorkload(record, wall, false, config_.refusal_memory);
   NoteRules(kind);
-  return placer_.Feasible(placer_.AddKind(Alike(std::move(kind), record)));
+  return Alike(std::move(kind), record);
+}
+
+std::vector<placement::NodeVerdict> Rooms::Explain(const placement::Kind& kind) {
+  ForgetKinds();
+  ++explained_;
+  return placer_.Feasible(placer_.AddKind(kind));
 }
 
 bool Rooms::FitsInstead(const std::string& node, const model::Resources& before, const model::Resources& after) const {

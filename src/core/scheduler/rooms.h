@@ -61,9 +61,10 @@ class Rooms {
     std::map<std::string, Hold, std::less<>> holds;             // by unit
     std::map<std::string, std::string, std::less<>> nominated;  // node by workload
     std::set<std::string, std::less<>> shrunk;                  // nodes that came back smaller
-    bool room_came = false;                                     // a node or room came since TakeRoomCame
+    bool node_came = false;
+    bool room_came = false;
 
-    MUSTER_FIELDS(State, holds, nominated, shrunk, room_came)
+    MUSTER_FIELDS(State, holds, nominated, shrunk, node_came, room_came)
   };
 
   Rooms(const Config& config, const StoreCopy& copy, const Drafts& drafts, State state);
@@ -89,13 +90,19 @@ class Rooms {
   void Withdraw(const std::string& workload);
   void SetBudget(const std::string& set, int64_t allowed);
 
-  // For every node, the first filter that refuses the workload. Its own room counts as taken.
-  std::vector<placement::NodeVerdict> Explain(const WorkloadRecord& record, WallTime wall);
+  // What the placer knows the workload as: what is alike is refused alike.
+  placement::Kind KindAsPlaced(const WorkloadRecord& record, WallTime wall);
+  // For every node, the first filter that refuses the kind. Costs a text for every node.
+  std::vector<placement::NodeVerdict> Explain(const placement::Kind& kind);
+  // How often that was asked.
+  uint64_t explained() const { return explained_; }
   // Whether a workload that holds `before` on the node could hold `after` there.
   bool FitsInstead(const std::string& node, const model::Resources& before, const model::Resources& after) const;
   model::Resources Reserved(std::string_view node) const;
-  bool TakeRoomCame() { return std::exchange(state_.room_came, false); }
+  // Since TakeCame: a node that takes workloads came or changed; room was left, or a node takes none any more.
+  bool node_came() const { return state_.node_came; }
   bool room_came() const { return state_.room_came; }
+  void TakeCame() { state_.node_came = state_.room_came = false; }
   size_t kinds() const { return placer_.kinds(); }
 
   const State& state() const { return state_; }
@@ -128,7 +135,8 @@ class Rooms {
   size_t names_after_forgetting_ = 0;         // and once the batch that was to be placed then was noted
   std::map<std::string, placement::Node, std::less<>> nodes_;  // as the placer has them
   std::map<std::string, std::map<std::string, int64_t>, std::less<>> reserved_;
-  std::map<std::string, Hold> lifted_;      // of the victims of the last Place
+  std::map<std::string, Hold> lifted_;  // of the victims of the last Place
+  uint64_t explained_ = 0;
   std::map<std::string, int64_t> budgets_;  // by set: what may be evicted, less the victims since
 };
 

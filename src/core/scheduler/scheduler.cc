@@ -18,6 +18,8 @@ namespace {
 // A node that beats in time is asked for its list in one pass of so many. Which one follows from its id, so that every
 // pass asks as many nodes as the others.
 constexpr uint64_t kPassesPerList = 12;
+// Between two times that all waits for room end because some of it was left.
+constexpr Duration kPauseOfWaves = 200ms;
 
 }  // namespace
 
@@ -66,13 +68,24 @@ void Core::Advance(StepContext& ctx) {
   for (const std::string& id : p.sets.Run(ctx)) p.reconciler.OnRequested(id);
   for (const std::string& id : p.evictions.Run(ctx)) p.reconciler.MarkDirty(id);
   SyncDrafts();
-  if (p.rooms.TakeRoomCame()) p.reconciler.EndWaits();
+  EndWaits(ctx.now.mono);
   p.reconciler.Run(ctx);
   SyncDrafts();
   p.placements.Run(ctx);
   SyncDrafts();
   p.drafts.Flush(ctx);
   p.reconciler.Dispatch(ctx);
+}
+
+// Every wait for room ends when a node comes, and when room does: that is looked at for all of them together, and at
+// once unless it was a moment ago. Where workloads come and go all the time, what waits is placed no more often.
+void Core::EndWaits(MonoTime now) {
+  Parts& p = *parts_;
+  if (p.placements.state().waiting.empty()) return p.rooms.TakeCame();
+  if (!p.rooms.node_came() && (!p.rooms.room_came() || now < p.next_wave)) return;
+  p.rooms.TakeCame();
+  p.next_wave = MUTANT("scheduler.waves_unbounded") ? now : now + kPauseOfWaves;
+  p.reconciler.EndWaits();
 }
 
 // The net below the events: silent nodes are asked what they have, nodes out of reach whether they can be reached, and
@@ -96,6 +109,7 @@ void Core::RunPass(StepContext& ctx) {
     if (entry == nullptr || !entry->timer) p.reconciler.MarkDirty(id);
   }
   p.evictions.OnWorkload();
+  p.drafts.PruneForeignEvents(ctx);
 }
 
 // Rooms and quotas follow the drafts that were edited.
@@ -326,10 +340,11 @@ void Core::OnFree(const ObjectId& object) {
 std::optional<MonoTime> Core::NextWake() const {
   const Parts& p = *parts_;
   if (!p.standing.active()) return std::nullopt;
-  const bool now = !p.next_pass || !p.requests.idle() || !p.sets.idle() || !p.evictions.idle() || p.rooms.room_came() ||
+  const bool now = !p.next_pass || !p.requests.idle() || !p.sets.idle() || !p.evictions.idle() || p.rooms.node_came() ||
                    !p.placements.state().wanted.empty();
   if (now) return MonoTime{};
   MonoTime next = *p.next_pass;
+  if (p.rooms.room_came()) next = std::min(next, p.next_wave);
   for (const auto& wake : {p.drafts.NextWake(), p.health.NextWake(), p.reconciler.NextWake()}) {
     if (wake) next = std::min(next, *wake);
   }

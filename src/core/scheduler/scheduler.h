@@ -70,6 +70,7 @@ class Core {
   // The step.
   void Handle(const Event& event, StepContext& ctx);
   void Advance(StepContext& ctx);
+  void EndWaits(MonoTime now);
   void RunPass(StepContext& ctx);
   void SyncDrafts();
   // Events that more than one part must hear of.

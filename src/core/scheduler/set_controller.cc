@@ -2,14 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/probe.h"
 #include "core/scheduler/reasons.h"
 #include "core/scheduler/sets.h"
+#include "model/workload_bounds.h"
 
 namespace muster::scheduler {
+namespace {
+
+constexpr size_t kMostEdits = 1'000;  // of one set in one step
+
+}  // namespace
 
 SetController::SetController(const StoreCopy& copy, Drafts& drafts, SpecEdits& edits, State state)
     : copy_(copy), drafts_(drafts), edits_(edits), state_(std::move(state)) {}
@@ -33,7 +40,18 @@ void SetController::Plan(const std::string& name, std::set<std::string>& edited,
   if (std::vector<int32_t> completed = Completions(set, members); completed != set.completed) {
     drafts_.Edit<SetRecord>(name).completed = std::move(completed);
   }
-  for (const SetStep& step : PlanSet(set, members)) Take(name, set, step, edited, ctx);
+  if (std::string problem = model::CountsProblem(set.spec); !problem.empty() && !set.deleting) {
+    PROBE("scheduler.set_too_large");
+    return ctx.Note("a set is beyond what is admitted and is left as it is: scale it down", name, std::move(problem));
+  }
+  const size_t before = edited.size();
+  for (const SetStep& step : PlanSet(set, members)) {
+    if (edited.size() - before >= kMostEdits) {
+      PROBE("scheduler.set_goes_on");
+      return MarkDirty(name);
+    }
+    Take(name, set, step, edited, ctx);
+  }
 }
 
 void SetController::Take(const std::string& name, const SetRecord& set, const SetStep& step,
@@ -69,17 +87,31 @@ void SetController::Take(const std::string& name, const SetRecord& set, const Se
        .message = fmt::format("{}: revision {}", ReasonSentence(Reason::kMemberUpdated), set.revision)});
 }
 
+// By the ids that there are: the set may ask for far more than that.
 Status SetController::CheckMembers(const model::WorkloadSpec& spec) const {
-  const int32_t most = spec.replicas + spec.max_surge.Of(spec.replicas);
-  for (int32_t i = 0; i < most; ++i) {
-    const std::string id = fmt::format("{}-{}", spec.name, i);
+  const int64_t most = int64_t{spec.replicas} + spec.max_surge.Of(spec.replicas);
+  const std::string first = spec.name + "-";
+  std::optional<int32_t> lowest;
+  const auto look = [&](const std::string& id) {
+    const auto number = MemberNumber(spec.name, id);
+    if (!number || *number >= most || (lowest && *lowest <= *number)) return;
     const WorkloadRecord* record = drafts_.Find<WorkloadRecord>(id);
-    if (record == nullptr || record->workload.set == spec.name) continue;
-    return {Code::kFailedPrecondition,
-            fmt::format("set {}: the id of its member {} belongs to {}; delete it or rename the set", spec.name, id,
-                        record->workload.set.empty() ? "a workload of its own" : "set " + record->workload.set)};
+    if (record != nullptr && record->workload.set != spec.name) lowest = number;
+  };
+  const auto& stored = copy_.All<WorkloadRecord>();
+  for (auto at = stored.lower_bound(first); at != stored.end() && at->first.starts_with(first); ++at) look(at->first);
+  const auto& drafts = drafts_.state().drafts;
+  for (auto at = drafts.lower_bound(WorkloadObject(first)); at != drafts.end(); ++at) {
+    const ObjectId& object = at->first;
+    if (object.kind != contract::ObjectKind::kWorkload || !object.name.starts_with(first)) break;
+    look(object.name);
   }
-  return {};
+  if (!lowest) return {};
+  const std::string id = fmt::format("{}{}", first, *lowest);
+  const std::string& set = drafts_.Find<WorkloadRecord>(id)->workload.set;
+  return {Code::kFailedPrecondition,
+          fmt::format("set {}: the id of its member {} belongs to {}; delete it or rename the set", spec.name, id,
+                      set.empty() ? "a workload of its own" : "set " + set)};
 }
 
 }  // namespace muster::scheduler

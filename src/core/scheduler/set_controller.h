@@ -1,5 +1,7 @@
 // SetController: gives every set the members it should have, as its plan says (sets.h). A set is planned again whenever
-// its record or a member changed; a step about a member that is busy is taken in a later plan.
+// its record or a member changed; a step about a member that is busy is taken in a later plan. One plan edits a bounded
+// number of members, so that a large set holds nothing up, and goes on in the next step. A set whose counts are beyond
+// what is admitted, from an earlier version or another program, is noted and left as it is.
 #pragma once
 
 #include <optional>

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <tuple>
 
@@ -27,7 +28,7 @@ Limits LimitsOf(const model::WorkloadSpec& spec) {
                 .unavailable = std::max(0, spec.max_unavailable.Of(spec.replicas)),
                 .surge = std::max(0, spec.max_surge.Of(spec.replicas))};
   if (limits.unavailable == 0 && limits.surge == 0) limits.unavailable = 1;
-  limits.surge = std::min(limits.surge, limits.count);
+  limits.surge = std::min({limits.surge, limits.count, std::numeric_limits<int32_t>::max() - limits.count});
   return limits;
 }
 

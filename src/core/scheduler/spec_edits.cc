@@ -49,9 +49,8 @@ SpecEdits::SpecEdits(const Config& config, Drafts& drafts, Rooms& rooms)
 
 WorkloadRecord SpecEdits::Preview(const WantedWorkload& wanted, Now now) const {
   const WorkloadRecord* before = drafts_.Find<WorkloadRecord>(wanted.id);
-  const std::string digest = DigestOf(wanted);
   WorkloadRecord record = before == nullptr ? WorkloadRecord{} : *before;
-  const std::string revision = wanted.revision.empty() ? digest : wanted.revision;
+  const std::string revision = wanted.revision.empty() ? DigestOf(wanted) : wanted.revision;
   if (before == nullptr) {
     record.workload.created_at = now.wall;
     record.last_transition = now.wall;
@@ -63,7 +62,7 @@ WorkloadRecord SpecEdits::Preview(const WantedWorkload& wanted, Now now) const {
     if (before->workload.revision != revision) {
       record.agent_revision = revision;
     } else if (!same) {
-      record.agent_revision = fmt::format("{}-{}", revision, digest);
+      record.agent_revision = fmt::format("{}-{}", revision, DigestOf(wanted));
     }
   }
   record.workload.id = wanted.id;

@@ -10,19 +10,21 @@ namespace muster::scheduler {
 namespace {
 
 constexpr std::string_view kNodeOwner = "_node.";
+constexpr uint64_t kMostEvents = uint64_t{1} << 62;  // no ring comes to it: one more than a sequence is a sequence
 
 const std::set<std::string>& NoIds() {
   static const std::set<std::string> none;
   return none;
 }
 
-// What an event's id says of its place in the ring; events of other programs count as the oldest.
+// What an event's id says of its place in the ring; 0: another program wrote it. Each place has one id.
 uint64_t SequenceOf(std::string_view id, std::string_view owner) {
   uint64_t sequence = 0;
   if (!id.starts_with(owner) || id.size() <= owner.size() + 1 || id[owner.size()] != '.') return 0;
   const std::string_view digits = id.substr(owner.size() + 1);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), sequence);
-  return error == std::errc() && end == digits.data() + digits.size() ? sequence : 0;
+  const bool whole = error == std::errc() && end == digits.data() + digits.size() && digits.front() != '0';
+  return whole && sequence <= kMostEvents ? sequence : 0;
 }
 
 template <class Map, class Key>
@@ -211,10 +213,8 @@ void StoreCopy::Read(const ParsedKey& key, const contract::KeyValue& row, StepCo
       return take(DecodeEvent(row.value), [&](EventRecord event) {
         event.id = key.id;
         const std::string owner = EventOwner(event);
-        Events& events = state_.events[owner];
-        uint64_t sequence = SequenceOf(key.id, owner);
-        while (sequence == 0 && events.contains(sequence)) ++sequence;
-        events[sequence] = std::move(event);
+        const uint64_t sequence = SequenceOf(key.id, owner);
+        (sequence == 0 ? state_.foreign_events[key.id] : state_.events[owner][sequence]) = std::move(event);
       });
     case RecordKind::kNodeStatus:
     case RecordKind::kAssignment:
@@ -248,6 +248,7 @@ void StoreCopy::Remove(const ParsedKey& key) {
       return;
     case RecordKind::kReconciliation: state_.reconciliations.erase(key.id); return;
     case RecordKind::kEvent: {
+      if (state_.foreign_events.erase(key.id) > 0) return;
       const std::string owner = key.id.substr(0, key.id.rfind('.'));
       const auto found = state_.events.find(owner);
       if (found == state_.events.end()) return;
@@ -261,17 +262,17 @@ void StoreCopy::Remove(const ParsedKey& key) {
   }
 }
 
-void StoreCopy::Put(RecordKind kind, const std::string& id, const Record& record, contract::Revision revision) {
+void StoreCopy::Put(RecordKind kind, const std::string& id, Record record, contract::Revision revision) {
   const std::string key = Key(kind, id);
   if (!IsAhead(key, revision)) return;
   NoteOwn(key, revision);
-  if (const auto* workload = std::get_if<WorkloadRecord>(&record)) return Set(id, *workload);
-  if (const auto* node = std::get_if<NodeRecord>(&record)) return Set(id, *node);
-  if (const auto* set = std::get_if<SetRecord>(&record)) {
-    state_.sets[id] = *set;
+  if (auto* workload = std::get_if<WorkloadRecord>(&record)) return Set(id, std::move(*workload));
+  if (auto* node = std::get_if<NodeRecord>(&record)) return Set(id, std::move(*node));
+  if (auto* set = std::get_if<SetRecord>(&record)) {
+    state_.sets[id] = std::move(*set);
     changed_.insert(SetObject(id));
   } else {
-    state_.quotas[id] = std::get<model::Quota>(record);
+    state_.quotas[id] = std::get<model::Quota>(std::move(record));
     changed_.insert(QuotaObject(id));
   }
 }
@@ -283,12 +284,13 @@ void StoreCopy::Put(const ReconciliationRecord& record, contract::Revision revis
   state_.reconciliations[record.workload] = record;
 }
 
-void StoreCopy::Put(const EventRecord& event, contract::Revision revision) {
+void StoreCopy::Put(EventRecord event, contract::Revision revision) {
   const std::string key = Key(RecordKind::kEvent, event.id);
   if (!IsAhead(key, revision)) return;
   NoteOwn(key, revision);
   const std::string owner = EventOwner(event);
-  state_.events[owner][SequenceOf(event.id, owner)] = event;
+  Events& events = state_.events[owner];
+  events[SequenceOf(event.id, owner)] = std::move(event);
 }
 
 void StoreCopy::PutShadow(RecordKind kind, const std::string& id, contract::Revision revision) {
@@ -355,6 +357,9 @@ void StoreCopy::CheckInvariants() const {
   MUSTER_CHECK(fresh.node_statuses_ == node_statuses_, "nodes are miscounted");
   for (const auto& [id, record] : state_.workloads) {
     MUSTER_CHECK(RevisionOf(WorkloadObject(id)) != 0, "workload {} has a record and no key", id);
+  }
+  for (const auto& [id, event] : state_.foreign_events) {
+    MUSTER_CHECK(RevisionOf(Key(RecordKind::kEvent, id)) != 0, "event {} has a record and no key", id);
   }
   for (const auto& [key, revision] : state_.deleted) {
     MUSTER_CHECK(!state_.revisions.contains(key), "key {} is there and deleted", key);

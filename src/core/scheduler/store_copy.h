@@ -74,9 +74,10 @@ class StoreCopy {
     ById<NodeRecord> nodes;
     ById<ReconciliationRecord> reconciliations;  // by workload
     ById<Events> events;                         // by owner
+    ById<EventRecord> foreign_events;            // by id: those of other programs, whose ids have no sequence
 
     MUSTER_FIELDS(State, revision, listed, revisions, deleted, ahead, workloads, sets, quotas, nodes, reconciliations,
-                  events)
+                  events, foreign_events)
   };
 
   StoreCopy(const Config& config, State state);
@@ -103,6 +104,7 @@ class StoreCopy {
       return state_.quotas;
     }
   }
+  // The ring of the owner: its events that this program wrote.
   const Events& EventsOf(std::string_view owner) const;
   std::string Key(RecordKind kind, std::string_view id) const { return KeyOf(config_.prefix, kind, id); }
   // 0: there is no such key.
@@ -131,9 +133,9 @@ class StoreCopy {
   bool IsOfAnother(const StoreListed& listed) const { return listed.revision < state_.revision; }
   void Apply(const StoreChanged& changed, StepContext& ctx);
   // A commit of this scheduler left the key so. Ignored if the key is known at that revision or later.
-  void Put(RecordKind kind, const std::string& id, const Record& record, contract::Revision revision);
+  void Put(RecordKind kind, const std::string& id, Record record, contract::Revision revision);
   void Put(const ReconciliationRecord& record, contract::Revision revision);
-  void Put(const EventRecord& event, contract::Revision revision);
+  void Put(EventRecord event, contract::Revision revision);
   // A key whose value is not read: a status, an assignment, a retry.
   void PutShadow(RecordKind kind, const std::string& id, contract::Revision revision);
   void Delete(RecordKind kind, const std::string& id, contract::Revision revision);

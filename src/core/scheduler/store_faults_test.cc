@@ -1,6 +1,7 @@
 // The store: other writers, lost answers, refusals, times without an answer, a change of leader.
 #include "base/probe.h"
 #include "core/scheduler/lab_for_test.h"
+#include "core/scheduler/month_for_test.h"
 
 namespace muster::scheduler {
 namespace {
@@ -408,31 +409,11 @@ TEST(SchedulerStore, UnreadableRecordIsLeftAloneAndSaid) {
 
 TEST(SchedulerStore, EventsAreARingAndTheStoreIsFlatOverAMonth) {
   Lab lab({.events_per_workload = 5});
-  lab.beat_every = 60s;
-  lab.AddNode("n1");
-  lab.AddNode("n2");
-  lab.Get<contract::Applied>(contract::ApplySpec{
-      .spec = {.kind = model::WorkloadKind::kSet, .name = "set", .replicas = 3, .spec = Lab::Template()}});
-  lab.Apply("web");
-  lab.Apply("quiet");
-  lab.Run(1min);
-  // Each day one fails and recovers, one comes and goes, the set is rolled, and a node is away for an hour.
+  BeginMonth(lab);
   size_t rows = 0;
   size_t bytes = 0;  // the most until day 10
-  for (int day = 0; day < 30; ++day) {
-    const std::string node = lab.Workload("web").node;
-    lab.agents[node].workloads.at("web").status.actual = ActualState::kFailed;
-    EXPECT_TRUE(lab.Beat(node).ok());
-    lab.Apply(fmt::format("guest-{}", day));
-    EXPECT_TRUE(lab.Try(contract::RestartSet{.set = "set"}).ok());
-    lab.Run(1h);
-    EXPECT_TRUE(lab.Delete(fmt::format("guest-{}", day)).ok());
-    lab.StopBeating("n2");
-    lab.Run(1h);
-    lab.StartBeating("n2");
-    lab.Run(22h);
-    EXPECT_EQ(lab.Phase("web"), "Running");
-    EXPECT_EQ(lab.Workload("web").attempts, 0);
+  for (int day = 0; day < kDays; ++day) {
+    PlayDay(lab, day, [&] { lab.Run(1h); });
     size_t now = 0;
     for (const auto& [key, row] : lab.store->rows) now += key.size() + row.value.size();
     if (day <= 10) bytes = std::max(bytes, now);
@@ -448,6 +429,97 @@ TEST(SchedulerStore, EventsAreARingAndTheStoreIsFlatOverAMonth) {
         << owner;
   }
   EXPECT_LT(lab.store->commits, 30U * 100U);
+}
+
+// The keys of workloads and nodes in each commit, as they are sent.
+class CommitsOf {
+ public:
+  explicit CommitsOf(Lab& lab) {
+    lab.observe = [this](const Effect& effect) {
+      const auto* commit = std::get_if<contract::Commit>(&effect);
+      if (commit == nullptr) return;
+      std::set<std::string> keys;
+      for (const contract::StoreWrite& write : commit->transaction.writes) keys.insert(write.key);
+      sent.push_back(std::move(keys));
+    };
+  }
+  std::vector<std::set<std::string>> sent;
+};
+
+TEST(SchedulerStore, NodesGoBeforeABacklogOfWorkloadsAndTheseInTheirOrder) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Run(1s);
+  CommitsOf commits(lab);
+  lab.Ask(Lab::ApplyOf("z-first", Lab::Template(1, 0)));
+  for (int i = 0; i < 3000; ++i) lab.Ask(Lab::ApplyOf(fmt::format("a-{:04}", i), Lab::Template(1, 0)));
+  lab.Run();
+  ASSERT_GE(commits.sent.size(), 64U) << "no more may be under way";
+  ASSERT_FALSE(lab.core.parts().drafts.state().open.empty());
+  EXPECT_TRUE(commits.sent.front().contains("/workloads/z-first"));
+  commits.sent.clear();
+  const contract::RequestId cordon = lab.Ask(contract::CordonNode{.node = "n1"});
+  lab.Run(1ms);
+  ASSERT_GE(commits.sent.size(), 10U) << "the backlog stands";
+  EXPECT_TRUE(commits.sent.front().contains("/nodes/n1"));
+  lab.Run(1ms);
+  ASSERT_TRUE(lab.answers.contains(cordon));
+  EXPECT_TRUE(lab.answers.at(cordon).status.ok());
+}
+
+EventRecord ForeignEvent(const std::string& workload, WallTime at) {
+  return {.type = "Scheduled", .workload = workload, .node = "n1", .reason = "by another", .at = at};
+}
+std::string UuidKey(int i) { return fmt::format("/events/7d44a1{:02}-5f2e-4c0f-9b1a-0242ac120002", i); }
+size_t EventsInStore(const Lab& lab) {
+  return static_cast<size_t>(
+      std::ranges::count_if(lab.store->rows, [](const auto& row) { return row.first.starts_with("/events/"); }));
+}
+
+TEST(SchedulerStore, EventsOfAnotherProgramAreAllShownAndGoWithTheirWorkload) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(5s);
+  const size_t ours = lab.EventsOf("web").size();
+  for (int i = 0; i < 5; ++i) lab.WriteBehind(UuidKey(i), Encode(ForeignEvent("web", lab.now.wall - 1min)));
+  lab.Run(1min);
+  EXPECT_EQ(lab.EventsOf("web").size(), ours + 5);
+  lab.Restart();
+  lab.Run(10s);
+  EXPECT_EQ(lab.EventsOf("web").size(), ours + 5);
+  // One that its program takes back is shown no more.
+  lab.WriteBehind(UuidKey(0), std::nullopt);
+  lab.Run(1s);
+  EXPECT_EQ(lab.EventsOf("web").size(), ours + 4);
+  ASSERT_TRUE(lab.Delete("web").ok());
+  lab.Run(10s);
+  EXPECT_FALSE(lab.Exists("web"));
+  EXPECT_EQ(EventsInStore(lab), 0U);
+  EXPECT_TRUE(lab.EventsOf("web").empty());
+}
+
+TEST(SchedulerStore, EventsOfAnotherProgramGoWhenTheyAreOldOrOfNothingThatIsThere) {
+  const auto left_after = [](Duration time) {
+    Lab lab;
+    lab.AddNode("n1");
+    lab.Apply("web");
+    lab.Run(1min);
+    const size_t ours = EventsInStore(lab);
+    for (int i = 0; i < 5; ++i) lab.WriteBehind(UuidKey(i), Encode(ForeignEvent("web", lab.now.wall)));
+    EventRecord of_node = ForeignEvent("", lab.now.wall);
+    lab.WriteBehind(UuidKey(5), Encode(of_node));
+    of_node.node = "gone";
+    lab.WriteBehind(UuidKey(6), Encode(of_node));
+    for (int i = 10; i < 90; ++i) lab.WriteBehind(UuidKey(i), Encode(ForeignEvent("gone", lab.now.wall)));
+    lab.Run(time);
+    EXPECT_EQ(lab.Phase("web"), "Running");
+    return EventsInStore(lab) - ours;
+  };
+  faults::ResetProbes();
+  EXPECT_EQ(left_after(10s), 6U) << "those of web and of the node";
+  EXPECT_EQ(faults::ProbeHits().at("scheduler.foreign_event_pruned"), 81U);
+  EXPECT_EQ(left_after(1h + 10s), 0U);
 }
 
 TEST(SchedulerStore, WatchersSeeEveryDurableChangeOnce) {

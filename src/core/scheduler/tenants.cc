@@ -8,6 +8,7 @@
 #include "model/names.h"
 #include "model/quantity.h"
 #include "model/text_scalars.h"
+#include "model/workload_bounds.h"
 
 namespace muster::scheduler {
 namespace {
@@ -87,6 +88,7 @@ void Tenants::RemoveQuota(std::string_view tenant) {
 void Tenants::Clear() {
   quotas_.clear();
   usage_.clear();
+  workloads_ = 0;
 }
 
 Tenants::Usage Tenants::UsageOf(const Holding& holding) {
@@ -106,6 +108,7 @@ void Tenants::Count(const Holding& holding, int sign) {
   Usage& usage = usage_[holding.tenant];
   for (size_t i = 0; i < kDimensions; ++i) usage.amounts[i] += sign * change.amounts[i];
   usage.workloads += sign * change.workloads;
+  workloads_ += sign * change.workloads;
   if (usage.workloads == 0) usage_.erase(usage_.find(holding.tenant));
 }
 
@@ -115,10 +118,15 @@ void Tenants::Replace(const std::optional<Holding>& before, const std::optional<
 }
 
 Status Tenants::Admit(const std::optional<Holding>& before, const Holding& after, bool runs) const {
+  const bool same_tenant = before && before->tenant == after.tenant;
+  const Wide added = Wide{after.workloads} - (same_tenant ? before->workloads : 0);
+  if (added > 0 && workloads_ + added > model::kMostWorkloads) {
+    return {Code::kResourceExhausted, fmt::format("scheduler: workloads {} of {} in use, {} more asked for",
+                                                  Narrow(workloads_), model::kMostWorkloads, Narrow(added))};
+  }
   const auto found = quotas_.find(after.tenant);
   if (found == quotas_.end()) return {};
   const model::Quota& quota = found->second;
-  const bool same_tenant = before && before->tenant == after.tenant;
   const Usage old_part = same_tenant ? UsageOf(*before) : Usage();
   const Usage new_part = UsageOf(after);
   const auto at = usage_.find(after.tenant);

@@ -3,7 +3,8 @@
 // A plain workload holds its request, a set that of all its members, from the moment it is declared: what was admitted
 // never fails later for the same quota. Surge members are not counted. Lowering a quota stops nothing that runs.
 //
-// A tenant without a quota is not limited. The empty tenant is one like others. Usage is counted for every tenant, so
+// A tenant without a quota is not limited, but all together are: a scheduler has kMostWorkloads (workload_bounds.h) at
+// the most. The empty tenant is one like others. Usage is counted for every tenant, so
 // that a quota holds from the moment it is set. Names that count as gpu: "gpu", "gpu-milli" (thousandths of one), and
 // every name that ends in "/gpu"; as disk: "disk", "storage", "ephemeral-storage".
 //
@@ -70,8 +71,8 @@ class Tenants {
   void Replace(const std::optional<Holding>& before, const std::optional<Holding>& after);
 
   // Whether `after` may take the place of `before`. RESOURCE_EXHAUSTED names the tenant and the figures: "tenant shop:
-  // cpu 98 of 100 in use, 4 more asked for". A holding that `runs` and asks for no more of a dimension is not refused
-  // for it.
+  // cpu 98 of 100 in use, 4 more asked for", or "scheduler: ..." where it has no more workloads to give. A holding that
+  // `runs` and asks for no more of a dimension is not refused for it.
   Status Admit(const std::optional<Holding>& before, const Holding& after, bool runs = true) const;
 
   // Takes one apply from the tenant's bucket. RESOURCE_EXHAUSTED says the rate and when the next one is free.
@@ -97,6 +98,7 @@ class Tenants {
 
   std::map<std::string, model::Quota, std::less<>> quotas_;
   std::map<std::string, Usage, std::less<>> usage_;  // of tenants that have something
+  placement::Wide workloads_ = 0;                    // of all of them
   Buckets buckets_;
 };
 

@@ -81,6 +81,26 @@ TEST(Tenants, AChangeAsksForTheDifference) {
   EXPECT_FALSE(tenants.Admit(set(9, 1'000), set(10, 1'000)).ok());
 }
 
+TEST(Tenants, TheWorkloadsOfAllTogetherAreLimited) {
+  Tenants tenants;
+  const auto set = [](std::string tenant, int32_t count) {
+    model::WorkloadSpec spec = Spec(model::WorkloadKind::kSet, count, {});
+    spec.tenant = std::move(tenant);
+    return HoldingOf(spec);
+  };
+  for (const char* tenant : {"a", "b", ""}) tenants.Replace(std::nullopt, set(tenant, 80'000));
+  EXPECT_TRUE(tenants.Admit(std::nullopt, set("c", 10'000)).ok());
+  EXPECT_EQ(tenants.Admit(std::nullopt, set("c", 10'001)).ToString(),
+            "RESOURCE_EXHAUSTED: scheduler: workloads 240000 of 250000 in use, 10001 more asked for");
+  EXPECT_TRUE(tenants.Admit(set("a", 80'000), set("a", 90'000)).ok()) << "a change asks for the difference";
+  tenants.Replace(std::nullopt, set("c", 30'000));
+  EXPECT_TRUE(tenants.Admit(set("c", 30'000), set("c", 29'999)).ok()) << "what is beyond it may shrink";
+  tenants.Replace(set("a", 80'000), std::nullopt);
+  EXPECT_TRUE(tenants.Admit(std::nullopt, set("d", 1)).ok());
+  tenants.Clear();
+  EXPECT_TRUE(tenants.Admit(std::nullopt, set("d", 100'000)).ok());
+}
+
 TEST(Tenants, OtherTenantsAreNotLimited) {
   Tenants tenants;
   tenants.SetQuota({.tenant = "shop", .workloads = 0});

@@ -106,14 +106,19 @@ void Transitions::Unassign(const std::string& id, Action action, Reason reason, 
   drafts_.Explain(id, action, true, message, ctx);
 }
 
+bool Transitions::IsWaitNews(const std::string& id, std::string_view reason, Now now) const {
+  const WorkloadRecord& record = *drafts_.Find<WorkloadRecord>(id);
+  if (record.waits == 0 || record.reason != reason) return true;
+  if (!record.retry.next_retry_at) return BackoffOf(config_, record.waits) < config_.retry_cap;
+  return *record.retry.next_retry_at <= now.wall;
+}
+
 void Transitions::Wait(const std::string& id, bool failover, std::string_view reason, const std::string& message,
                        StepContext& ctx) {
+  if (!IsWaitNews(id, reason, ctx.now)) return;
   const WorkloadRecord* before = drafts_.Find<WorkloadRecord>(id);
   const bool at_cap = before->waits > 0 && BackoffOf(config_, before->waits) >= config_.retry_cap;
-  if (at_cap && before->reason == reason && !before->retry.next_retry_at) return;
   const bool said = before->reason == reason && before->waits > 0;
-  // The wait goes on: it was only looked at because room came.
-  if (said && before->retry.next_retry_at && *before->retry.next_retry_at > ctx.now.wall) return;
   WorkloadRecord& record =
       Edit(id, failover ? WorkloadPhase::kRetryPending : WorkloadPhase::kPending, reason, message, ctx);
   if (MUTANT("scheduler.waits_count")) ++record.retry.attempts;

@@ -27,7 +27,10 @@ class Transitions {
   void Assign(const std::string& id, const std::string& node, std::string_view why, StepContext& ctx);
   // No node; it is placed anew.
   void Unassign(const std::string& id, Action action, Reason reason, std::string_view detail, StepContext& ctx);
-  // No node takes it. Waits are no attempts; they grow to the cap, and are not written after that.
+  // Whether that it waits for `reason` is to be written: not if its record says so and its back-off goes on, for then
+  // it was only looked at because room came, nor if its waits have grown to the cap.
+  bool IsWaitNews(const std::string& id, std::string_view reason, Now now) const;
+  // No node takes it; nothing happens unless that is news. Waits are no attempts.
   void Wait(const std::string& id, bool failover, std::string_view reason, const std::string& message,
             StepContext& ctx);
   // It is to leave its node: stopped there first, within `grace` if given.

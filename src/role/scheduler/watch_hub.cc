@@ -6,6 +6,8 @@
 #include <utility>
 #include <variant>
 
+#include "base/weight.h"
+
 namespace muster::scheduler {
 namespace {
 
@@ -37,22 +39,28 @@ void WatchHub::Begin(contract::Revision revision) {
   const std::lock_guard lock(mu_);
   floor_ = revision;
   kept_.clear();
+  weight_ = 0;
   for (const Watcher& watcher : watchers_) watcher.sink->Close(ListAgain(watcher.what.from));
   watchers_.clear();
 }
 
 void WatchHub::Publish(contract::ClusterChange change) {
   const auto shared = std::make_shared<const contract::ClusterChange>(std::move(change));
+  const size_t weight = WeightOf(*shared);
   const std::lock_guard lock(mu_);
   if (std::holds_alternative<contract::ObjectChanged>(*shared)) {
-    kept_.push_back(shared);
-    if (kept_.size() > most_) {
-      floor_ = std::max(floor_.value_or(0), RevisionOf(*kept_.front()));
-      kept_.pop_front();
-    }
+    kept_.push_back({.change = shared, .weight = weight});
+    weight_ += weight;
+    while (kept_.size() > most_ || weight_ > most_weight_) Forget();
   }
   std::erase_if(watchers_,
                 [&](const Watcher& watcher) { return Wanted(watcher.what, *shared) && !watcher.sink->Send(shared); });
+}
+
+void WatchHub::Forget() {
+  floor_ = std::max(floor_.value_or(0), RevisionOf(*kept_.front().change));
+  weight_ -= kept_.front().weight;
+  kept_.pop_front();
 }
 
 void WatchHub::Watch(const contract::WatchCluster& what, std::shared_ptr<rpc::WatchSink> sink) {
@@ -61,7 +69,7 @@ void WatchHub::Watch(const contract::WatchCluster& what, std::shared_ptr<rpc::Wa
   if (what.from > 0) {
     if (!floor_) return sink->Close({Code::kUnavailable, "the store was not read yet; ask again"});
     if (what.from < *floor_) return sink->Close(ListAgain(what.from));
-    for (const Change& change : kept_) {
+    for (const auto& [change, weight] : kept_) {
       if (RevisionOf(*change) > what.from && Wanted(what, *change) && !sink->Send(change)) return;
     }
   }

@@ -1,5 +1,6 @@
-// WatchHub: what a scheduler publishes, for those who watch it over gRPC. Changes of objects are kept, up to a number,
-// so that a watcher may begin with a revision that has passed; decisions are given to those who watch at that moment.
+// WatchHub: what a scheduler publishes, for those who watch it over gRPC. Changes of objects are kept, up to a number
+// and a weight, for each holds the whole object, so that a watcher may begin with a revision that has passed; decisions
+// are given to those who watch at that moment.
 //
 // Invariants:
 //   1. A watcher gets every change after `from` of the kinds it asked for, once, in the order of publication.
@@ -23,8 +24,8 @@ namespace muster::scheduler {
 
 class WatchHub final : public rpc::WatchPort {
  public:
-  // `most` changes are kept.
-  explicit WatchHub(size_t most = 10'000) : most_(most) {}
+  // `most` changes are kept, and no more of them than weigh `most_weight` (base/weight.h).
+  explicit WatchHub(size_t most = 10'000, size_t most_weight = 64 << 20) : most_(most), most_weight_(most_weight) {}
 
   // Every change after `revision` is published from here on. What was kept is dropped, and watchers are ended with
   // OUT_OF_RANGE: they may have missed something.
@@ -42,11 +43,19 @@ class WatchHub final : public rpc::WatchPort {
     std::shared_ptr<rpc::WatchSink> sink;
   };
 
+  struct Kept {
+    Change change;
+    size_t weight = 0;
+  };
+  void Forget();
+
   const size_t most_;
+  const size_t most_weight_;
   mutable std::mutex mu_;
   // Guarded by mu_.
   std::optional<contract::Revision> floor_;  // changes after it are kept; nothing: the hub has not begun
-  std::deque<Change> kept_;
+  std::deque<Kept> kept_;
+  size_t weight_ = 0;  // of all that are kept
   std::vector<Watcher> watchers_;
   std::optional<Status> closed_;
 };

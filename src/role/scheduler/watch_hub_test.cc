@@ -63,6 +63,32 @@ TEST_F(Hub, WhatIsNoLongerKeptIsOutOfRange) {
   EXPECT_EQ(Watch({.nodes = true, .from = 12})->got, "n@13 n@14 n@15 ");
 }
 
+TEST_F(Hub, WhatIsKeptIsBoundedByItsWeight) {
+  constexpr size_t kMost = 1 << 20;
+  WatchHub hub(10'000, kMost);
+  hub.Begin(10);
+  contract::WorkloadView large;
+  for (int i = 0; i < 100; ++i) large.spec.env[std::to_string(i)] = std::string(1'000, 'v');  // about a tenth
+  for (contract::Revision revision = 11; revision <= 60; ++revision) {
+    hub.Publish(
+        contract::ObjectChanged{.kind = ObjectKind::kWorkload, .name = "w", .revision = revision, .now = large});
+  }
+  const auto watch = [&](contract::Revision from) {
+    auto sink = std::make_shared<Sink>();
+    hub.Watch({.workloads = true, .from = from}, sink);
+    return sink;
+  };
+  EXPECT_EQ(watch(49)->end->code(), Code::kOutOfRange) << "eleven of them are more than a megabyte";
+  EXPECT_EQ(watch(57)->got, "w@58 w@59 w@60 ");
+  // One that is too large alone is published, and not kept.
+  const auto sink = watch(60);
+  large.spec.image = std::string(kMost, 'x');
+  hub.Publish(contract::ObjectChanged{.kind = ObjectKind::kWorkload, .name = "w", .revision = 61, .now = large});
+  EXPECT_EQ(sink->got, "w@61 ");
+  EXPECT_EQ(watch(60)->end->code(), Code::kOutOfRange);
+  EXPECT_EQ(watch(61)->got, "");
+}
+
 TEST_F(Hub, BeforeTheStoreWasReadOnlyTheFutureCanBeWatched) {
   EXPECT_EQ(Watch({.nodes = true, .from = 1})->end->code(), Code::kUnavailable);
   const auto future = Watch({.nodes = true});
