@@ -219,7 +219,9 @@ class SessionPort {
   // A stream whose Hello names a cluster that its identity may speak for. The shard answers through the sink, with an
   // acknowledgement or with Close.
   virtual SessionId Open(Hello hello, std::shared_ptr<SessionSink> sink) = 0;
-  virtual void Receive(SessionId session, OperatorMessage message) = 0;
+  // `until_taken` is let go when the shard has looked at the message, or never will: what a stream says after it may
+  // wait until then.
+  virtual void Receive(SessionId session, OperatorMessage message, std::shared_ptr<void> until_taken = nullptr) = 0;
   // A roll-up that could not be read: INVALID_ARGUMENT naming the row and the field.
   virtual void RefuseRollup(SessionId session, Status why) = 0;
   // The stream has ended. The sink is not used any more.

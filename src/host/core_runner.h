@@ -117,12 +117,12 @@ class CoreRunner {
   // Posts an event with the field `request`, which is set here; `done` gets the core's answer to it.
   template <class Event>
     requires(!std::same_as<A, NoAnswer>)
-  void Ask(Event event, Done done) {
+  void Ask(Event event, Done done, Turn turn = Turn::kInOrder) {
     const auto id = pending_.Add(done);
     if (!id) return done(std::unexpected(Stopping()));
     event.request = *id;
     // A host that is stopping takes nothing. If Stop has found the request first, Stop has refused it.
-    if (!host().Post(std::move(event))) pending_.Finish(*id, std::unexpected(Stopping()));
+    if (!host().Post(std::move(event), nullptr, turn)) pending_.Finish(*id, std::unexpected(Stopping()));
   }
   // Answers the request that `answer` names; takes the reply out of it if it is mutable.
   void Give(const A& answer) {
@@ -137,7 +137,9 @@ class CoreRunner {
   }
 
   // As ThreadHost.
-  bool Post(typename C::Event event) { return host().Post(std::move(event)); }
+  bool Post(typename C::Event event, std::shared_ptr<void> until_taken = nullptr) {
+    return host().Post(std::move(event), std::move(until_taken));
+  }
   void Complete(typename C::CallDone done) { host().Complete(std::move(done)); }
   std::shared_ptr<const typename C::Snapshot> View() const { return host().View(); }
   // OK, or why state cannot be stored: a part of readiness.

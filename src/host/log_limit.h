@@ -1,7 +1,8 @@
 // LogLimit: how many lines of one message are written, so that a peer cannot fill a disk by what it makes a program
 // say.
 //
-// Messages are literals, so there are few. One message, "order", has no limit: every order of an operator is a line.
+// Messages are literals, so there are few. One message, "order", has no limit: every order is a line whose operator has
+// shown a certificate or owns the server's socket.
 //
 // Thread-safety: any thread may call.
 #pragma once

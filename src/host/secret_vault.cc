@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fstream>
@@ -93,12 +94,19 @@ Result<std::string> SecretVault::Put(const std::string& owner, std::string secre
   Owner& of = owners_[owner];
   of.handles.push_back(handle);
   of.bytes += bytes;
-  while (of.bytes > options_.most_bytes && of.handles.size() > 1) {
-    const std::string oldest = of.handles.front();
-    of.handles.pop_front();
-    DropLocked(oldest);
+  bytes_ += bytes;
+  while (of.bytes > options_.most_bytes && of.handles.size() > 1) DropOldest(of);
+  while (bytes_ > options_.most_of_all && kept_.size() > 1) {
+    DropOldest(std::ranges::max_element(owners_, {}, [](const auto& entry) { return entry.second.bytes; })->second);
   }
   return handle;
+}
+
+// May end the life of the owner.
+void SecretVault::DropOldest(Owner& owner) {
+  const std::string oldest = owner.handles.front();
+  owner.handles.pop_front();
+  DropLocked(oldest);
 }
 
 Result<std::string> SecretVault::Get(std::string_view handle) const {
@@ -127,6 +135,7 @@ void SecretVault::DropLocked(const std::string& handle) {
   if (found == kept_.end()) return;
   const auto owner = owners_.find(found->second.owner);
   owner->second.bytes -= found->second.bytes;
+  bytes_ -= found->second.bytes;
   std::erase(owner->second.handles, handle);
   if (owner->second.bytes == 0) owners_.erase(owner);
   kept_.erase(found);

@@ -3,7 +3,7 @@
 // hold none of it; the shell puts the secret back where it leaves the process.
 //
 // With a directory a secret is a file of its own, durable when Put comes back and gone with Drop; without one it is in
-// memory only. What one owner keeps is bounded: its oldest go.
+// memory only. What one owner keeps is bounded, and what all keep: the oldest go of the owner that has most.
 //
 // Thread-safety: all functions may be called from any thread.
 #pragma once
@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <deque>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <set>
@@ -24,6 +25,7 @@ namespace muster::host {
 struct SecretVaultOptions {
   std::filesystem::path directory = {};  // empty: in memory
   size_t most_bytes = 16 << 20;          // of one owner
+  size_t most_of_all = std::numeric_limits<size_t>::max();
 };
 
 class SecretVault {
@@ -53,11 +55,13 @@ class SecretVault {
   };
   std::filesystem::path FileOf(std::string_view handle) const;
   void DropLocked(const std::string& handle);
+  void DropOldest(Owner& owner);
 
   const SecretVaultOptions options_;
   mutable std::mutex mu_;
   std::map<std::string, Kept, std::less<>> kept_;  // guarded by mu_: of this process
   std::map<std::string, Owner> owners_;            // guarded by mu_
+  size_t bytes_ = 0;                               // guarded by mu_: of all
 };
 
 }  // namespace muster::host

@@ -36,6 +36,21 @@ TEST(SecretVault, WhatOneOwnerKeepsIsBounded) {
   EXPECT_EQ(vault.size(), 2u);
 }
 
+TEST(SecretVault, WhatAllOwnersKeepIsBoundedAtTheCostOfWhoHasMost) {
+  SecretVault vault({.most_bytes = 1'000, .most_of_all = 2'000});
+  const std::string few = *vault.Put("blue", std::string(100, 'x'));
+  std::string last;
+  for (int i = 0; i < 10; ++i) {
+    for (const char* owner : {"red", "green", "grey"}) last = *vault.Put(owner, std::string(300, 'x'));
+  }
+  EXPECT_EQ(vault.size(), 7u);
+  EXPECT_TRUE(vault.Get(few));
+  EXPECT_TRUE(vault.Get(last));
+  vault.Drop(last);
+  EXPECT_TRUE(vault.Get(*vault.Put("white", std::string(300, 'x')))) << "what is dropped makes room";
+  EXPECT_EQ(vault.size(), 7u);
+}
+
 TEST(SecretVault, FilesOutliveTheProcessUntilNobodyUsesThem) {
   const TempDir dir;
   const std::string where = dir.File("secrets");

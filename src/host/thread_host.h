@@ -9,6 +9,9 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,6 +31,9 @@
 #include "host/persist.h"
 
 namespace muster::host {
+
+// Whether an event waits for those posted before it. An order of an operator need not.
+enum class Turn : uint8_t { kInOrder, kFirst };
 
 template <contract::Core C>
 class ThreadHost final : private Loop<C>::Port {
@@ -87,12 +93,14 @@ class ThreadHost final : private Loop<C>::Port {
     return {};
   }
 
-  // False once the host is stopping: the event was not taken.
-  bool Post(Event event) {
+  // False once the host is stopping: the event was not taken. `until_taken` is let go, on whatever thread, when the
+  // event was stepped or will not be: a poster that may not flood the mailbox waits for it.
+  bool Post(Event event, std::shared_ptr<void> until_taken = nullptr, Turn turn = Turn::kInOrder) {
     {
       const std::lock_guard lock(mu_);
       if (stopping_) return false;
-      mailbox_.push_back({.event = std::move(event), .completes_call = false});
+      auto& lane = turn == Turn::kFirst ? urgent_ : mailbox_;
+      lane.push_back({.event = std::move(event), .completes_call = false, .until_taken = std::move(until_taken)});
     }
     loop_wakes_.notify_one();
     return true;
@@ -101,7 +109,7 @@ class ThreadHost final : private Loop<C>::Port {
     {
       const std::lock_guard lock(mu_);
       if (stopping_) return;
-      mailbox_.push_back({.event = Event(std::move(done)), .completes_call = true});
+      mailbox_.push_back({.event = Event(std::move(done)), .completes_call = true, .until_taken = nullptr});
     }
     loop_wakes_.notify_one();
   }
@@ -139,6 +147,7 @@ class ThreadHost final : private Loop<C>::Port {
   struct Item {
     Event event;
     bool completes_call = false;
+    std::shared_ptr<void> until_taken;
   };
   static constexpr Duration kFirstPause = 50ms;
   static constexpr Duration kLongestPause = 2s;
@@ -151,7 +160,7 @@ class ThreadHost final : private Loop<C>::Port {
       {
         std::unique_lock lock(mu_);
         WaitForWork(lock);
-        items.swap(mailbox_);
+        TakeRound(items);
         persist_done = std::exchange(persist_done_, false);
         last_round = stopping_ && items.empty() && !persist_done;
         // A disk that refuses to store would hold the end back for ever: what waits behind it was never promised.
@@ -165,8 +174,8 @@ class ThreadHost final : private Loop<C>::Port {
           loop_.Post(std::move(item.event));
         }
       }
-      items.clear();
       loop_.Run(options_.clock.Read());
+      items.clear();
       if (!persist_status().ok()) loop_.ReleaseReads(options_.clock.Read());
       if (options_.journal != nullptr) options_.journal->Flush();
       ReportJournal();
@@ -176,10 +185,21 @@ class ThreadHost final : private Loop<C>::Port {
     }
   }
 
+  // Under mu_. No more at once than keeps what is urgent waiting for a moment.
+  void TakeRound(std::vector<Item>& items) {
+    constexpr size_t kMostOfARound = 1'024;
+    for (std::deque<Item>* lane : {&urgent_, &mailbox_}) {
+      for (; !lane->empty() && items.size() < kMostOfARound; lane->pop_front()) {
+        items.push_back(std::move(lane->front()));
+      }
+    }
+  }
+
   // Until something was posted, a batch was stored, a timer is due, or the host stops.
   void WaitForWork(std::unique_lock<std::mutex>& lock) {
     const auto ready = [this] {
-      return !mailbox_.empty() || persist_done_ || (stopping_ && (loop_.Settled() || !persist_status_.ok()));
+      return !mailbox_.empty() || !urgent_.empty() || persist_done_ ||
+             (stopping_ && (loop_.Settled() || !persist_status_.ok()));
     };
     const std::optional<MonoTime> next = loop_.NextRun();
     if (!next || stopping_) {
@@ -251,7 +271,8 @@ class ThreadHost final : private Loop<C>::Port {
   mutable std::mutex mu_;
   std::condition_variable loop_wakes_;
   std::condition_variable persist_wakes_;
-  std::vector<Item> mailbox_;               // guarded by mu_
+  std::deque<Item> mailbox_;                // guarded by mu_
+  std::deque<Item> urgent_;                 // guarded by mu_: stepped before the mailbox
   bool stopping_ = false;                   // guarded by mu_
   bool persist_done_ = false;               // guarded by mu_: the batch is durable, the loop has not heard yet
   bool persist_ends_ = false;               // guarded by mu_

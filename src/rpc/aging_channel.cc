@@ -33,6 +33,13 @@ namespace {
 
 using DoorOf = grpc::internal::BlockingUnaryCallImpl<Door, Door>;
 
+// Its calls fail with UNAVAILABLE, and the target says why.
+std::shared_ptr<grpc::Channel> ConnectsNowhere() {
+  auto channel = MakeChannel({.target = "unix:/dev/null/the-certificate-files-are-not-fit"});
+  MUSTER_CHECK(channel.has_value(), "{}", channel.error().ToString());
+  return *std::move(channel);
+}
+
 class AgingChannel final : public grpc::ChannelInterface {
  public:
   AgingChannel(ChannelOptions options, std::shared_ptr<grpc::Channel> first)
@@ -63,7 +70,8 @@ class AgingChannel final : public grpc::ChannelInterface {
   }
   grpc::CompletionQueue* CallbackCQ() override { return DoorOf::CallbackCQ(*Current()); }
 
-  // Files that are not fit at the moment leave the channel as it is; the next call looks again.
+  // Files that are not fit at the moment leave the channel as it is, and in the end without a connection; the next call
+  // looks again.
   std::shared_ptr<grpc::Channel> Current() {
     const MonoTime now = host::SystemClock().Read().mono;
     std::shared_ptr<grpc::Channel> before_last;  // goes after the lock
@@ -71,9 +79,14 @@ class AgingChannel final : public grpc::ChannelInterface {
     if (now - made_ < half_) return current_;
     auto next = MakeChannel(options_);
     if (!next) {
-      log::Warn("a connection outlives its age", {{"server", options_.target}, {"why", next.error().message()}});
+      const bool ends = now - made_ >= half_ + options_.tls.connection_age;
+      log::Warn("a connection outlives its age",
+                {{"server", options_.target}, {"why", next.error().message()}, {"ended", ends}});
+      if (ends && !ended_) before_last = std::exchange(previous_, std::exchange(current_, ConnectsNowhere()));
+      ended_ = ended_ || ends;
       return current_;
     }
+    ended_ = false;
     made_ = now;
     before_last = std::exchange(previous_, std::exchange(current_, *std::move(next)));
     return current_;
@@ -85,6 +98,7 @@ class AgingChannel final : public grpc::ChannelInterface {
   // Guarded by mu_.
   MonoTime made_ = host::SystemClock().Read().mono;
   std::shared_ptr<grpc::Channel> current_;
+  bool ended_ = false;  // current_ connects nowhere
   // Whoever lets go of a channel last may wait for gRPC's threads; calls under way must not be the ones.
   std::shared_ptr<grpc::Channel> previous_;
 };

@@ -5,6 +5,9 @@
 // and no call, streams included, lasts longer than that half (it gets an earlier deadline): then the next call makes a
 // new connection, with a new handshake. Our servers do the same with their callers (ServerOptions::connection_age).
 //
+// Files that are not fit for a new connection, as in the middle of a rotation, leave the old one for one more age. Then
+// calls fail with UNAVAILABLE until the files are fit: a CA that was removed is trusted no longer.
+//
 // Thread-safety: as grpc::Channel.
 #pragma once
 

@@ -1,7 +1,8 @@
 // What a reader of messages needs to be safe from its peer: messages that are looked at before they are parsed and, for
 // the reading half of a server's stream, an end for a stream that says nothing.
 //
-// Thread-safety: ReadBounded and BytePieces have no state that changes; a FirstWord is told from one thread at a time.
+// Thread-safety: ReadBounded and BytePieces have no state that changes; a Heard is of one thread at a time, but for
+// Read.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -67,15 +68,28 @@ void ReadAsBytes(std::string_view service, const std::string& method, const Mark
   mark(found->index(), new grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, Reply>(std::move(begin)));
 }
 
-// What counts a stream until its first word, and no longer than it lives: BoundedService leaves it here while it begins
-// a stream, and the stream's FirstWord takes it.
-inline thread_local std::shared_ptr<void> begun_stream;
+// What the server knows of a stream that begins: BoundedService leaves it here meanwhile, and the stream's Heard takes
+// it.
+struct BegunStream {
+  std::shared_ptr<void> unheard = nullptr;                            // counts it until its first word
+  std::function<void(const Status&)> too_large = [](const auto&) {};  // counts a message beyond the bounds
+};
+inline thread_local BegunStream begun_stream;
 
-// Ends a stream unless it is told in time that the peer has said something.
-class FirstWord {
+// The reading half of a stream of a server: it ends unless the peer says something in time, and its messages are
+// bounded.
+class Heard {
  public:
   // On the thread that begins the stream.
-  FirstWord() : counted_(std::exchange(begun_stream, nullptr)) {}
+  Heard() : begun_(std::exchange(begun_stream, {})) {}
+
+  // As ReadBounded; what is beyond the bounds is counted.
+  template <class Message>
+  Status Read(grpc::ByteBuffer& bytes, const MessageBounds& bounds, Message& message) const {
+    Status read = ReadBounded(bytes, bounds, message);
+    if (read.code() == Code::kResourceExhausted) begun_.too_large(read);
+    return read;
+  }
 
   // `silent` runs on a thread of gRPC, at most once; it may still run while Said is called.
   void Await(std::function<void()> silent) {
@@ -87,12 +101,12 @@ class FirstWord {
   }
   void Said() {
     alarm_.Cancel();
-    counted_.reset();
+    begun_.unheard.reset();
   }
 
  private:
   grpc::Alarm alarm_;
-  std::shared_ptr<void> counted_;
+  BegunStream begun_;
 };
 
 }  // namespace muster::rpc

@@ -99,12 +99,13 @@ Result<std::shared_ptr<void>> OpenStreams::Unheard(const std::string& who) {
 class BoundedService::Handler final : public MethodHandler {
  public:
   Handler(const google::protobuf::MethodDescriptor& method, std::string_view path, MethodHandler& inner,
-          OpenStreams& streams, Refused refused)
+          OpenStreams& streams, CallBudgets& budgets, Refused refused)
       : method_(method),
         type_(TypeOf(method)),
         path_(path),
         inner_(inner),
         streams_(streams),
+        budgets_(budgets),
         refused_(std::move(refused)) {}
 
   // Every method is registered as a stream: the message is read here.
@@ -127,13 +128,28 @@ class BoundedService::Handler final : public MethodHandler {
 
  private:
   void Begin(const HandlerParameter& call, grpc_byte_buffer* bytes) {
-    if (!method_.client_streaming()) {
-      if (const Status fit = CheckRequest(bytes); !fit.ok()) {
-        return Refuse(call, bytes, fit.code() == Code::kResourceExhausted ? kTooLarge : kNoMessage, fit);
-      }
-    }
-    if (type_ == RpcMethod::NORMAL_RPC) return Pass(call, bytes, call.call_requester);
     std::string who = CallerName(*call.server_context);
+    if (method_.client_streaming()) return BeginStream(call, bytes, who, call.call_requester);
+    const Result<size_t> weight = WeighRequest(bytes);
+    if (!weight) {
+      const bool large = weight.error().code() == Code::kResourceExhausted;
+      return Refuse(call, bytes, large ? kTooLarge : kNoMessage, weight.error());
+    }
+    auto share = budgets_.requests.Take(who, *weight);
+    if (!share) return Refuse(call, bytes, kTooMany, share.error());
+    // What gRPC calls when the call is over.
+    auto over = [share = *std::move(share), began = BeginCall(*call.server_context, budgets_.answers, who),
+                 requester = call.call_requester]() mutable {
+      began.reset();
+      share.reset();
+      requester();
+    };
+    if (type_ == RpcMethod::NORMAL_RPC) return Pass(call, bytes, std::move(over));
+    BeginStream(call, bytes, who, std::move(over));
+  }
+
+  void BeginStream(const HandlerParameter& call, grpc_byte_buffer* bytes, const std::string& who,
+                   std::function<void()> over) {
     const Status fit = streams_.Open(who, CallerOf(*call.server_context).has_value());
     if (!fit.ok()) return Refuse(call, bytes, kTooMany, fit);
     if (method_.client_streaming()) {
@@ -142,23 +158,27 @@ class BoundedService::Handler final : public MethodHandler {
         streams_.Close(who);
         return Refuse(call, bytes, kTooMany, unheard.error());
       }
-      begun_stream = *std::move(unheard);
+      // It may be told when this handler is gone.
+      begun_stream = {.unheard = *std::move(unheard),
+                      .too_large = [refused = refused_, path = path_, who](const Status& why) {
+                        refused({kTooLarge, who, path, why.message()});
+                      }};
     }
-    // What gRPC calls when the stream is over.
-    Pass(call, bytes, [this, who = std::move(who), requester = call.call_requester] {
+    Pass(call, bytes, [this, who, over = std::move(over)] {
       streams_.Close(who);
-      requester();
+      over();
     });
-    begun_stream.reset();  // a stream that may be silent has not taken it
+    begun_stream = {};  // a stream that may be silent has not taken it
   }
 
-  Status CheckRequest(const grpc_byte_buffer* bytes) const {
-    if (bytes == nullptr)
-      return {Code::kInvalidArgument, "no message came: there is none, or it is compressed, too large or cut off"};
-    if (bytes->data.raw.compression != GRPC_COMPRESS_NONE) {
-      return {Code::kUnimplemented, "compressed messages are not read here; send it as it is"};
+  Result<size_t> WeighRequest(const grpc_byte_buffer* bytes) const {
+    if (bytes == nullptr) {
+      return InvalidArgument("no message came: there is none, or it is compressed, too large or cut off");
     }
-    return CheckBounds(*method_.input_type(), PiecesOf(*bytes), {});
+    if (bytes->data.raw.compression != GRPC_COMPRESS_NONE) {
+      return Error(Code::kUnimplemented, "compressed messages are not read here; send it as it is");
+    }
+    return WeighMessage(*method_.input_type(), PiecesOf(*bytes), {});
   }
 
   void Pass(const HandlerParameter& call, grpc_byte_buffer* bytes, std::function<void()> over) {
@@ -191,11 +211,12 @@ class BoundedService::Handler final : public MethodHandler {
   const std::string path_;
   MethodHandler& inner_;
   OpenStreams& streams_;
+  CallBudgets& budgets_;
   const Refused refused_;
 };
 
-BoundedService::BoundedService(std::string_view name, grpc::Service& inner, OpenStreams& streams, Refused refused,
-                               Callers callers) {
+BoundedService::BoundedService(std::string_view name, grpc::Service& inner, OpenStreams& streams, CallBudgets& budgets,
+                               Refused refused, Callers callers) {
   const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(std::string(name));
   MUSTER_CHECK(service != nullptr, "{} is no service of ours", name);
   const auto handler_of = &BoundedService::GetHandler;  // protected, so it goes by the name of this class
@@ -207,7 +228,7 @@ BoundedService::BoundedService(std::string_view name, grpc::Service& inner, Open
     MethodHandler* handler = (inner.*handler_of)(i);
     MUSTER_CHECK(handler != nullptr, "{} has no handler", path);
     AddMethod(new grpc::internal::RpcServiceMethod(path.c_str(), RpcMethod::BIDI_STREAMING, nullptr));
-    MarkMethodCallback(added++, new Handler(method, path, *handler, streams, refused));
+    MarkMethodCallback(added++, new Handler(method, path, *handler, streams, budgets, refused));
   }
 }
 

@@ -3,7 +3,9 @@
 //   - A request beyond MessageBounds is refused before it is parsed. Methods that read a stream check each message
 //     themselves (bounded_read.h), because gRPC parses those without asking.
 //   - Streams are bounded, of one caller and of all: a caller beyond the bound is refused, and the others are served.
-//   - So are, more tightly, those of a caller that have not said anything yet (FirstWord): one costs 20 KiB.
+//   - So are, more tightly, those of a caller that have not said anything yet (Heard): one costs 20 KiB.
+//   - What all requests take that are being worked on is bounded, of one caller and of all, and so are the answers that
+//     are not taken yet (work_budget.h).
 //   - A server for operators has the methods that they may call, and no others, also in plaintext.
 //
 // gRPC has no hook between the bytes of a request and its parsing that a program can register. What it has is the
@@ -25,6 +27,7 @@
 #include "base/status.h"
 #include "rpc/identity.h"
 #include "rpc/refusal.h"
+#include "rpc/work_budget.h"
 
 namespace grpc {
 class ServerContextBase;
@@ -62,9 +65,9 @@ class OpenStreams {
 
 class BoundedService final : public grpc::Service {
  public:
-  // `name` is the service's full name. `streams` outlives this.
-  BoundedService(std::string_view name, grpc::Service& inner, OpenStreams& streams, Refused refused,
-                 Callers callers = Callers::kAll);
+  // `name` is the service's full name. `streams` and `budgets`, which are the server's, outlive this.
+  BoundedService(std::string_view name, grpc::Service& inner, OpenStreams& streams, CallBudgets& budgets,
+                 Refused refused, Callers callers = Callers::kAll);
 
  private:
   class Handler;

@@ -9,6 +9,7 @@
 #include <openssl/x509.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -21,6 +22,8 @@ namespace {
 
 constexpr Duration kLookEvery = 1s;
 constexpr size_t kMostKnown = 1'024;
+constexpr std::string_view kBeginList = "-----BEGIN X509 CRL-----";
+constexpr std::string_view kEndList = "-----END X509 CRL-----";
 
 using Bio = std::unique_ptr<BIO, decltype(&BIO_free_all)>;
 using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
@@ -38,16 +41,42 @@ std::string SerialText(const ASN1_INTEGER* serial) {
   return copy;
 }
 
-bool SignedByOneOf(X509_CRL* list, const std::string& ca) {
+std::string NameText(const X509_NAME* name) {
+  unsigned char* der = nullptr;
+  const int size = i2d_X509_NAME(name, &der);
+  std::string text(reinterpret_cast<const char*>(der), size > 0 ? static_cast<size_t>(size) : 0);
+  OPENSSL_free(der);
+  return text;
+}
+
+// A CA revokes what it has issued itself, and nothing of another.
+bool SignedByItsIssuer(X509_CRL* list, const std::string& ca) {
   const Bio in = Reader(ca);
   while (true) {
     const Certificate signer(PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr), &X509_free);
     if (!signer) break;
+    if (X509_NAME_cmp(X509_get_subject_name(signer.get()), X509_CRL_get_issuer(list)) != 0) continue;
     EVP_PKEY* key = X509_get0_pubkey(signer.get());
     if (key != nullptr && X509_CRL_verify(list, key) == 1) return true;
   }
   ERR_clear_error();
   return false;
+}
+
+void Add(X509_CRL* list, Revoked& revoked) {
+  ++revoked.lists;
+  std::tm next = {};
+  const ASN1_TIME* update = X509_CRL_get0_nextUpdate(list);
+  if (update != nullptr && ASN1_TIME_to_tm(update, &next) == 1) {
+    const std::time_t until = timegm(&next);
+    revoked.until = std::min(revoked.until.value_or(until), until);
+  }
+  const std::string issuer = NameText(X509_CRL_get_issuer(list));
+  STACK_OF(X509_REVOKED)* entries = X509_CRL_get_REVOKED(list);
+  for (int i = 0; i < sk_X509_REVOKED_num(entries); ++i) {
+    const ASN1_INTEGER* serial = X509_REVOKED_get0_serialNumber(sk_X509_REVOKED_value(entries, i));
+    revoked.certificates.insert({.issuer = issuer, .serial = SerialText(serial)});
+  }
 }
 
 std::string StampOf(const std::string& file) {
@@ -58,27 +87,39 @@ std::string StampOf(const std::string& file) {
 
 }  // namespace
 
-Result<std::set<std::string>> ReadRevoked(const TlsFiles& files) {
+Result<Revoked> ReadRevoked(const TlsFiles& files) {
   MUSTER_ASSIGN_OR_RETURN(const std::string text, host::ReadTextFile(files.crl));
   MUSTER_ASSIGN_OR_RETURN(const std::string ca, host::ReadTextFile(files.ca));
-  const List list(PEM_read_bio_X509_CRL(Reader(text).get(), nullptr, nullptr, nullptr), &X509_CRL_free);
-  if (!list) {
+  Revoked revoked;
+  for (std::string_view rest = text;;) {
+    const size_t begin = rest.find(kBeginList);
+    // A list whose first line is damaged would otherwise revoke nothing, in silence. Before the first is room for
+    // words.
+    if (revoked.lists > 0 && rest.substr(0, begin).find_first_not_of(" \t\r\n") != std::string_view::npos) {
+      return InvalidArgument(
+          fmt::format("{}: what follows list {} is no list; give lists in PEM form and nothing between them", files.crl,
+                      revoked.lists));
+    }
+    if (begin == std::string_view::npos) break;
+    rest.remove_prefix(begin);
+    const size_t end = std::min(rest.find(kEndList), rest.size());
+    const std::string_view block = rest.substr(0, end + kEndList.size());
+    const List list(PEM_read_bio_X509_CRL(Reader(block).get(), nullptr, nullptr, nullptr), &X509_CRL_free);
     ERR_clear_error();
-    return InvalidArgument(
-        fmt::format("{}: no revocation list in PEM form; give the file with BEGIN X509 CRL", files.crl));
+    if (!list) return InvalidArgument(fmt::format("{}: list {} cannot be read", files.crl, revoked.lists + 1));
+    if (!SignedByItsIssuer(list.get(), ca)) {
+      return InvalidArgument(
+          fmt::format("{}: list {} is not signed by its CA in {}", files.crl, revoked.lists + 1, files.ca));
+    }
+    Add(list.get(), revoked);
+    rest.remove_prefix(block.size());
   }
-  if (!SignedByOneOf(list.get(), ca)) {
-    return InvalidArgument(fmt::format("{}: the list is not signed by the CA in {}", files.crl, files.ca));
-  }
-  std::set<std::string> revoked;
-  STACK_OF(X509_REVOKED)* entries = X509_CRL_get_REVOKED(list.get());
-  for (int i = 0; i < sk_X509_REVOKED_num(entries); ++i) {
-    revoked.insert(SerialText(X509_REVOKED_get0_serialNumber(sk_X509_REVOKED_value(entries, i))));
-  }
-  return revoked;
+  if (revoked.lists > 0) return revoked;
+  return InvalidArgument(
+      fmt::format("{}: no revocation list in PEM form; give the file with BEGIN X509 CRL", files.crl));
 }
 
-void CertificateCheck::LookAtList(MonoTime now) {
+void CertificateCheck::LookAtLists(MonoTime now) {
   if (files_.crl.empty() || (looked_ != MonoTime(Duration::min()) && now - looked_ < kLookEvery)) return;
   looked_ = now;
   std::string stamp = StampOf(files_.crl);
@@ -90,7 +131,14 @@ void CertificateCheck::LookAtList(MonoTime now) {
     return;
   }
   revoked_ = *std::move(revoked);
-  log::Info("revocation list read", {{"file", files_.crl}, {"certificates", revoked_.size()}});
+  warned_ = false;
+  log::Info("revocation list read",
+            {{"file", files_.crl}, {"lists", revoked_.lists}, {"certificates", revoked_.certificates.size()}});
+}
+
+void CertificateCheck::WarnOfAge(std::time_t now) {
+  if (!revoked_.until || now <= *revoked_.until || std::exchange(warned_, true)) return;
+  log::Warn("revocation list is past its next update: what was revoked since is not known", {{"file", files_.crl}});
 }
 
 Result<const CertificateCheck::Known*> CertificateCheck::Find(std::string_view pem) {
@@ -102,20 +150,23 @@ Result<const CertificateCheck::Known*> CertificateCheck::Find(std::string_view p
     return Error(Code::kPermissionDenied, "the peer's certificate cannot be read");
   }
   if (known_.size() >= kMostKnown) known_.clear();
-  Known known{.until = timegm(&until), .serial = SerialText(X509_get0_serialNumber(certificate.get()))};
+  Known known{.until = timegm(&until),
+              .name = {.issuer = NameText(X509_get_issuer_name(certificate.get())),
+                       .serial = SerialText(X509_get0_serialNumber(certificate.get()))}};
   return &known_.emplace(pem, std::move(known)).first->second;
 }
 
 Status CertificateCheck::Check(std::string_view pem) {
   const Now now = host::SystemClock().Read();
   const std::lock_guard lock(mu_);
-  LookAtList(now.mono);
+  LookAtLists(now.mono);
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now.wall.time_since_epoch()).count();
+  WarnOfAge(seconds);
   const auto known = Find(pem);
   if (!known) return known.error();
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now.wall.time_since_epoch()).count();
   if ((*known)->until < seconds) return {Code::kPermissionDenied, "the peer's certificate has expired; renew it"};
-  if (revoked_.contains((*known)->serial)) {
-    return {Code::kPermissionDenied, fmt::format("the peer's certificate {} is revoked", (*known)->serial)};
+  if (revoked_.certificates.contains((*known)->name)) {
+    return {Code::kPermissionDenied, fmt::format("the peer's certificate {} is revoked", (*known)->name.serial)};
   }
   return {};
 }

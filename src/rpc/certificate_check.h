@@ -1,16 +1,19 @@
 // CertificateCheck: whether a peer's certificate still holds, looked at again while a connection lasts: that it has not
-// expired, and that the CA has not revoked it (a list in PEM form, read again when it changes).
+// expired, and that no CA has revoked it (lists in PEM form in one file, read again when it changes).
 //
-// The handshake has shown that the certificate comes from the CA; what may change afterwards is here. A list that is
-// not signed by the CA, or cannot be read, is passed over and named in the log; the last one that was fit stays in use.
+// The handshake has shown that the certificate comes from a CA of the file; what may change afterwards is here. A file
+// with a list that none of the CAs has signed, or with anything else behind its first list, is passed over and named in
+// the log; the last one that was fit stays in use. A list that is past its nextUpdate stays in use too, with a warning.
 //
 // Thread-safety: Check may be called from any thread.
 #pragma once
 
-#include <cstdint>
+#include <compare>
+#include <cstddef>
 #include <ctime>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -21,9 +24,22 @@
 
 namespace muster::rpc {
 
-// The serial numbers that the CA has revoked. INVALID_ARGUMENT naming the file: it cannot be read, holds no list, or
-// one that none of the CA's certificates has signed.
-Result<std::set<std::string>> ReadRevoked(const TlsFiles& files);
+struct RevokedCertificate {
+  std::string issuer;  // the name in DER
+  std::string serial;
+
+  auto operator<=>(const RevokedCertificate&) const = default;
+};
+
+struct Revoked {
+  std::set<RevokedCertificate> certificates = {};
+  size_t lists = 0;
+  std::optional<std::time_t> until = {};  // the first nextUpdate of a list
+};
+
+// What the lists in the file revoke. INVALID_ARGUMENT naming the file: it holds no list, something behind the first
+// that is no list, or a list that its issuer among the CA's certificates has not signed.
+Result<Revoked> ReadRevoked(const TlsFiles& files);
 
 class CertificateCheck {
  public:
@@ -35,18 +51,20 @@ class CertificateCheck {
  private:
   struct Known {
     std::time_t until = 0;
-    std::string serial;
+    RevokedCertificate name;
   };
   // Under mu_.
-  void LookAtList(MonoTime now);
+  void LookAtLists(MonoTime now);
+  void WarnOfAge(std::time_t now);
   Result<const Known*> Find(std::string_view pem);
 
   const TlsFiles files_;
   std::mutex mu_;
   // Guarded by mu_.
   MonoTime looked_{Duration::min()};
-  std::string stamp_;  // of the list that was read last, fit or not
-  std::set<std::string> revoked_;
+  std::string stamp_;  // of the file that was read last, fit or not
+  Revoked revoked_;
+  bool warned_ = false;                              // of the age of these
   std::map<std::string, Known, std::less<>> known_;  // certificates that were taken apart, by their text
 };
 

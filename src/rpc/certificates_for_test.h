@@ -30,6 +30,10 @@ class CertificateAuthorityForTest {
   CertificateForTest Sign(const std::string& alternatives, int64_t lifetime_seconds = 3600) {
     return Make("peer", alternatives, lifetime_seconds);
   }
+  // By a CA that this one has signed.
+  CertificateForTest Sign(const std::string& alternatives, int64_t lifetime_seconds, const CertificateForTest& ca) {
+    return Make("peer", alternatives, lifetime_seconds, false, &ca);
+  }
 
   // An intermediate CA.
   CertificateForTest SignCa(int64_t lifetime_seconds = 3600) { return Make("between", "", lifetime_seconds, true); }
@@ -46,10 +50,14 @@ class CertificateAuthorityForTest {
   }
   // A list of what this CA has revoked.
   void WriteRevoked(const std::string& file, const std::vector<CertificateForTest>& revoked) const {
+    Replace(file, RevokedBy(own_, revoked));
+  }
+  // In PEM form, of any CA.
+  static std::string RevokedBy(const CertificateForTest& ca, const std::vector<CertificateForTest>& revoked) {
     const std::unique_ptr<X509_CRL, decltype(&X509_CRL_free)> list(X509_CRL_new(), &X509_CRL_free);
     const std::unique_ptr<ASN1_TIME, decltype(&ASN1_TIME_free)> now(X509_gmtime_adj(nullptr, 0), &ASN1_TIME_free);
     X509_CRL_set_version(list.get(), 1);
-    X509_CRL_set_issuer_name(list.get(), X509_get_subject_name(own_.certificate.get()));
+    X509_CRL_set_issuer_name(list.get(), X509_get_subject_name(ca.certificate.get()));
     X509_CRL_set1_lastUpdate(list.get(), now.get());
     X509_CRL_set1_nextUpdate(list.get(), now.get());
     for (const CertificateForTest& one : revoked) {
@@ -58,8 +66,16 @@ class CertificateAuthorityForTest {
       X509_REVOKED_set_revocationDate(entry, now.get());
       X509_CRL_add0_revoked(list.get(), entry);
     }
-    MUSTER_CHECK(X509_CRL_sign(list.get(), own_.key.get(), EVP_sha256()) != 0);
-    Replace(file, Pem([&](BIO* out) { PEM_write_bio_X509_CRL(out, list.get()); }));
+    MUSTER_CHECK(X509_CRL_sign(list.get(), ca.key.get(), EVP_sha256()) != 0);
+    return Pem([&](BIO* out) { PEM_write_bio_X509_CRL(out, list.get()); });
+  }
+  static std::string PemOf(const CertificateForTest& made) {
+    return Pem([&](BIO* out) { PEM_write_bio_X509(out, made.certificate.get()); });
+  }
+  // By rename, so that no reader sees half a file.
+  static void Replace(const std::string& file, const std::string& content) {
+    std::ofstream(file + ".next", std::ios::binary) << content;
+    std::filesystem::rename(file + ".next", file);
   }
   static void WriteKey(const TlsFiles& files, const CertificateForTest& made) {
     Replace(files.key, Pem([&](BIO* out) {
@@ -70,10 +86,11 @@ class CertificateAuthorityForTest {
 
  private:
   CertificateForTest Make(const std::string& name, const std::string& alternatives, int64_t lifetime_seconds,
-                          bool signs = false) {
+                          bool signs = false, const CertificateForTest* by = nullptr) {
     CertificateForTest made = {.certificate = {X509_new(), &X509_free}, .key = {EVP_EC_gen("P-256"), &EVP_PKEY_free}};
     X509* x = made.certificate.get();
     const bool is_ca = own_.certificate == nullptr;
+    const CertificateForTest& ca = is_ca ? made : by == nullptr ? own_ : *by;
     X509_set_version(x, 2);
     ASN1_INTEGER_set(X509_get_serialNumber(x), ++serial_);
     X509_gmtime_adj(X509_getm_notBefore(x), -3600);
@@ -81,10 +98,10 @@ class CertificateAuthorityForTest {
     X509_set_pubkey(x, made.key.get());
     const auto* text = reinterpret_cast<const unsigned char*>(name.c_str());
     X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_UTF8, text, -1, -1, 0);
-    X509_set_issuer_name(x, X509_get_subject_name(is_ca ? x : own_.certificate.get()));
+    X509_set_issuer_name(x, X509_get_subject_name(ca.certificate.get()));
     AddExtension(x, NID_basic_constraints, is_ca || signs ? "critical,CA:TRUE" : "CA:FALSE");
     if (!alternatives.empty()) AddExtension(x, NID_subject_alt_name, alternatives);
-    MUSTER_CHECK(X509_sign(x, is_ca ? made.key.get() : own_.key.get(), EVP_sha256()) != 0);
+    MUSTER_CHECK(X509_sign(x, ca.key.get(), EVP_sha256()) != 0);
     return made;
   }
 
@@ -102,12 +119,6 @@ class CertificateAuthorityForTest {
     char* data = nullptr;
     const auto size = BIO_get_mem_data(out.get(), &data);
     return {data, static_cast<size_t>(size)};
-  }
-
-  // By rename, so that no reader sees half a file.
-  static void Replace(const std::string& file, const std::string& content) {
-    std::ofstream(file + ".next", std::ios::binary) << content;
-    std::filesystem::rename(file + ".next", file);
   }
 
   CertificateForTest own_;

@@ -144,7 +144,7 @@ Result<std::shared_ptr<grpc::Channel>> MakeChannel(const ChannelOptions& options
   if (options.tls.given() && !socket) {
     MUSTER_ASSIGN_OR_RETURN(const TlsMaterial fit, ReadTlsMaterial(options.tls));  // for its error only
     if (!options.tls.crl.empty()) {
-      MUSTER_ASSIGN_OR_RETURN(const std::set<std::string> fit_too, ReadRevoked(options.tls));
+      MUSTER_ASSIGN_OR_RETURN(const Revoked fit_too, ReadRevoked(options.tls));
     }
     credentials = TlsCredentials(options.tls, options.serves);
   } else {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "model/workload_bounds.h"
 #include "muster/v1/cluster.pb.h"
 #include "rpc/agent_tables.h"
 #include "rpc/object_id.h"
@@ -22,13 +23,18 @@ constexpr ObjectId kNode{"name the node"};
 constexpr Numbers kDesiredStates{0, 2, "a desired state; use 0 (running), 1 (stopped) or 2 (deleted)"};
 constexpr Numbers kObjectKinds{0, 3, "a kind; use 0 (workload), 1 (set), 2 (quota) or 3 (node)"};
 
-// The message of TemplateProblem begins with the field.
-Status CheckTemplate(const model::WorkloadTemplate& spec, std::string_view path) {
-  const std::string problem = model::TemplateProblem(spec);
+// A problem begins with the field; empty: there is none.
+Status AtPath(std::string_view path, std::string problem) {
   if (problem.empty()) return {};
-  Status error{Code::kInvalidArgument, problem};
+  Status error{Code::kInvalidArgument, std::move(problem)};
   AddPath(path, error);
   return error;
+}
+
+Status CheckTemplate(const model::WorkloadTemplate& spec, std::string_view path) {
+  std::string problem = model::SizeProblem(spec);
+  if (problem.empty()) problem = model::TemplateProblem(spec);
+  return AtPath(path, std::move(problem));
 }
 
 }  // namespace
@@ -106,6 +112,9 @@ void ToWire(const contract::ApplyWorkload& request, v1::ApplyWorkloadRequest& wi
 
 Result<contract::ApplySpec> FromWire(const v1::ApplySpecRequest& wire) {
   MUSTER_ASSIGN_OR_RETURN(contract::ApplySpec request, ReadByTable<contract::ApplySpec>(wire));
+  if (Status valid = AtPath("spec", model::CountsProblem(request.spec)); !valid.ok()) {
+    return std::unexpected(std::move(valid));
+  }
   if (Status valid = CheckTemplate(request.spec.spec, "spec.spec"); !valid.ok()) {
     return std::unexpected(std::move(valid));
   }
@@ -117,7 +126,9 @@ MUSTER_WIRE_REQUEST(contract::ApplyQuota, v1::ApplyQuotaRequest, MUSTER_WIRE(quo
 MUSTER_WIRE_REQUEST(contract::DeleteObject, v1::DeleteObjectRequest, MUSTER_WIRE(kind, kObjectKinds),
                     MUSTER_WIRE(name, ObjectId("name the object")), MUSTER_WIRE(force));
 MUSTER_WIRE_REQUEST(contract::RetryWorkload, v1::RetryWorkloadRequest, MUSTER_WIRE(workload, kWorkload));
-MUSTER_WIRE_REQUEST(contract::ScaleSet, v1::ScaleSetRequest, MUSTER_WIRE(set, kSet), MUSTER_WIRE(replicas, Count()));
+static_assert(model::kMostReplicas == 100'000);
+MUSTER_WIRE_REQUEST(contract::ScaleSet, v1::ScaleSetRequest, MUSTER_WIRE(set, kSet),
+                    MUSTER_WIRE(replicas, Numbers(0, model::kMostReplicas, "from 0 to 100000")));
 MUSTER_WIRE_REQUEST(contract::RestartSet, v1::RestartSetRequest, MUSTER_WIRE(set, kSet));
 MUSTER_WIRE_REQUEST(contract::CordonNode, v1::CordonNodeRequest, MUSTER_WIRE(node, kNode),
                     MUSTER_WIRE_DEFAULT(cordoned), MUSTER_WIRE(reason), MUSTER_WIRE(order));
@@ -137,10 +148,30 @@ MUSTER_WIRE_REPLY(contract::Done, v1::Done, MUSTER_WIRE(message), MUSTER_WIRE(st
 // Questions.
 
 MUSTER_WIRE_PART(contract::Page, v1::Page, MUSTER_WIRE(limit, Count()), MUSTER_WIRE(token));
-MUSTER_WIRE_REQUEST(contract::ListNodes, v1::ListNodesRequest, MUSTER_WIRE(status), MUSTER_WIRE(selector),
-                    MUSTER_WIRE(page));
-MUSTER_WIRE_REQUEST(contract::ListWorkloads, v1::ListWorkloadsRequest, MUSTER_WIRE(node), MUSTER_WIRE(status),
-                    MUSTER_WIRE(set), MUSTER_WIRE(tenant), MUSTER_WIRE(selector), MUSTER_WIRE(page));
+MUSTER_WIRE_PART(contract::ListNodes, v1::ListNodesRequest, MUSTER_WIRE(status), MUSTER_WIRE(selector),
+                 MUSTER_WIRE(page));
+MUSTER_WIRE_PART(contract::ListWorkloads, v1::ListWorkloadsRequest, MUSTER_WIRE(node), MUSTER_WIRE(status),
+                 MUSTER_WIRE(set), MUSTER_WIRE(tenant), MUSTER_WIRE(selector), MUSTER_WIRE(page));
+
+// Every object is compared with every requirement.
+template <class Request, class Wire>
+Result<Request> ReadWithSelector(const Wire& wire) {
+  Result<Request> request = ReadByTable<Request>(wire);
+  if (!request) return request;
+  if (std::string problem = model::SelectorSizeProblem(request->selector); !problem.empty()) {
+    return InvalidArgument(std::move(problem));
+  }
+  return request;
+}
+Result<contract::ListNodes> FromWire(const v1::ListNodesRequest& wire) {
+  return ReadWithSelector<contract::ListNodes>(wire);
+}
+void ToWire(const contract::ListNodes& request, v1::ListNodesRequest& wire) { WriteTable(request, wire); }
+Result<contract::ListWorkloads> FromWire(const v1::ListWorkloadsRequest& wire) {
+  return ReadWithSelector<contract::ListWorkloads>(wire);
+}
+void ToWire(const contract::ListWorkloads& request, v1::ListWorkloadsRequest& wire) { WriteTable(request, wire); }
+
 MUSTER_WIRE_REQUEST(contract::GetNode, v1::GetNodeRequest, MUSTER_WIRE(node, kNode));
 MUSTER_WIRE_REQUEST(contract::GetWorkload, v1::GetWorkloadRequest, MUSTER_WIRE(workload, kWorkload));
 MUSTER_WIRE_REQUEST(contract::ListSets, v1::ListSetsRequest, MUSTER_WIRE(name), MUSTER_WIRE(page));

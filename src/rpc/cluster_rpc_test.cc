@@ -3,10 +3,13 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <future>
 #include <mutex>
+#include <thread>
 
 #include "base/codec.h"
 #include "host/temp_dir_for_test.h"
@@ -16,6 +19,7 @@
 #include "rpc/certificates_for_test.h"
 #include "rpc/channel.h"
 #include "rpc/cluster_client.h"
+#include "rpc/cluster_conversion.h"
 #include "rpc/cluster_services.h"
 #include "rpc/join_client.h"
 #include "rpc/server.h"
@@ -65,8 +69,22 @@ class ToldScheduler final : public contract::ClusterPort,
   }
   void Ask(ClusterRequest request, Done done) override {
     Result<ClusterReply> answer = Error(Code::kInternal, "nothing was told");
+    if (acks_every_beat && std::holds_alternative<contract::Heartbeat>(request)) {
+      {
+        const std::lock_guard lock(mu_);
+        ++beats_;
+      }
+      asked_.notify_all();
+      return done(contract::HeartbeatAck{});
+    }
     {
       const std::lock_guard lock(mu_);
+      if (answers_later) {
+        kept_.push_back(std::move(done));
+        most_kept_ = std::max(most_kept_, kept_.size());
+        asked_.notify_all();
+        return;
+      }
       if (!answers_.empty()) {
         answer = std::move(answers_.front());
         answers_.pop_front();
@@ -74,6 +92,26 @@ class ToldScheduler final : public contract::ClusterPort,
     }
     requests.Put(std::move(request));
     done(std::move(answer));
+  }
+  // The oldest request that waits, once there is one.
+  void AnswerOne(Result<ClusterReply> answer) {
+    std::unique_lock lock(mu_);
+    ASSERT_TRUE(asked_.wait_for(lock, kPatience, [this] { return !kept_.empty(); }));
+    const Done done = std::move(kept_.front());
+    kept_.pop_front();
+    lock.unlock();
+    done(std::move(answer));
+  }
+  // How many were acknowledged when none had come for a second, or there were so many.
+  int BeatsUntilNoMoreCome(int most) {
+    std::unique_lock lock(mu_);
+    int seen = beats_;
+    while (beats_ < most && asked_.wait_for(lock, 1s, [&] { return beats_ > seen; })) seen = beats_;
+    return beats_;
+  }
+  size_t most_kept() {
+    const std::lock_guard lock(mu_);
+    return most_kept_;
   }
   void WillAnswer(Result<ClusterReply> answer) {
     const std::lock_guard lock(mu_);
@@ -94,6 +132,9 @@ class ToldScheduler final : public contract::ClusterPort,
   void Beat(Id /*stream*/, const std::vector<contract::WorkloadStatus>& statuses) override { beats.Put(statuses); }
   void Closed(Id stream) override { closed.Put(stream); }
 
+  std::atomic<bool> answers_later = false;    // by AnswerOne; requests are not kept
+  std::atomic<bool> acks_every_beat = false;  // which are not kept
+
   Inbox<ClusterRequest> requests;
   Inbox<std::string> tenants;  // that asked for changes
   Inbox<std::pair<contract::WatchCluster, std::shared_ptr<WatchSink>>> watches;
@@ -103,6 +144,10 @@ class ToldScheduler final : public contract::ClusterPort,
 
  private:
   std::mutex mu_;
+  std::condition_variable asked_;
+  std::deque<Done> kept_;
+  size_t most_kept_ = 0;
+  int beats_ = 0;
   std::deque<Result<ClusterReply>> answers_;
 };
 
@@ -249,6 +294,27 @@ TEST_F(ClusterRpc, AWatchBringsChangesAndSaysWhyItEnds) {
   EXPECT_FALSE(sink->Send(std::make_shared<const contract::ClusterChange>(decided)));
 }
 
+TEST_F(ClusterRpc, AWatchThatIsNotReadEndsByWhatItsChangesWeigh) {
+  const auto stub = v1::Cluster::NewStub(channel_);
+  grpc::ClientContext context;
+  v1::WatchRequest everything;
+  everything.set_decisions(true);
+  const auto watch = stub->Watch(&context, everything);
+  const auto asked = served_.scheduler.watches.Take();
+  ASSERT_TRUE(asked);
+  const auto change = std::make_shared<const contract::ClusterChange>(contract::Decision{
+      .kind = contract::DecisionKind::kRefused, .workload = "w", .message = std::string(1 << 20, 'x')});
+  int taken = 0;
+  while (taken < 1'000 && asked->second->Send(change)) ++taken;
+  EXPECT_LT(taken, 1'000);
+  EXPECT_GT(taken, 100);
+  v1::WatchEvent event;
+  while (watch->Read(&event)) {
+  }
+  EXPECT_EQ(FromGrpc(watch->Finish()),
+            Status(Code::kResourceExhausted, "too many changes wait to be read; read faster, and watch again"));
+}
+
 TEST_F(ClusterRpc, AWatchThatIsDestroyedLetsTheSchedulerKnow) {
   auto watch = client_->Watch({.nodes = true}, {.changed = [](auto) {}, .ended = [](auto) { FAIL(); }});
   auto [what, sink] = *served_.scheduler.watches.Take();
@@ -330,6 +396,78 @@ TEST_F(ClusterRpc, AHeartbeatOfAnotherNodeEndsTheStream) {
   client->Beat({.node = "other"});
   EXPECT_EQ(node.left.Take(),
             Status(Code::kInvalidArgument, R"(heartbeat.node: "other" is not the node that joined, "n")"));
+}
+
+v1::JoinMessage Joins() {
+  v1::JoinMessage message;
+  ToWire(Node().Registration(), *message.mutable_join());
+  return message;
+}
+v1::JoinMessage Beats() {
+  v1::JoinMessage message;
+  message.mutable_heartbeat()->set_node("n");
+  return message;
+}
+
+TEST_F(ClusterRpc, ANodeThatDoesNotReadItsAnswersIsDropped) {
+  served_.scheduler.WillAnswer(contract::NodeRegistered{.accepted = true});
+  served_.scheduler.acks_every_beat = true;
+  const auto stub = v1::Cluster::NewStub(channel_);
+  grpc::ClientContext context;
+  SetDeadline(context, 3 * kPatience);
+  const auto stream = stub->Join(&context);
+  ASSERT_TRUE(stream->Write(Joins()));
+  v1::JoinReply reply;
+  ASSERT_TRUE(stream->Read(&reply)) << stream->Finish().error_message();
+  std::jthread sends([&](const std::stop_token& stop) {
+    const v1::JoinMessage beat = Beats();
+    while (!stop.stop_requested() && stream->Write(beat)) {
+    }
+  });
+  EXPECT_LT(served_.scheduler.BeatsUntilNoMoreCome(1'000'000), 1'000'000);
+  int read = 0;
+  while (stream->Read(&reply)) ++read;
+  EXPECT_LT(read, served_.scheduler.BeatsUntilNoMoreCome(0));
+  sends.join();
+  EXPECT_EQ(FromGrpc(stream->Finish()),
+            Status(Code::kResourceExhausted, "too many answers wait to be read; read them, and join again"));
+}
+
+TEST_F(ClusterRpc, AMessageOfANodeIsReadWhenTheOneBeforeItIsAnswered) {
+  constexpr int kBeats = 20;
+  served_.scheduler.answers_later = true;
+  const auto stub = v1::Cluster::NewStub(channel_);
+  grpc::ClientContext context;
+  const auto stream = stub->Join(&context);
+  ASSERT_TRUE(stream->Write(Joins()));
+  served_.scheduler.AnswerOne(contract::NodeRegistered{.accepted = true});
+  for (int i = 0; i < kBeats; ++i) ASSERT_TRUE(stream->Write(Beats()));
+  v1::JoinReply reply;
+  EXPECT_TRUE(stream->Read(&reply));
+  for (int i = 0; i < kBeats; ++i) {
+    served_.scheduler.AnswerOne(contract::HeartbeatAck{});
+    EXPECT_TRUE(stream->Read(&reply));
+  }
+  EXPECT_EQ(served_.scheduler.most_kept(), 1u);
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(ClusterRpc, AMessageOfAControlStreamIsReadWhenTheOneBeforeItIsAnswered) {
+  constexpr int kBeats = 20;
+  served_.scheduler.answers_later = true;
+  grpc::ClientContext context;
+  const auto stream = control_->ControlStream(&context);
+  pb::ControlMessage message;
+  message.mutable_heartbeat()->set_node_id("n");
+  for (int i = 0; i < kBeats; ++i) ASSERT_TRUE(stream->Write(message));
+  for (int i = 0; i < kBeats; ++i) {
+    served_.scheduler.AnswerOne(contract::HeartbeatAck{});
+    EXPECT_TRUE(served_.scheduler.beats.Take());
+  }
+  EXPECT_EQ(served_.scheduler.most_kept(), 1u);
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
 }
 
 TEST_F(ClusterRpc, AControlStreamRegistersBeatsAndBringsCommands) {

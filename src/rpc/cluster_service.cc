@@ -1,8 +1,10 @@
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
+#include "base/weight.h"
 #include "muster/v1/cluster.grpc.pb.h"
 #include "rpc/agent_conversion.h"
 #include "rpc/bounded_read.h"
@@ -22,23 +24,35 @@ namespace {
 
 using Change = std::shared_ptr<const contract::ClusterChange>;
 
-class WatchStream final : public QueuedStream<grpc::ServerWriteReactor<v1::WatchEvent>, Change, v1::WatchEvent>,
+struct WeighedChange {
+  Change change;
+  size_t weight = 0;
+};
+
+class WatchStream final : public QueuedStream<grpc::ServerWriteReactor<v1::WatchEvent>, WeighedChange, v1::WatchEvent>,
                           public WatchSink {
  public:
   using QueuedStream::QueuedStream;
 
   bool Send(Change change) override {
-    if (waiting() >= kMostWaiting) {
+    const size_t weight = WeightOf(*change);
+    if (waiting() >= kMostWaiting || weight_.fetch_add(weight) > kMostWeight) {
       Drop({Code::kResourceExhausted, "too many changes wait to be read; read faster, and watch again"});
     }
-    return Push(std::move(change));
+    return Push({.change = std::move(change), .weight = weight});
   }
   void Close(Status status) override { End(std::move(status)); }
 
  private:
   static constexpr size_t kMostWaiting = 100'000;
+  static constexpr size_t kMostWeight = 128 << 20;  // twice what is kept for those who watch from an earlier revision
 
-  void Encode(const Change& change, v1::WatchEvent& out) override { ToWire(*change, out); }
+  void Encode(const WeighedChange& weighed, v1::WatchEvent& out) override {
+    ToWire(*weighed.change, out);
+    weight_ -= weighed.weight;
+  }
+
+  std::atomic<size_t> weight_ = 0;  // of what waits
 };
 
 class ClusterService final : public v1::Cluster::CallbackService {

@@ -11,6 +11,7 @@
 
 #include "host/system_clock.h"
 #include "model/names.h"
+#include "model/workload_bounds.h"
 #include "persys/control/v1/control.grpc.pb.h"
 #include "rpc/bounded_read.h"
 #include "rpc/channel.h"
@@ -76,6 +77,9 @@ class Suggestion : public std::enable_shared_from_this<Suggestion> {
     const int64_t wanted =
         wire_.desired_replicas() > 0 ? wire_.desired_replicas() : int64_t{now} + wire_.replica_delta();
     if (wanted < 0) return Refused(fmt::format("{} replicas are too few", wanted));
+    if (wanted > model::kMostReplicas) {
+      return Refused(fmt::format("{} replicas are too many; a set has at most {}", wanted, model::kMostReplicas));
+    }
     cluster_.Ask(contract::ScaleSet{.set = wire_.target_workload(), .replicas = static_cast<int32_t>(wanted)},
                  [self = shared_from_this()](const Result<contract::ClusterReply>& reply) { self->Decide(reply); });
   }

@@ -29,11 +29,10 @@ Status ControlStream::Silent() {
 
 void ControlStream::OnReadDone(bool ok) {
   if (!ok) return End({});
-  first_word_.Said();
+  heard_.Said();
   in_.Clear();
-  if (Status read = ReadBounded(bytes_, {}, in_); !read.ok()) return End({read.code(), "message: " + read.message()});
+  if (Status read = heard_.Read(bytes_, {}, in_); !read.ok()) return End({read.code(), "message: " + read.message()});
   Receive();
-  if (!ended()) StartRead(&bytes_);
 }
 
 void ControlStream::Receive() {
@@ -76,10 +75,13 @@ void ControlStream::Beat(contract::Heartbeat beat) {
 }
 
 void ControlStream::Accepted(const std::string& node, const std::vector<contract::WorkloadStatus>* statuses) {
-  const std::lock_guard lock(streams_mu_);
-  if (closed_) return;
-  if (!id_) id_ = streams_.Opened(node, Shared());
-  if (statuses != nullptr) streams_.Beat(*id_, *statuses);
+  {
+    const std::lock_guard lock(streams_mu_);
+    if (closed_) return;
+    if (!id_) id_ = streams_.Opened(node, Shared());
+    if (statuses != nullptr) streams_.Beat(*id_, *statuses);
+  }
+  ReadOn([this] { StartRead(&bytes_); });
 }
 
 void ControlStream::Ended() {

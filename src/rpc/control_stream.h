@@ -1,7 +1,8 @@
 // ControlStream: one call of persys.control.v1.AgentControl/ControlStream. Private to the service.
 //
 // The node registers, or begins with a heartbeat if it is registered already; the protocol has no answer to either.
-// What the port refuses, or does not accept, ends the stream. From then on the scheduler sends commands.
+// What the port refuses, or does not accept, ends the stream. From then on the scheduler sends commands. Each message
+// is read when the port has answered the one before it.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -34,7 +35,7 @@ class ControlStream final
 
   grpc::ServerBidiReactor<grpc::ByteBuffer, Message>* Begin() {
     auto* held = Hold();
-    first_word_.Await([weak = weak_from_this()] {
+    heard_.Await([weak = weak_from_this()] {
       if (const auto silent = weak.lock()) silent->End(Silent());
     });
     StartRead(&bytes_);
@@ -61,7 +62,7 @@ class ControlStream final
   const std::optional<Identity> caller_;
   // Of the thread that receives.
   grpc::ByteBuffer bytes_;
-  FirstWord first_word_;
+  Heard heard_;
   Message in_;
   std::string node_;
 

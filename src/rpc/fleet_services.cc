@@ -18,20 +18,25 @@ namespace {
 
 namespace pb = bigfleet::v1alpha1;
 
+// What a list takes until it is read to its end, about.
+size_t Takes(const contract::NeedsInspected& reply) { return reply.needs.size() * sizeof(contract::NeedView); }
+size_t Takes(const contract::MachinesListed& reply) { return reply.machines.size() * sizeof(contract::MachineView); }
+
 // Asks for a list and streams it: `rows(reply)` gives the function that fills one row after the other. The first is
 // made on a thread of `encoders`, never on the one that answers.
 template <class Reply, class Row, class WireRequest, class Rows>
-grpc::ServerWriteReactor<Row>* StreamRows(contract::ShardPort& shard, Worker& encoders, const WireRequest& wire,
-                                          const Rows& rows) {
+grpc::ServerWriteReactor<Row>* StreamRows(grpc::CallbackServerContext& context, contract::ShardPort& shard,
+                                          Worker& encoders, const WireRequest& wire, const Rows& rows) {
   auto* stream = new RowStream<Row>;  // frees itself
   auto request = FromWire(wire);
   if (!request) {
     stream->Fail(request.error());
     return stream;
   }
-  shard.Ask(*std::move(request), [&encoders, stream, rows](Result<contract::ShardReply> answer) {
+  shard.Ask(*std::move(request), [&context, &encoders, stream, rows](Result<contract::ShardReply> answer) {
     if (!answer) return stream->Fail(answer.error());
     const auto reply = std::make_shared<Reply>(std::move(Expect<Reply>(*answer)));
+    if (const Status fit = TakeForAnswer(context, Takes(*reply)); !fit.ok()) return stream->Fail(fit);
     encoders.Post([stream, rows, reply] { stream->Begin(rows(reply)); });
   });
   return stream;
@@ -39,10 +44,10 @@ grpc::ServerWriteReactor<Row>* StreamRows(contract::ShardPort& shard, Worker& en
 
 // Both services have it, in frames of their own.
 template <class Frame>
-grpc::ServerWriteReactor<Frame>* StreamNeeds(contract::ShardPort& shard, Worker& encoders,
-                                             const pb::InspectNeedsRequest& wire) {
+grpc::ServerWriteReactor<Frame>* StreamNeeds(grpc::CallbackServerContext& context, contract::ShardPort& shard,
+                                             Worker& encoders, const pb::InspectNeedsRequest& wire) {
   return StreamRows<contract::NeedsInspected, Frame>(
-      shard, encoders, wire, [](const std::shared_ptr<contract::NeedsInspected>& reply) {
+      context, shard, encoders, wire, [](const std::shared_ptr<contract::NeedsInspected>& reply) {
         return [reply, begun = false, at = size_t{0}](Frame& frame) mutable {
           if (!std::exchange(begun, true)) {
             ToWire(*reply, *frame.mutable_header());
@@ -60,9 +65,9 @@ class ShardReadService final : public pb::ShardRead::CallbackService {
   explicit ShardReadService(contract::ShardPort& shard) : shard_(shard), encoders_(1) {}
 
  private:
-  grpc::ServerWriteReactor<pb::InspectNeedsResponse>* InspectNeeds(grpc::CallbackServerContext* /*context*/,
+  grpc::ServerWriteReactor<pb::InspectNeedsResponse>* InspectNeeds(grpc::CallbackServerContext* context,
                                                                    const pb::InspectNeedsRequest* request) override {
-    return StreamNeeds<pb::InspectNeedsResponse>(shard_, encoders_, *request);
+    return StreamNeeds<pb::InspectNeedsResponse>(*context, shard_, encoders_, *request);
   }
 
   contract::ShardPort& shard_;
@@ -76,14 +81,14 @@ class FleetService final : public v1::Fleet::CallbackService {
  private:
   using Context = grpc::CallbackServerContext;
 
-  grpc::ServerWriteReactor<v1::InspectNeedsResponse>* InspectNeeds(Context* /*context*/,
+  grpc::ServerWriteReactor<v1::InspectNeedsResponse>* InspectNeeds(Context* context,
                                                                    const pb::InspectNeedsRequest* request) override {
-    return StreamNeeds<v1::InspectNeedsResponse>(shard_, encoders_, *request);
+    return StreamNeeds<v1::InspectNeedsResponse>(*context, shard_, encoders_, *request);
   }
-  grpc::ServerWriteReactor<v1::MachineView>* ListMachines(Context* /*context*/,
+  grpc::ServerWriteReactor<v1::MachineView>* ListMachines(Context* context,
                                                           const v1::ListMachinesRequest* request) override {
     return StreamRows<contract::MachinesListed, v1::MachineView>(
-        shard_, encoders_, *request, [](const std::shared_ptr<contract::MachinesListed>& reply) {
+        *context, shard_, encoders_, *request, [](const std::shared_ptr<contract::MachinesListed>& reply) {
           return [reply, at = size_t{0}](v1::MachineView& row) mutable {
             if (at == reply->machines.size()) return false;
             ToWire(reply->machines[at++], row);

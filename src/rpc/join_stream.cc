@@ -16,11 +16,18 @@ void JoinStream::OnReadDone(bool ok) {
   if (!ok)
     return End(node_.empty() ? Status(Code::kInvalidArgument, "join: missing; it must be the first message")
                              : Status());
-  first_word_.Said();
+  heard_.Said();
   in_.Clear();
-  if (Status read = ReadBounded(bytes_, {}, in_); !read.ok()) return End({read.code(), "message: " + read.message()});
+  if (Status read = heard_.Read(bytes_, {}, in_); !read.ok()) return End({read.code(), "message: " + read.message()});
   Receive();
-  if (!ended()) StartRead(&bytes_);
+}
+
+void JoinStream::Answer(JoinAnswer answer) {
+  if (waiting() >= kMostUnread) {
+    return Drop({Code::kResourceExhausted, "too many answers wait to be read; read them, and join again"});
+  }
+  Push(std::move(answer));
+  ReadOn([this] { StartRead(&bytes_); });
 }
 
 void JoinStream::Receive() {
@@ -46,8 +53,9 @@ void JoinStream::Registered(Result<contract::ClusterReply> reply) {
     const std::lock_guard lock(state_mu_);
     accepted_ = accepted;
   }
+  if (accepted) return Answer(std::move(registered));
   Push(std::move(registered));
-  if (!accepted) End({});
+  End({});
 }
 
 void JoinStream::Beat(contract::Heartbeat beat) {
@@ -61,7 +69,7 @@ void JoinStream::Beat(contract::Heartbeat beat) {
   }
   cluster_.Ask(std::move(beat), [self = Shared()](Result<contract::ClusterReply> reply) {
     if (!reply) return self->End(reply.error());
-    self->Push(Expect<contract::HeartbeatAck>(*reply));
+    self->Answer(Expect<contract::HeartbeatAck>(*reply));
   });
 }
 

@@ -1,7 +1,8 @@
 // JoinStream: one call of muster.v1.Cluster/Join. Private to the service.
 //
 // The first message is `join`; heartbeats of that node follow once it was answered. What the port refuses ends the
-// stream with the status; a node that is not accepted gets the answer, and the stream ends.
+// stream with the status; a node that is not accepted gets the answer, and the stream ends. Each message is read when
+// the one before it was answered, and a node that does not read its answers is dropped.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -31,7 +32,7 @@ class JoinStream final
 
   grpc::ServerBidiReactor<grpc::ByteBuffer, v1::JoinReply>* Begin() {
     auto* held = Hold();
-    first_word_.Await([weak = weak_from_this()] {
+    heard_.Await([weak = weak_from_this()] {
       if (const auto silent = weak.lock()) silent->End(Silent());
     });
     StartRead(&bytes_);
@@ -45,14 +46,17 @@ class JoinStream final
   void Register(contract::RegisterNode request);
   void Registered(Result<contract::ClusterReply> reply);
   void Beat(contract::Heartbeat beat);
+  void Answer(JoinAnswer answer);
   void Encode(const JoinAnswer& answer, v1::JoinReply& out) override;
+  static constexpr size_t kMostUnread = 100;
+
   std::shared_ptr<JoinStream> Shared() { return std::static_pointer_cast<JoinStream>(shared_from_this()); }
 
   contract::ClusterPort& cluster_;
   const std::optional<Identity> caller_;
   // Of the thread that receives.
   grpc::ByteBuffer bytes_;
-  FirstWord first_word_;
+  Heard heard_;
   v1::JoinMessage in_;
   std::string node_;  // that joined; empty: none yet
 

@@ -6,6 +6,7 @@
 #include <google/protobuf/message.h>
 #include <google/protobuf/wire_format_lite.h>
 
+#include <algorithm>
 #include <map>
 
 #include "rpc/piece_stream.h"
@@ -34,6 +35,7 @@ class Walk {
     Message(type, 0);
     return std::move(refused_);
   }
+  size_t memory() const { return memory_; }
 
  private:
   static constexpr int kDeepest = 100;  // as deep as protobuf parses
@@ -130,17 +132,29 @@ class Walk {
   Status refused_;
 };
 
+Result<size_t> BytesOf(std::span<const std::string_view> pieces, const MessageBounds& bounds) {
+  size_t bytes = 0;
+  for (const std::string_view piece : pieces) bytes += piece.size();
+  if (bytes <= bounds.bytes) return bytes;
+  return Error(Code::kResourceExhausted,
+               fmt::format("the message has {} bytes, and {} are allowed; send less at a time", bytes, bounds.bytes));
+}
+
 }  // namespace
 
 Status CheckBounds(const Descriptor& type, std::span<const std::string_view> pieces, const MessageBounds& bounds) {
-  size_t bytes = 0;
-  for (const std::string_view piece : pieces) bytes += piece.size();
-  if (bytes > bounds.bytes) {
-    return {Code::kResourceExhausted,
-            fmt::format("the message has {} bytes, and {} are allowed; send less at a time", bytes, bounds.bytes)};
-  }
-  if (bytes <= kHarmlessBytes) return {};
+  const Result<size_t> bytes = BytesOf(pieces, bounds);
+  if (!bytes) return bytes.error();
+  if (*bytes <= kHarmlessBytes) return {};
   return Walk(pieces, bounds).Run(type);
+}
+
+Result<size_t> WeighMessage(const Descriptor& type, std::span<const std::string_view> pieces,
+                            const MessageBounds& bounds) {
+  MUSTER_ASSIGN_OR_RETURN(const size_t bytes, BytesOf(pieces, bounds));
+  Walk walk(pieces, bounds);
+  if (Status fit = walk.Run(type); !fit.ok() && bytes > kHarmlessBytes) return std::unexpected(std::move(fit));
+  return std::max(bytes, walk.memory());
 }
 
 }  // namespace muster::rpc

@@ -30,11 +30,12 @@ inline constexpr MessageBounds kRollupBounds{.bytes = 24 << 20, .memory = 48 << 
 // Of an agent's answers, of which a node with thousands of workloads lists all.
 inline constexpr MessageBounds kAgentReplyBounds{.bytes = 8 << 20, .memory = 40 << 20, .rows = 20'000};
 
-// Of an answer of a scheduler or a shard: a page of a list, or one row or change of a stream.
+// Of an answer of a scheduler or a shard: a page of a list, which a scheduler ends at a quarter of the bytes, or one
+// row or change of a stream.
 inline constexpr MessageBounds kServerReplyBounds{.bytes = 16 << 20, .memory = 48 << 20, .rows = 100'000};
 
-// Of what a node hears when it joins: everything that is assigned to it, with its templates. Not less, or a tenant with
-// large templates could keep a node from joining.
+// Of what a node hears when it joins: everything that is assigned to it, with its templates: hundreds of the largest
+// that are admitted (model/workload_bounds.h). Not less, or a tenant could keep a node from joining with fewer.
 inline constexpr MessageBounds kNodeStateBounds{.bytes = 128 << 20, .memory = 192 << 20, .rows = 100'000};
 
 // Up to here a message is taken as it is.
@@ -44,5 +45,9 @@ inline constexpr size_t kHarmlessBytes = 64 << 10;
 // Bytes that are no message of the type are OK: parsing refuses them.
 Status CheckBounds(const google::protobuf::Descriptor& type, std::span<const std::string_view> pieces,
                    const MessageBounds& bounds);
+
+// The same, and what it is estimated to take once it is read: no less than its bytes.
+Result<size_t> WeighMessage(const google::protobuf::Descriptor& type, std::span<const std::string_view> pieces,
+                            const MessageBounds& bounds);
 
 }  // namespace muster::rpc

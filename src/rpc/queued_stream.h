@@ -75,6 +75,17 @@ class QueuedStream : public Base, public std::enable_shared_from_this<QueuedStre
   virtual void Sent() {}
   // It is certain that the stream ends. Once, on a thread of the service.
   virtual void Ended() {}
+  // Runs `start`, which starts to read, on a thread of the service, unless the stream ends before that. A stream that
+  // reads on when what it read was answered keeps one message of its caller, and not as many as the caller sends.
+  template <class Start>
+  void ReadOn(Start start) {
+    const std::lock_guard lock(mu_);
+    if (end_) return;
+    senders_.Post([self = this->shared_from_this(), start = std::move(start)] {
+      const std::lock_guard again(self->mu_);  // so the stream is finished after the read has begun
+      if (!self->end_) start();
+    });
+  }
 
  private:
   using Self = QueuedStream;

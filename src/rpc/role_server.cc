@@ -88,9 +88,6 @@ RoleServer::RoleServer(RoleServerOptions options, int max_message_bytes, int max
                "Calls turned away before any work was done for them, by reason: denied, too_large, too_many, "
                "no_message, silent, compressed, handshake.",
                {"reason"}),
-      streams_({}),
-      local_streams_({}),
-      control_streams_({}),
       ops_(options_.metrics_addr, options_.build, registry_),
       rpc_({.address = options_.listen,
             .tls = options_.tls,
@@ -155,11 +152,11 @@ void RoleServer::SetReadyCheck(std::string name, std::function<Status()> check) 
 Status RoleServer::Listen(std::vector<Service> services) {
   services_ = std::move(services);
   MUSTER_RETURN_IF_ERROR(ops_.Start());
-  if (local_ != nullptr) MUSTER_RETURN_IF_ERROR(local_->Start(MakeBounded(local_streams_, Callers::kAll)));
+  if (local_ != nullptr) MUSTER_RETURN_IF_ERROR(local_->Start(MakeBounded(local_lent_, Callers::kAll)));
   if (control_ != nullptr) {
-    MUSTER_RETURN_IF_ERROR(control_->Start(MakeBounded(control_streams_, Callers::kOperators)));
+    MUSTER_RETURN_IF_ERROR(control_->Start(MakeBounded(control_lent_, Callers::kOperators)));
   }
-  return rpc_.Start(MakeBounded(streams_, Callers::kAll));
+  return rpc_.Start(MakeBounded(lent_, Callers::kAll));
 }
 
 std::vector<Server*> RoleServer::Servers() {
@@ -170,11 +167,12 @@ std::vector<Server*> RoleServer::Servers() {
   return servers;
 }
 
-std::vector<grpc::Service*> RoleServer::MakeBounded(OpenStreams& streams, Callers callers) {
+std::vector<grpc::Service*> RoleServer::MakeBounded(Lent& lent, Callers callers) {
   std::vector<grpc::Service*> registered;
   for (const Service& service : services_) {
     bounded_.push_back(std::make_unique<BoundedService>(
-        service.name, *service.service, streams, [this](const Refusal& refusal) { CountRefusal(refusal); }, callers));
+        service.name, *service.service, lent.streams, lent.budgets,
+        [this](const Refusal& refusal) { CountRefusal(refusal); }, callers));
     registered.push_back(bounded_.back().get());
   }
   return registered;

@@ -113,7 +113,12 @@ class RoleServer {
 
  private:
   void CountRefusal(const Refusal& refusal) const;
-  std::vector<grpc::Service*> MakeBounded(OpenStreams& streams, Callers callers);
+  // What one of the servers lends to its callers.
+  struct Lent {
+    OpenStreams streams{{}};
+    CallBudgets budgets;
+  };
+  std::vector<grpc::Service*> MakeBounded(Lent& lent, Callers callers);
   std::vector<Server*> Servers();
 
   const RoleServerOptions options_;
@@ -121,9 +126,9 @@ class RoleServer {
   host::PrometheusRegistry registry_;
   metrics::Declarations declared_;
   const metrics::Counters<1> refused_;
-  OpenStreams streams_;
-  OpenStreams local_streams_;
-  OpenStreams control_streams_;
+  Lent lent_;
+  Lent local_lent_;
+  Lent control_lent_;
   std::vector<Service> services_;
   std::vector<std::unique_ptr<BoundedService>> bounded_;  // in front of these, for each server
   host::OpsServer ops_;

@@ -15,6 +15,10 @@ namespace {
 
 namespace pb = bigfleet::v1alpha1;
 
+// What a need of a roll-up may say besides amounts, in texts with a length each. A need is a row of what operators of
+// the fleet ask for, and one that is too large for an answer would keep them from seeing all others.
+constexpr size_t kMostNeedTexts = 64 << 10;
+
 // Numbers with their whole width and texts with their length before them: two rows spell the same only if they are.
 void AppendNumber(std::string& out, int64_t number) {
   out.append(reinterpret_cast<const char*>(&number), sizeof(number));
@@ -68,6 +72,16 @@ Result<model::ProfileParts> ReadParts(const pb::CapacityNeed& row, std::string_v
   return parts;
 }
 
+size_t TextsOf(const pb::CapacityNeed& row) {
+  size_t bytes = row.group().size();
+  for (const pb::NodeSelectorRequirement& requirement : row.requirements()) {
+    bytes += requirement.key().size() + 3 * sizeof(int64_t);
+    for (const std::string& value : requirement.values()) bytes += value.size() + sizeof(int64_t);
+  }
+  for (const pb::TopologySpread& spread : row.spread()) bytes += spread.topology_key().size() + 3 * sizeof(int64_t);
+  return bytes;
+}
+
 Result<std::vector<model::Need>> ReadRows(const pb::ClusterCapacityNeeds& wire, ProfileTable& profiles) {
   std::vector<model::Need> needs;
   needs.reserve(static_cast<size_t>(wire.needs_size()));
@@ -75,6 +89,10 @@ Result<std::vector<model::Need>> ReadRows(const pb::ClusterCapacityNeeds& wire, 
   for (int i = 0; i < wire.needs_size(); ++i) {
     path.clear();
     fmt::format_to(std::back_inserter(path), "needs[{}]", i);
+    if (const size_t bytes = TextsOf(wire.needs(i)); bytes > kMostNeedTexts) {
+      return InvalidArgument(fmt::format("{}: its requirements, spread and group take {} bytes; at most {} are taken",
+                                         path, bytes, kMostNeedTexts));
+    }
     MUSTER_ASSIGN_OR_RETURN(model::Need need, ReadNeed(wire.needs(i), path, profiles));
     need.cluster = wire.cluster_id();
     needs.push_back(std::move(need));

@@ -84,6 +84,21 @@ TEST(RollupConversion, AWrongFieldRefusesTheRollupByItsPath) {
   }
 }
 
+TEST(RollupConversion, ANeedIsBoundedInWhatItSays) {
+  pb::ClusterCapacityNeeds wire = ToWire(Rollup({FullNeed(), {.cluster = "blue"}}));
+  pb::NodeSelectorRequirement& types = *wire.mutable_needs(1)->add_requirements();
+  types.set_key("node.kubernetes.io/instance-type");
+  types.set_operator_(pb::NodeSelectorRequirement::OPERATOR_IN);
+  for (int i = 0; i < 1'500; ++i) types.add_values(fmt::format("m7i.metal-{}xl", i));
+  EXPECT_TRUE(Read(wire).has_value()) << "all instance types that there are";
+  for (int i = 0; i < 100'000; ++i) types.add_values("");
+  const auto read = Read(wire);
+  ASSERT_FALSE(read.has_value());
+  EXPECT_EQ(read.error().code(), Code::kInvalidArgument);
+  EXPECT_TRUE(read.error().message().starts_with("needs[1]: its requirements, spread and group take 8"))
+      << read.error().message();
+}
+
 TEST(RollupConversion, WhatOthersTakeIsTaken) {
   pb::ClusterCapacityNeeds wire;
   pb::CapacityNeed& need = *wire.add_needs();

@@ -2,6 +2,7 @@
 
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace muster::rpc {
 namespace {
@@ -14,14 +15,24 @@ const std::string& KeyOf(const contract::ShardMessage& message) {
   return none;
 }
 
-// What a message without a key takes, about: only what can be large is looked at.
+size_t SizeOf(const std::vector<model::Requirement>& requirements) {
+  size_t bytes = 0;
+  for (const model::Requirement& requirement : requirements) {
+    bytes += sizeof(requirement) + requirement.key.size();
+    for (const std::string& value : requirement.values) bytes += sizeof(value) + value.size();
+  }
+  return bytes;
+}
+
+// What a message takes, about: only what can be large is looked at. Nothing for updates of nodes with a key, of which
+// there are no more than machines.
 size_t SizeOf(const contract::ShardMessage& message) {
   size_t bytes = sizeof(contract::ShardMessage);
+  if (std::holds_alternative<contract::NodeStateUpdate>(message)) return KeyOf(message).empty() ? bytes : 0;
   if (const auto* request = std::get_if<contract::BootstrapRequest>(&message)) {
-    for (const model::Requirement& requirement : request->requirements) {
-      bytes += sizeof(requirement) + requirement.key.size();
-      for (const std::string& value : requirement.values) bytes += sizeof(value) + value.size();
-    }
+    bytes += SizeOf(request->requirements);
+  } else if (const auto* hint = std::get_if<contract::AvailableCapacity>(&message)) {
+    bytes += SizeOf(hint->requirements);
   } else if (const auto* instruction = std::get_if<contract::ReclaimInstruction>(&message)) {
     for (const std::string& node : instruction->nodes) bytes += sizeof(node) + node.size();
   }
@@ -33,15 +44,21 @@ size_t SizeOf(const contract::ShardMessage& message) {
 void SendQueue::Push(contract::ShardMessage message) {
   const std::string& key = KeyOf(message);
   if (key.empty()) {
+    if (Repeats(message)) {
+      queue_.back() = std::move(message);
+      return;
+    }
     ++messages_;
-    bytes_ += SizeOf(message);
   } else {
     const auto [place, fresh] = places_.try_emplace(key, sent_ + queue_.size());
     if (!fresh) {
-      queue_[place->second - sent_] = std::move(message);
+      contract::ShardMessage& earlier = queue_[place->second - sent_];
+      bytes_ += SizeOf(message) - SizeOf(earlier);
+      earlier = std::move(message);
       return;
     }
   }
+  bytes_ += SizeOf(message);
   queue_.push_back(std::move(message));
 }
 
@@ -51,13 +68,21 @@ std::optional<contract::ShardMessage> SendQueue::Pop() {
   queue_.pop_front();
   ++sent_;
   const std::string& key = KeyOf(*message);
+  bytes_ -= SizeOf(*message);
   if (key.empty()) {
     --messages_;
-    bytes_ -= SizeOf(*message);
   } else {
     places_.erase(key);
   }
   return message;
+}
+
+// One acknowledgement of what was said twice is enough for a peer that has read neither.
+bool SendQueue::Repeats(const contract::ShardMessage& message) const {
+  const auto* ack = std::get_if<contract::Acknowledgement>(&message);
+  if (ack == nullptr || queue_.empty()) return false;
+  const auto* last = std::get_if<contract::Acknowledgement>(&queue_.back());
+  return last != nullptr && last->echo == ack->echo;
 }
 
 void SendQueue::Clear() {

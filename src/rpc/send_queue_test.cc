@@ -13,7 +13,7 @@ using contract::ShardMessage;
 contract::NodeStateUpdate Node(const std::string& machine, model::MachineState state) {
   return {.supersedes_key = "node:" + machine, .machine_id = machine, .state = state};
 }
-contract::Acknowledgement Ack(int64_t term) { return {.echo = "rollup", .coordinator_term = term}; }
+contract::Acknowledgement Ack(int64_t term) { return {.echo = fmt::format("{}", term), .coordinator_term = term}; }
 
 std::vector<ShardMessage> Drain(SendQueue& queue) {
   std::vector<ShardMessage> messages;
@@ -61,6 +61,33 @@ TEST(SendQueue, MessagesWithoutAKeyAreNeverMerged) {
   queue.Push(plain);
   queue.Push(plain);
   EXPECT_EQ(queue.size(), 2u);
+}
+
+TEST(SendQueue, AnAcknowledgementTakesThePlaceOfTheSameBeforeIt) {
+  SendQueue queue;
+  const auto hello = [](int64_t term) { return contract::Acknowledgement{.echo = "hello", .coordinator_term = term}; };
+  queue.Push(hello(1));
+  queue.Push(hello(2));
+  queue.Push(Ack(3));
+  queue.Push(hello(4));
+  queue.Push(hello(5));
+  EXPECT_EQ(Drain(queue), (std::vector<ShardMessage>{hello(2), Ack(3), hello(5)}));
+}
+
+TEST(SendQueue, HintsCountByWhatTheyTake) {
+  SendQueue queue({.messages = 1, .bytes = 10'000});
+  const auto hint = [](const std::string& key, size_t size) {
+    return contract::AvailableCapacity{.supersedes_key = key,
+                                       .requirements = {{.key = "k", .values = {std::string(size, 'v')}}}};
+  };
+  queue.Push(hint("a", 6'000));
+  queue.Push(hint("a", 6'000));
+  EXPECT_FALSE(queue.overlong());
+  queue.Push(hint("b", 6'000));
+  EXPECT_TRUE(queue.overlong());
+  queue.Push(hint("b", 10));
+  EXPECT_FALSE(queue.overlong());
+  EXPECT_EQ(Drain(queue).size(), 2u);
 }
 
 TEST(SendQueue, OnlyMessagesWithoutAKeyMakeItOverlong) {

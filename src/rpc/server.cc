@@ -91,8 +91,13 @@ using CallEnded = decltype(ServerOptions::call_ended);
 class CallWatch final : public grpc::experimental::Interceptor {
  public:
   CallWatch(grpc::experimental::ServerRpcInfo& info, const CallEnded& ended, const Refused& refused,
-            StandardStreams& streams)
-      : info_(info), began_(host::SystemClock().Read().mono), ended_(ended), refused_(refused), streams_(streams) {
+            StandardStreams& streams, bool on_socket)
+      : info_(info),
+        began_(host::SystemClock().Read().mono),
+        ended_(ended),
+        refused_(refused),
+        streams_(streams),
+        on_socket_(on_socket) {
     // Who calls is looked at when the call ends; for some methods it decides.
     if (IsOrder(info_.method(), Identity{.kind = Identity::Kind::kAdmin, .id = {}})) {
       AwaitSubject(*info_.server_context());
@@ -132,12 +137,11 @@ class CallWatch final : public grpc::experimental::Interceptor {
     if (IsOrder(method, CallerOf(*info_.server_context()))) WriteOrder(method, status);
   }
 
-  // Lines are limited by their message: what tenants and clusters send as fast as they can does not push out the lines
-  // of operators.
+  // Lines are limited by their message, those of operators are not: what others send as fast as they can neither pushes
+  // these out nor fills the disk. An operator is who shows it, or owns the directory of the socket.
   void WriteOrder(std::string_view method, const Status& status) const {
     const std::optional<Identity> caller = CallerOf(*info_.server_context());
-    const bool of_client =
-        caller && (caller->kind == Identity::Kind::kTenant || caller->kind == Identity::Kind::kCluster);
+    const bool of_operator = on_socket_ || (caller && caller->kind == Identity::Kind::kAdmin);
     const CallSubject subject = TakeSubject(*info_.server_context());
     const std::initializer_list<log::KeyValue> fields = {{"who", CallerName(*info_.server_context())},
                                                          {"what", method},
@@ -145,8 +149,9 @@ class CallWatch final : public grpc::experimental::Interceptor {
                                                          {"reason", subject.reason},
                                                          {"code", CodeName(status.code())},
                                                          {"why", status.message()}};
-    if (of_client) return log::Info("order of a client", fields);
-    log::Info("order", fields);
+    if (of_operator) return log::Info("order", fields);
+    if (caller) return log::Info("order of a client", fields);
+    log::Info("order without a certificate", fields);
   }
 
   grpc::experimental::ServerRpcInfo& info_;  // of the call, which outlives this
@@ -154,20 +159,22 @@ class CallWatch final : public grpc::experimental::Interceptor {
   const CallEnded& ended_;
   const Refused& refused_;
   StandardStreams& streams_;
+  const bool on_socket_;
   std::unique_ptr<StandardStreams::Stream> stream_;
 };
 
 class CallWatches final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  CallWatches(CallEnded ended, const Refused& refused)
-      : ended_(std::move(ended)), refused_(refused), streams_(refused) {}
+  CallWatches(CallEnded ended, const Refused& refused, bool on_socket)
+      : ended_(std::move(ended)), refused_(refused), on_socket_(on_socket), streams_(refused) {}
   grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) override {
-    return new CallWatch(*info, ended_, refused_, streams_);  // gRPC frees it
+    return new CallWatch(*info, ended_, refused_, streams_, on_socket_);  // gRPC frees it
   }
 
  private:
   const CallEnded ended_;
   const Refused refused_;
+  const bool on_socket_;
   StandardStreams streams_;
 };
 
@@ -186,12 +193,13 @@ struct Server::Impl {
   explicit Impl(ServerOptions given)
       : options(std::move(given)),
         bounded_health(
-            HealthService::kName, health, watches, options.refused ? options.refused : [](const Refusal&) {}),
+            HealthService::kName, health, watches, budgets, options.refused ? options.refused : [](const Refusal&) {}),
         address(options.address) {}
 
   const ServerOptions options;
   HealthService health;
   OpenStreams watches{{.of_identity = 16, .of_address = 128, .of_all = 1'024}};
+  CallBudgets budgets;
   BoundedService bounded_health;
   mutable std::mutex mu;
   host::Address address;                 // guarded by mu
@@ -225,7 +233,7 @@ Status Server::Start(std::span<grpc::Service* const> services) {
   builder.RegisterService(&impl_->bounded_health);
   for (grpc::Service* service : services) builder.RegisterService(service);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> factories;
-  factories.push_back(std::make_unique<CallWatches>(options.call_ended, options.refused));
+  factories.push_back(std::make_unique<CallWatches>(options.call_ended, options.refused, !network));
   builder.experimental().SetInterceptorCreators(std::move(factories));
 
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();

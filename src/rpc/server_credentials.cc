@@ -123,7 +123,7 @@ Result<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const Tls
   RequireTls13();
   MUSTER_ASSIGN_OR_RETURN(const TlsMaterial fit, ReadTlsMaterial(files));  // for its error; the callback reads again
   if (!files.crl.empty()) {
-    MUSTER_ASSIGN_OR_RETURN(const std::set<std::string> fit_too, ReadRevoked(files));
+    MUSTER_ASSIGN_OR_RETURN(const Revoked fit_too, ReadRevoked(files));
   }
   return std::make_shared<ReloadingCredentials>(files, foreign, std::move(own_cluster), std::move(refused), callers);
 }

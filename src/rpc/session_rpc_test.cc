@@ -61,6 +61,8 @@ class KeptShard final : public contract::SessionPort {
 
   // Called inside Open, with the sink.
   std::function<void(contract::SessionSink&)> on_open = [](contract::SessionSink& sink) { sink.Send(Ack(0, "hello")); };
+  // What is received is not looked at before LookAtAll.
+  std::atomic<bool> looks_later = false;
   // Keeps roll-ups of these clusters from being taken, and with them the threads that read roll-ups.
   std::set<std::string> stuck;
 
@@ -75,8 +77,12 @@ class KeptShard final : public contract::SessionPort {
     on_open(*sink);
     return id;
   }
-  void Receive(SessionId session, contract::OperatorMessage message) override {
+  void Receive(SessionId session, contract::OperatorMessage message, std::shared_ptr<void> until_taken) override {
     std::unique_lock lock(mu_);
+    if (looks_later) {
+      untaken_.push_back(std::move(until_taken));
+      most_untaken_ = std::max(most_untaken_, untaken_.size());
+    }
     const auto* rollup = std::get_if<contract::Rollup>(&message);
     if (rollup != nullptr && stuck.contains(rollup->cluster_id)) {
       ++waiting_;
@@ -97,6 +103,15 @@ class KeptShard final : public contract::SessionPort {
     changed_.notify_all();
   }
 
+  void LookAtAll() {
+    std::vector<std::shared_ptr<void>> taken;
+    const std::lock_guard lock(mu_);
+    taken.swap(untaken_);
+  }
+  size_t most_untaken() {
+    const std::lock_guard lock(mu_);
+    return most_untaken_;
+  }
   void Free() {
     const std::lock_guard lock(mu_);
     freed_ = true;
@@ -141,6 +156,8 @@ class KeptShard final : public contract::SessionPort {
 
   std::mutex mu_;
   std::condition_variable changed_;
+  std::vector<std::shared_ptr<void>> untaken_;
+  size_t most_untaken_ = 0;
   std::map<SessionId, Session> sessions_;
   std::vector<std::string> breaches_;
   SessionId last_ = 0;
@@ -485,7 +502,7 @@ TEST_F(SessionRpc, AShardMayRefuseInsideOpen) {
 
 // More than any window of the connection holds, so that what comes after it must wait here until the peer reads.
 void FillTheConnection(contract::SessionSink& sink) {
-  for (int i = 0; i < 320; ++i) sink.Send(Ack(i, std::string(100'000, 'x')));
+  for (int i = 0; i < 320; ++i) sink.Send(Ack(i, fmt::format("{}{}", i, std::string(100'000, 'x'))));
 }
 
 TEST_F(SessionRpc, AnUnsentUpdateIsSupersededByTheNext) {
@@ -523,10 +540,64 @@ TEST_F(SessionRpc, APeerThatDoesNotReadIsClosedAndTheShardHearsOfItAtOnce) {
   const auto sink = shard_.session(1).sink;
   FillTheConnection(*sink);
   EXPECT_FALSE(shard_.session(1).closed);
-  for (int i = 0; i < 100'001; ++i) sink->Send(Ack(i));
+  for (int i = 0; i < 10'001; ++i) sink->Send(Ack(i, fmt::format("{}", i)));
   EXPECT_TRUE(shard_.WaitForClosed(1));
   EXPECT_EQ(cluster.End(), Status(Code::kResourceExhausted,
                                   "too much waits to be read by this cluster; read faster, and connect again"));
+}
+
+TEST_F(SessionRpc, WhatAReplacedPeerHasNotReadIsNotKept) {
+  RawCluster cluster(target());
+  cluster.Say(HelloOf("blue"));
+  ASSERT_TRUE(shard_.WaitFor(1, [](const auto&) { return true; }));
+  const auto sink = shard_.session(1).sink;
+  FillTheConnection(*sink);
+  for (int i = 0; i < 2'000; ++i) sink->Send(Ack(1'000'000, fmt::format("{}", i)));
+  sink->Close({Code::kAborted, "a newer session"});
+  int late = 0;
+  while (const auto message = cluster.Read()) late += message->ack().coordinator_term() == 1'000'000 ? 1 : 0;
+  EXPECT_EQ(late, 0);
+  EXPECT_EQ(cluster.End(), Status(Code::kAborted, "a newer session"));
+}
+
+TEST_F(SessionRpc, NoMoreIsReadThanTheShardLooksAt) {
+  constexpr size_t kMost = 16;
+  constexpr size_t kSaid = 3 * kMost;
+  shard_.looks_later = true;
+  RawCluster cluster(target());
+  cluster.Say(HelloOf("blue"));
+  for (size_t i = 0; i < kSaid; ++i) cluster.Say(contract::ReclaimAck{.instruction_id = fmt::format("{}", i)});
+  const auto received = [&](size_t most) {
+    return shard_.WaitFor(1, [&](const auto& session) { return session.messages.size() >= most; });
+  };
+  EXPECT_TRUE(received(kMost));
+  // As long as this takes, more could come.
+  RawCluster other(target());
+  other.Say(HelloOf("green"));
+  EXPECT_TRUE(other.Read());
+  for (size_t i = 1; i <= kSaid / kMost; ++i) {
+    EXPECT_TRUE(received(i * kMost));
+    shard_.LookAtAll();
+  }
+  EXPECT_EQ(shard_.session(1).messages.size(), kSaid);
+  EXPECT_EQ(shard_.most_untaken(), kMost);
+}
+
+TEST_F(SessionRpc, ARollupIsReadWhenTheShardHasLookedAtTheOneBeforeIt) {
+  shard_.looks_later = true;
+  RawCluster cluster(target());
+  cluster.Say(HelloOf("blue"));
+  for (int i = 1; i <= 9; ++i) cluster.Say(RollupOf("blue", i));
+  cluster.SayNoMore();
+  int64_t last = 0;
+  for (size_t read = 1; last < 9; ++read) {
+    ASSERT_TRUE(shard_.WaitFor(1, [&](const auto& session) { return session.messages.size() == read; }));
+    const auto messages = shard_.session(1).messages;
+    last = std::get<contract::Rollup>(messages.back()).timestamp.time_since_epoch().count();
+    shard_.LookAtAll();
+  }
+  EXPECT_EQ(cluster.End(), Status()) << "it ends in good order when the last was looked at";
+  EXPECT_EQ(shard_.most_untaken(), 1u);
 }
 
 TEST_F(SessionRpc, APeerThatVanishesIsClosed) {

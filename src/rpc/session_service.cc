@@ -28,6 +28,7 @@ namespace pb = bigfleet::v1alpha1;
 using grpc::ByteBuffer;
 
 constexpr size_t kReaders = 2;
+constexpr size_t kMostUntaken = 16;         // messages of a stream that the shard has not looked at, beside a roll-up
 constexpr uint8_t kRollupTag = 2 << 3 | 2;  // how the bytes of OperatorMessage.rollup begin
 
 // What all streams share.
@@ -62,8 +63,8 @@ Status NotAMessage() {
 }
 
 // A refusal of the bounds as it is; of the parser in the words of this protocol.
-Status Parse(ByteBuffer& bytes, const MessageBounds& bounds, pb::OperatorMessage& message) {
-  Status read = ReadBounded(bytes, bounds, message);
+Status Parse(const Heard& heard, ByteBuffer& bytes, const MessageBounds& bounds, pb::OperatorMessage& message) {
+  Status read = heard.Read(bytes, bounds, message);
   return read.code() == Code::kInvalidArgument ? NotAMessage() : read;
 }
 
@@ -80,12 +81,14 @@ ByteBuffer ToBytes(const Message& message) {
 // ends its life.
 //
 // It works on bytes: what comes is parsed where there is time for it, and a roll-up that is overtaken not at all.
-// Three rules make it safe to be spoken to by many threads:
+// Four rules make it safe to be spoken to by many threads:
 //   1. Whoever sets `writing_` may start a write or finish the stream, and nobody else until that is done. So there is
 //      one write at a time, and the stream is finished once, with nothing under way.
 //   2. Once `end_` is set nothing is queued, posted to a worker or read; and it is set before the stream is finished.
 //      So after gRPC is done with the stream (OnDone) nothing touches it or the service any more.
-//   3. The port is called under `port_mu_`, which Send and Close do not take: calls for one stream come one at a time,
+//   3. No more is read while kMostUntaken messages wait for the port to look at them, and no roll-up while it has not
+//      looked at the one before it: what a peer sends faster stays in the connection.
+//   4. The port is called under `port_mu_`, which Send and Close do not take: calls for one stream come one at a time,
 //      Closed is the last, and the port may call the sink from inside.
 class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
                      public contract::SessionSink,
@@ -96,7 +99,7 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   static Stream* Begin(Shared& shared, std::optional<Identity> caller) {
     const auto stream = std::make_shared<Stream>(shared, std::move(caller));
     stream->self_ = stream;
-    stream->first_word_.Await([weak = std::weak_ptr(stream)] {
+    stream->heard_.Await([weak = std::weak_ptr(stream)] {
       if (const auto silent = weak.lock()) silent->Close(Silent());
     });
     stream->StartRead(&stream->in_);
@@ -114,8 +117,10 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     PostWrite();
   }
 
+  // A peer that has not read for long, such as one whose session was replaced, hears of the end and of nothing else.
   void Close(Status status) override {
     const std::lock_guard lock(mu_);
+    if (queue_.lengthy()) queue_.Clear();
     SetEnd(std::move(status));
     PostWrite();
   }
@@ -126,17 +131,32 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   void OnReadDone(bool ok) override {
     if (!ok) return HalfClose();
     Receive();
-    {
-      const std::lock_guard lock(mu_);
-      if (end_) return;
-    }
-    StartRead(&in_);
+    const std::lock_guard lock(mu_);
+    if (end_) return;
+    paused_ = untaken_ >= kMostUntaken;
+    if (!paused_) StartRead(&in_);
+  }
+
+  // Lives until the port has looked at a message.
+  std::shared_ptr<void> Untaken() {
+    const std::lock_guard lock(mu_);
+    ++untaken_;
+    return {this, [self = shared_from_this()](void* /*stream*/) { self->Taken(); }};
+  }
+  void Taken() {
+    const std::lock_guard lock(mu_);
+    --untaken_;
+    if (end_ || !std::exchange(paused_, false)) return;
+    shared_.senders.Post([self = shared_from_this()] {
+      const std::lock_guard again(self->mu_);  // so the stream is finished after the read has begun
+      if (!self->end_) self->StartRead(&self->in_);
+    });
   }
 
   void Receive() {
     if (greeted_ && BeginsWith(in_, kRollupTag)) return QueueRollup(std::exchange(in_, {}));
     pb::OperatorMessage message;
-    if (Status read = Parse(in_, {}, message); !read.ok()) return Close(std::move(read));
+    if (Status read = Parse(heard_, in_, {}, message); !read.ok()) return Close(std::move(read));
     if (!greeted_ && !message.has_hello()) return Close(NoHello());
     switch (message.payload_case()) {
       case pb::OperatorMessage::kHello: return Greet(*message.mutable_hello());
@@ -161,7 +181,7 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
                                                 model::Quoted(caller_->ToString()), model::Quoted(hello->cluster_id))});
     }
     greeted_ = true;
-    first_word_.Said();
+    heard_.Said();
     cluster_ = hello->cluster_id;
     const std::lock_guard lock(port_mu_);
     if (closed_) return;
@@ -179,7 +199,7 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   template <class Message>
   void Pass(Result<Message> message) {
     if (!message) return Close(message.error());
-    Tell([&](contract::SessionPort& shard) { shard.Receive(*session_, *std::move(message)); });
+    Tell([&](contract::SessionPort& shard) { shard.Receive(*session_, *std::move(message), Untaken()); });
   }
 
   // The cluster says no more, or is gone. A roll-up that it sent still counts.
@@ -196,7 +216,7 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
     PostWrite();
   }
 
-  // --- roll-ups: one is read, one waits
+  // --- roll-ups: one is read and looked at, one waits
 
   void QueueRollup(const ByteBuffer& bytes) {  // copies share the bytes
     bool replaced = false;
@@ -221,15 +241,20 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
       const std::lock_guard lock(mu_);
       bytes = std::exchange(waiting_, std::nullopt);
     }
+    const std::shared_ptr<void> until_taken(this,
+                                            [self = shared_from_this()](void* /*stream*/) { self->RollupTaken(); });
     if (bytes) {
       const MonoTime start = shared_.clock.Read().mono;
       Result<contract::Rollup> rollup = Read(*bytes);
       shared_.events.rollup_decoded(shared_.clock.Read().mono - start);
       Tell([&](contract::SessionPort& shard) {
         if (!rollup) return shard.RefuseRollup(*session_, rollup.error());
-        shard.Receive(*session_, *std::move(rollup));
+        shard.Receive(*session_, *std::move(rollup), until_taken);
       });
     }
+  }
+
+  void RollupTaken() {
     const std::lock_guard lock(mu_);
     if (end_) return;
     if (waiting_) return PostRead();
@@ -240,7 +265,7 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   Result<contract::Rollup> Read(ByteBuffer& bytes) {
     google::protobuf::Arena arena;  // hundreds of rows of small parts, freed at once
     auto& message = *google::protobuf::Arena::CreateMessage<pb::OperatorMessage>(&arena);
-    if (Status read = Parse(bytes, kRollupBounds, message); !read.ok()) return std::unexpected(std::move(read));
+    if (Status read = Parse(heard_, bytes, kRollupBounds, message); !read.ok()) return std::unexpected(std::move(read));
     if (!message.has_rollup()) return std::unexpected(NotAMessage());
     return ReadRollup(message.rollup(), profiles_);
   }
@@ -325,7 +350,7 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
 
   // Of the thread that receives.
   ByteBuffer in_;
-  FirstWord first_word_;
+  Heard heard_;
   bool greeted_ = false;
   bool warned_ = false;
   std::string cluster_;
@@ -344,8 +369,10 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
   // Guarded by mu_.
   SendQueue queue_;
   std::optional<ByteBuffer> waiting_;
-  bool reading_rollup_ = false;
+  bool reading_rollup_ = false;  // until the port has looked at it
   bool half_closed_ = false;
+  size_t untaken_ = 0;   // messages beside roll-ups that the port has not looked at
+  bool paused_ = false;  // nothing is read until one is taken
   bool writing_ = false;
   std::optional<Status> end_;  // what the stream ends with, once that is certain
 };

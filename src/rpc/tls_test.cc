@@ -5,11 +5,14 @@
 
 #include <array>
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
 #include "base/log.h"
 #include "bigfleet/v1alpha1/provider.grpc.pb.h"
 #include "host/temp_dir_for_test.h"
+#include "rpc/aging_channel.h"
+#include "rpc/certificate_check.h"
 #include "rpc/certificates_for_test.h"
 #include "rpc/channel.h"
 #include "rpc/health.h"
@@ -247,6 +250,37 @@ TEST_F(Tls, AClientOutlivesHalfARotation) {
   EXPECT_EQ(seen, "bigfleet://admin");
 }
 
+TEST_F(Tls, AClientWhoseCaIsGoneEndsItsConnectionAfterOneMoreAge) {
+  StartServer(Files("server", kServerNames));
+  TlsFiles files = Files("client", "URI:bigfleet://readonly");
+  files.connection_age = 1s;
+  const auto channel = MakeAgingChannel({.target = server_->address().ToString(), .tls = files});
+  ASSERT_TRUE(channel);
+  const auto stub = pb::CapacityProvider::NewStub(*channel);
+  const auto ask = [&] {
+    grpc::ClientContext context;
+    SetDeadline(context, kPatience);
+    pb::Machine machine;
+    return FromGrpc(stub->Get(&context, {}, &machine));
+  };
+  EXPECT_EQ(ask(), Status());
+  std::filesystem::rename(files.ca, files.ca + ".away");
+  const auto gone = std::chrono::steady_clock::now();
+  const auto until = [&](Code code) {
+    Status status;
+    do {
+      status = ask();
+    } while (status.code() != code && std::chrono::steady_clock::now() - gone < kPatience);
+    return status;
+  };
+  const Status refused = until(Code::kUnavailable);
+  EXPECT_EQ(refused.code(), Code::kUnavailable);
+  EXPECT_TRUE(refused.message().contains("the-certificate-files-are-not-fit")) << refused.message();
+  EXPECT_GT(std::chrono::steady_clock::now() - gone, 1s) << "half a rotation does no harm";
+  std::filesystem::rename(files.ca + ".away", files.ca);
+  EXPECT_EQ(until(Code::kOk), Status());
+}
+
 TEST_F(Tls, FilesThatAreNotFitAreNamed) {
   const TlsFiles good = Files("good", kServerNames);
   const auto start = [](const TlsFiles& files) { return Server({.address = {"127.0.0.1", 0}, .tls = files}).Start(); };
@@ -271,6 +305,66 @@ TEST_F(Tls, FilesThatAreNotFitAreNamed) {
             Status(Code::kInvalidArgument,
                    "--tls-ca is missing: TLS needs --tls-cert, --tls-key and --tls-ca, all three or none"));
   EXPECT_EQ(TlsFilesFromFlags("", "", "a").error().code(), Code::kInvalidArgument);
+}
+
+// The lists of a CA and of the one it has signed for machines stand in one file.
+class RevocationLists : public Tls {
+ protected:
+  RevocationLists() {
+    const TlsFiles written = Files("any", kServerNames);
+    files_ = {.cert = written.cert, .key = written.key, .ca = dir_.File("both.ca"), .crl = dir_.File("lists.pem")};
+    CertificateAuthorityForTest::Replace(
+        files_.ca, CertificateAuthorityForTest::PemOf(ca_.own()) + CertificateAuthorityForTest::PemOf(machines_));
+  }
+  Result<Revoked> Read(const std::string& content) {
+    CertificateAuthorityForTest::Replace(files_.crl, content);
+    return ReadRevoked(files_);
+  }
+  static std::string List(const CertificateForTest& ca, const std::vector<CertificateForTest>& revoked) {
+    return CertificateAuthorityForTest::RevokedBy(ca, revoked);
+  }
+  Status Check(CertificateCheck& check, const CertificateForTest& made) {
+    return check.Check(CertificateAuthorityForTest::PemOf(made));
+  }
+
+  const CertificateForTest machines_ = ca_.SignCa();
+  TlsFiles files_;
+};
+
+TEST_F(RevocationLists, AllOfAFileCount) {
+  const CertificateForTest first = ca_.Sign("URI:bigfleet://admin");
+  const CertificateForTest second = ca_.Sign("URI:bigfleet://admin", 3600, machines_);
+  const CertificateForTest third = ca_.Sign("URI:bigfleet://admin");
+  const auto read = Read("words of a CA\n" + List(ca_.own(), {first}) + "\n" + List(machines_, {second}));
+  ASSERT_TRUE(read) << read.error().ToString();
+  EXPECT_EQ(read->lists, 2u);
+  EXPECT_EQ(read->certificates.size(), 2u);
+  EXPECT_TRUE(read->until);
+  CertificateCheck check(files_);
+  EXPECT_EQ(Check(check, first).code(), Code::kPermissionDenied);
+  EXPECT_EQ(Check(check, second).code(), Code::kPermissionDenied);
+  EXPECT_EQ(Check(check, third), Status());
+}
+
+TEST_F(RevocationLists, ASerialNumberIsOfTheCaThatGaveIt) {
+  const CertificateForTest one = ca_.Sign("URI:bigfleet://admin");
+  ASSERT_TRUE(Read(List(machines_, {one})));
+  CertificateCheck check(files_);
+  EXPECT_EQ(Check(check, one), Status());
+}
+
+TEST_F(RevocationLists, WhatIsNoListBehindTheFirstIsNamed) {
+  const std::string good = List(ca_.own(), {});
+  const auto refused = [&](const std::string& content) { return Read(content).error().message(); };
+  const std::string no_list =
+      files_.crl + ": what follows list 1 is no list; give lists in PEM form and nothing between them";
+  EXPECT_EQ(refused(good + "garbage\n"), no_list);
+  EXPECT_EQ(refused(good + List(machines_, {}).substr(1)), no_list);
+  EXPECT_EQ(refused(good + CertificateAuthorityForTest::PemOf(machines_)), no_list);
+  EXPECT_EQ(refused(good + good.substr(0, good.size() / 2)), files_.crl + ": list 2 cannot be read");
+  EXPECT_EQ(refused("garbage"), files_.crl + ": no revocation list in PEM form; give the file with BEGIN X509 CRL");
+  const CertificateAuthorityForTest other;
+  EXPECT_EQ(refused(good + List(other.own(), {})), files_.crl + ": list 2 is not signed by its CA in " + files_.ca);
 }
 
 TEST(Channel, ATargetIsHostAndPort) {

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "rpc/call_subject.h"
 #include "rpc/channel.h"
+#include "rpc/work_budget.h"
 #include "rpc/worker.h"
 
 namespace muster::rpc {
@@ -42,13 +43,14 @@ size_t RowsOf(const Reply& reply) {
   }
 }
 
-// `encode` fills the message that the reactor's call answers with.
-template <class Encode>
-void FinishWith(grpc::ServerUnaryReactor* reactor, Worker& encoders, size_t rows, Encode encode) {
+// `encode` fills `wire_reply`, the message that the reactor's call answers with.
+template <class WireReply, class Encode>
+void FinishWith(grpc::CallbackServerContext& context, grpc::ServerUnaryReactor* reactor, WireReply& wire_reply,
+                Worker& encoders, size_t rows, Encode encode) {
   constexpr size_t kShortList = 256;  // takes less than a millisecond to encode
-  auto finish = [reactor, encode = std::move(encode)] {
+  auto finish = [&context, reactor, &wire_reply, encode = std::move(encode)] {
     encode();
-    reactor->Finish(grpc::Status::OK);
+    reactor->Finish(ToGrpc(TakeForAnswer(context, wire_reply.ByteSizeLong())));
   };
   if (rows <= kShortList) return finish();
   encoders.Post(std::move(finish));
@@ -66,11 +68,12 @@ grpc::ServerUnaryReactor* AnswerCall(grpc::CallbackServerContext& context, Resul
     return reactor;
   }
   SetSubject(context, SubjectOf(*request));
-  ask(*std::move(request), [reactor, &wire_reply, &encoders, encode](auto answer) {
+  ask(*std::move(request), [&context, reactor, &wire_reply, &encoders, encode](auto answer) {
     if (!answer) return reactor->Finish(ToGrpc(answer.error()));
     auto& reply = Expect<Reply>(*answer);
     const size_t rows = RowsOf(reply);
-    FinishWith(reactor, encoders, rows, [reply = std::move(reply), &wire_reply, encode] { encode(reply, wire_reply); });
+    FinishWith(context, reactor, wire_reply, encoders, rows,
+               [reply = std::move(reply), &wire_reply, encode] { encode(reply, wire_reply); });
   });
   return reactor;
 }

@@ -26,6 +26,7 @@ namespace {
 using shard::Eventually;
 
 constexpr const char* kSession = "/bigfleet.v1alpha1.Shard/Session";
+constexpr const char* kConfigure = "/bigfleet.v1alpha1.CapacityProvider/Configure";
 constexpr const char* kList = "/bigfleet.v1alpha1.CapacityProvider/List";
 constexpr const char* kHealth = "/grpc.health.v1.Health/Check";
 constexpr const char* kWatchOfHealth = "/grpc.health.v1.Health/Watch";
@@ -196,6 +197,30 @@ TEST_F(Bombs, ARequestIsBoundedInBytesAndInMemory) {
   EXPECT_EQ(Refused(provider_, "no_message"), 1) << "the first, which gRPC has ended";
 }
 
+TEST_F(Bombs, AMessageOfAStreamBeyondTheBoundsIsCounted) {
+  RawStream stream(OpenChannel(shard_->grpc()), kSession);
+  ASSERT_TRUE(stream.Write(Hello("blue")));
+  ASSERT_TRUE(stream.Read());
+  stream.Write(Blob(5 << 20));
+  EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(Refused(*shard_, "too_large"), 1);
+}
+
+// One over TCP could be a line of anybody; the owner of the directory is told of without limit.
+TEST_F(Bombs, AnOrderIsThatOfAnOperatorOnTheSocket) {
+  static_cast<void>(PauseAt(shard_->grpc(), [](size_t given) { return given == 1; }));
+  static_cast<void>(PauseAt("unix:" + fleet_.File("shard") + "/control.sock", [](size_t given) { return given == 1; }));
+  const auto lines = [&](const std::string& message) {
+    const std::string log = shard_->process().err();
+    const std::string wanted = "\"msg\":\"" + message + "\"";
+    int count = 0;
+    for (size_t at = log.find(wanted); at != std::string::npos; at = log.find(wanted, at + 1)) ++count;
+    return count;
+  };
+  EXPECT_TRUE(Eventually([&] { return lines("order") == 1 && lines("order without a certificate") == 1; }))
+      << shard_->process().err();
+}
+
 TEST_F(Bombs, LargeBlobsOfManyClustersAtOnce) {
   Survive(*shard_, [&] {
     std::atomic<int> left = kBlobs;
@@ -214,6 +239,61 @@ TEST_F(Bombs, LargeBlobsLeaveTheSocketFreeToo) {
     const std::vector<std::jthread> clusters = SendBlobs(left);
     PauseOnTheSocketIsQuick();
     PauseComesThrough();
+  });
+}
+
+// Each is within the bounds of a message. A hundred callers, whose calls all wait until the last has begun.
+TEST_F(Bombs, RequestsJustWithinTheBoundsAreBoundedTogether) {
+  const std::string request = "\x0A" + Delimited("no-machine") + "\x1A" + Delimited(std::string(3'900 << 10, 'x'));
+  std::atomic<int> refused = 0;
+  std::atomic<int> taken = 0;
+  Survive(provider_, [&] {
+    std::vector<std::jthread> callers;
+    for (int i = 0; i < 100; ++i) {
+      callers.emplace_back([&, target = provider_.grpc()] {
+        setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
+        const auto channel = OpenChannel(target);
+        for (int round = 0; round < 3; ++round) {
+          const auto code = RawCall(channel, kConfigure, request).error_code();
+          ++(code == grpc::StatusCode::RESOURCE_EXHAUSTED ? refused : taken);
+        }
+      });
+    }
+  });
+  std::cout << fmt::format("{} refused, {} taken\n", refused.load(), taken.load());
+  EXPECT_GT(taken, 0);
+  EXPECT_TRUE(RawCall(OpenChannel(provider_.grpc()), kList, "").ok()) << "what was taken is given back";
+}
+
+TEST_F(Bombs, BlobsThatWereNotAskedForAreNotKept) {
+  const std::string blob = Blob(3'900 << 10);
+  Survive(*shard_, [&] {
+    const auto channel = OpenChannel(shard_->grpc());
+    std::vector<std::unique_ptr<RawStream>> clusters;
+    for (int i = 0; i < 60; ++i) {
+      clusters.push_back(std::make_unique<RawStream>(channel, kSession));
+      ASSERT_TRUE(clusters.back()->Write(Hello(fmt::format("cluster-{}", i))));
+      ASSERT_TRUE(clusters.back()->Read());
+      for (int twice = 0; twice < 2; ++twice) EXPECT_TRUE(clusters.back()->Write(blob));
+      // It is read once what came before it was.
+      EXPECT_TRUE(clusters.back()->Write(Hello(fmt::format("cluster-{}", i))));
+      EXPECT_TRUE(clusters.back()->Read());
+    }
+    PauseComesThrough();
+  });
+}
+
+// Each session takes the place of the one before it, and its answers stay where they are.
+TEST_F(Bombs, AnswersThatAreNotReadAreNotKept) {
+  Survive(*shard_, [&] {
+    const auto channel = OpenChannel(shard_->grpc());
+    std::vector<std::unique_ptr<RawStream>> sessions;
+    for (int i = 0; i < 30; ++i) {
+      sessions.push_back(std::make_unique<RawStream>(channel, kSession));
+      for (int said = 0; said < 10'000 && sessions.back()->Write(Hello("blue")); ++said) {
+      }
+    }
+    PauseIsQuick();
   });
 }
 

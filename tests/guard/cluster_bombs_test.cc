@@ -1,11 +1,16 @@
 // The bombs of bombs_test.cc on the servers of the cluster half: every method of a scheduler and an agent, and what an
 // operator serves. No message makes one grow, keeps /livez waiting or its end from coming.
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <climits>
 #include <csignal>
+#include <functional>
 #include <iostream>
+#include <map>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -16,7 +21,7 @@
 #include "muster/v1/agent.pb.h"
 #include "muster/v1/cluster.pb.h"
 #include "persys/agent/v1/agent.pb.h"
-#include "persys/control/v1/control.pb.h"
+#include "persys/control/v1/control.grpc.pb.h"
 #include "rpc/agent_services.h"
 #include "rpc/cluster_services.h"
 #include "shard/fleet.h"
@@ -56,6 +61,60 @@ std::optional<std::string> EmptyRows(const Descriptor& type, size_t rows, int de
     if (const auto inner = EmptyRows(*field.message_type(), rows, depth + 1)) return Tag(field) + Delimited(*inner);
   }
   return std::nullopt;
+}
+
+using google::protobuf::Message;
+constexpr const char* kName = "web";
+
+// A request with a name in every text, a template that is one, and messages within it, but no lists.
+void FillIn(Message& message, int depth = 0) {
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  const Descriptor& type = *message.GetDescriptor();
+  if (auto* spec = dynamic_cast<v1::WorkloadTemplate*>(&message)) {
+    spec->set_type(v1::WORKLOAD_TYPE_CONTAINER);
+    spec->set_image("image");
+    return;
+  }
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    if (field.is_repeated()) continue;
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING && field.containing_oneof() == nullptr) {
+      reflection.SetString(&message, &field, kName);
+    }
+    if (field.message_type() != nullptr && depth < 4) FillIn(*reflection.MutableMessage(&message, &field), depth + 1);
+  }
+  if (auto* spec = dynamic_cast<v1::WorkloadSpec*>(&message)) {
+    spec->set_kind(v1::WORKLOAD_KIND_SET);
+    spec->set_replicas(1);
+  }
+  if (auto* apply = dynamic_cast<v1::ApplySpecRequest*>(&message)) apply->clear_expect();
+}
+
+// Sets each number of the message, however deep, to its largest while `with` is called with its path.
+void ForEachNumber(Message& message, const std::string& within, const std::function<void(const std::string&)>& with) {
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  const Descriptor& type = *message.GetDescriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    if (field.is_repeated()) continue;
+    const std::string path = within + field.name();
+    if (field.message_type() != nullptr) {
+      if (!reflection.HasField(message, &field)) continue;
+      ForEachNumber(*reflection.MutableMessage(&message, &field), path + ".", with);
+      continue;
+    }
+    const std::unique_ptr<Message> before(message.New());
+    before->CopyFrom(message);
+    switch (field.cpp_type()) {
+      case FieldDescriptor::CPPTYPE_INT32: reflection.SetInt32(&message, &field, INT32_MAX); break;
+      case FieldDescriptor::CPPTYPE_UINT32: reflection.SetUInt32(&message, &field, UINT32_MAX); break;
+      case FieldDescriptor::CPPTYPE_INT64: reflection.SetInt64(&message, &field, INT64_MAX); break;
+      case FieldDescriptor::CPPTYPE_UINT64: reflection.SetUInt64(&message, &field, UINT64_MAX); break;
+      default: continue;
+    }
+    with(path);
+    message.CopyFrom(*before);
+  }
 }
 
 struct Bombed {
@@ -198,6 +257,59 @@ TEST_P(ClusterBombs, LargeMessagesOfManyAtOnce) {
     int asked = 0;
     for (; left > 0; ++asked) IsAlive();
     EXPECT_GT(asked, 0);
+  });
+}
+
+// The largest number in each field of a request that is right otherwise: nothing counts up to it.
+TEST_P(ClusterBombs, TheLargestNumbersAreAnsweredAtOnce) {
+  if (GetParam().name == "scheduler") {  // something to scale
+    v1::ApplySpecRequest apply;
+    FillIn(apply);
+    ASSERT_TRUE(RawCall(Channel(), "/muster.v1.Cluster/ApplySpec", apply.SerializeAsString()).ok());
+  }
+  const auto channel = Channel();
+  Survive([&] {
+    std::map<std::string, std::string> counts;  // of members, and how each was answered
+    int numbers = 0;
+    for (const MethodDescriptor* method : Methods()) {
+      if (method->client_streaming() || method->server_streaming()) continue;
+      const std::unique_ptr<Message> request(
+          google::protobuf::MessageFactory::generated_factory()->GetPrototype(method->input_type())->New());
+      FillIn(*request);
+      ForEachNumber(*request, "", [&](const std::string& path) {
+        ++numbers;
+        const SteadyTime start = Start();
+        const grpc::Status status = RawCall(channel, Path(*method).c_str(), request->SerializeAsString());
+        EXPECT_LT(SecondsSince(start), 1) << Path(*method) << " " << path;
+        const bool counts_members = path == "replicas" || path == "spec.replicas" || path.starts_with("spec.max_") ||
+                                    path.starts_with("spec.min_");
+        if (!counts_members) return;
+        EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << Path(*method) << " " << path;
+        counts[fmt::format("{} {}", method->name(), path)] = status.error_message();
+      });
+    }
+    std::cout << fmt::format("{} numbers\n", numbers);
+    IsAlive();
+    if (GetParam().name != "scheduler") return;
+    EXPECT_EQ(
+        counts,
+        (std::map<std::string, std::string>{
+            {"ApplySpec spec.replicas", "spec.replicas: 2147483647 is not from 0 to 100000"},
+            {"ApplySpec spec.max_unavailable.amount", "spec.update.maxUnavailable: 2147483647 is not from 0 to 100000"},
+            {"ApplySpec spec.max_surge.amount", "spec.update.maxSurge: 2147483647 is not from 0 to 100000"},
+            {"ApplySpec spec.min_available.amount", "spec.minAvailable: 2147483647 is not from 0 to 100000"},
+            {"ScaleSet replicas", "replicas: 2147483647 is not from 0 to 100000"}}));
+    // A suggestion that is not carried out is answered with why.
+    persys::control::v1::SubmitAutomationSuggestionRequest suggestion;
+    suggestion.mutable_suggestion()->set_target_workload(kName);
+    suggestion.mutable_suggestion()->set_action_type(persys::control::v1::AUTOMATION_ACTION_SCALE_REPLICAS);
+    suggestion.mutable_suggestion()->set_replica_delta(INT32_MAX);
+    const auto stub = persys::control::v1::AgentControl::NewStub(channel);
+    persys::control::v1::SubmitAutomationSuggestionResponse reply;
+    grpc::ClientContext context;
+    EXPECT_TRUE(stub->SubmitAutomationSuggestion(&context, suggestion, &reply).ok());
+    EXPECT_FALSE(reply.accepted());
+    EXPECT_EQ(reply.reason(), "2147483648 replicas are too many; a set has at most 100000");
   });
 }
 

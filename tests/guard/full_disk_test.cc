@@ -1,4 +1,5 @@
-// A shard whose disk is full: it does nothing it could not remember, says so, and still answers what is asked.
+// A shard or an agent whose disk is full: it does nothing it could not remember, says so, and still answers what is
+// asked.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -8,7 +9,11 @@
 #include <fstream>
 
 #include "host/http_get_for_test.h"
+#include "host/temp_dir_for_test.h"
+#include "rpc/agent_client.h"
 #include "shard/fleet.h"
+#include "smoke/process.h"
+#include "smoke/server.h"
 
 namespace muster::guard {
 namespace {
@@ -79,6 +84,78 @@ TEST(FullDisk, AShardRefusesOrdersAndAnswersQuestions) {
   }));
   life.process().Signal(SIGTERM);
   EXPECT_EQ(life.process().Wait(), 0) << life.process().err();
+}
+
+// One workload fills the disk of its node: the others run on, the scheduler sees that they do, and is told to put
+// nothing else there.
+TEST(FullDisk, AnAgentRefusesChangesAndAnswersQuestions) {
+  const host::TempDir dir;
+  const std::string disk = dir.File("disk");
+  const std::string free = dir.File("free");
+  const std::string command = fmt::format(
+      "mkdir {0} && mount -t tmpfs -o size=6m none {0} || exit 1\n"
+      "exec {1} agent --listen 127.0.0.1:0 --metrics-addr 127.0.0.1:0 --data-dir {0}/data --node-id n1 "
+      "--process-user agent",
+      disk, smoke::ProgramUnderTest());
+  smoke::Server agent({"unshare", "-rm", "sh", "-c", command});
+  ASSERT_NE(agent.grpc(), "") << agent.process().err();
+  const auto client = *rpc::MakeAgentClient();
+  const auto ask = [&](contract::AgentRequest request) {
+    return shard::Wait<contract::AgentReply>(
+        [&](auto done) { client->Ask({.address = agent.grpc()}, std::move(request), 2s, std::move(done)); });
+  };
+  const auto apply = [&](const std::string& id, const std::string& script) {
+    contract::ApplyOnAgent request{.workload = id, .revision = "1", .stamp = {.epoch = 1, .sequence = 1}};
+    request.spec.type = model::WorkloadType::kProcess;
+    request.spec.command = {"/bin/sh", "-c", script};
+    request.spec.env = {{"ROOM", std::string(10'000, 'x')}};
+    return ask(request);
+  };
+  const auto runs = [&](const std::string& id) {
+    const auto status = ask(contract::GetStatusOnAgent{.workload = id});
+    return status && std::get<contract::WorkloadStatus>(*status).actual == contract::ActualState::kRunning;
+  };
+  ASSERT_TRUE(apply("good", "exec sleep 1000"));
+  // It gives back what it took when the test says so.
+  ASSERT_TRUE(apply("greedy", fmt::format("head -c 100000000 /dev/zero > filler; until test -e {}; do sleep 0.1; done; "
+                                          "rm filler; exec sleep 1000",
+                                          free)));
+  ASSERT_TRUE(Eventually([&] { return runs("good") && runs("greedy"); })) << agent.process().err();
+  Status refused;
+  int applied = 0;
+  ASSERT_TRUE(Eventually([&] {
+    const auto reply = apply(fmt::format("more-{}", applied++), "exec sleep 1000");
+    if (!reply) refused = reply.error();
+    return refused.code() == Code::kResourceExhausted;
+  })) << refused.ToString();
+  EXPECT_TRUE(refused.message().contains("state cannot be stored")) << refused.message();
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_TRUE(runs("good"));
+    const auto list = ask(contract::ListOnAgent{});
+    ASSERT_TRUE(list) << list.error().ToString();
+    EXPECT_GE(std::get<contract::ListedOnAgent>(*list).workloads.size(), 2u);
+    EXPECT_EQ(ask(contract::GetStatusOnAgent{.workload = "none"}).error().code(), Code::kNotFound);
+    const auto removed = ask(contract::DeleteOnAgent{.workload = "good", .stamp = {.epoch = 1, .sequence = 2}});
+    ASSERT_FALSE(removed);
+    EXPECT_EQ(removed.error().code(), Code::kResourceExhausted) << removed.error().ToString();
+  }
+  std::ofstream(free) << "free\n";
+  EXPECT_TRUE(Eventually([&] {
+    return ask(contract::DeleteOnAgent{.workload = "good", .stamp = {.epoch = 1, .sequence = 2}}).has_value();
+  }));
+  for (const std::string& id : {std::string("good"), std::string("greedy")}) {
+    static_cast<void>(ask(contract::DeleteOnAgent{.workload = id, .stamp = {.epoch = 2, .sequence = 1}}));
+  }
+  for (int i = 0; i < applied; ++i) {
+    static_cast<void>(
+        ask(contract::DeleteOnAgent{.workload = fmt::format("more-{}", i), .stamp = {.epoch = 2, .sequence = 1}}));
+  }
+  EXPECT_TRUE(Eventually([&] {
+    const auto list = ask(contract::ListOnAgent{});
+    return list && std::get<contract::ListedOnAgent>(*list).workloads.empty();
+  }));
+  agent.process().Signal(SIGTERM);
+  EXPECT_EQ(agent.process().Wait(), 0) << agent.process().err();
 }
 
 }  // namespace

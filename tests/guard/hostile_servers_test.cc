@@ -451,7 +451,14 @@ TEST(HostileShard, ItsAnswersCostACommandLittle) {
           service + "Explain");
 }
 
-// A scheduler with so many workloads, page by page.
+// As large as a template may be, about.
+void FillLargest(v1::WorkloadTemplate& spec) {
+  spec.set_type(v1::WORKLOAD_TYPE_CONTAINER);
+  spec.set_image("registry.example.com/shop/web:2026.11");
+  for (int i = 0; i < 16; ++i) (*spec.mutable_env())[fmt::format("VARIABLE_{}", i)] = std::string(31'000, 'v');
+}
+
+// A scheduler with so many workloads, page by page, of an earlier version: its pages end by their number alone.
 class LargeScheduler final : public v1::Cluster::Service {
  public:
   explicit LargeScheduler(int workloads) : workloads_(workloads) {
@@ -464,7 +471,7 @@ class LargeScheduler final : public v1::Cluster::Service {
   std::string target() const { return fmt::format("127.0.0.1:{}", port_); }
 
  private:
-  static constexpr int kLarge = 1'000;  // with an environment of 25 KB
+  static constexpr int kLarge = 400;  // the last ones
 
   grpc::Status ListWorkloads(grpc::ServerContext*, const v1::ListWorkloadsRequest* request,
                              v1::WorkloadsListed* reply) override {
@@ -479,10 +486,12 @@ class LargeScheduler final : public v1::Cluster::Service {
       view.set_phase(v1::WORKLOAD_PHASE_RUNNING);
       view.set_node(fmt::format("n-{}", i % 1'000));
       v1::WorkloadTemplate& spec = *view.mutable_spec();
-      spec.set_type(v1::WORKLOAD_TYPE_CONTAINER);
-      spec.set_image("registry.example.com/shop/web:2026.11");
-      if (i >= kLarge) continue;
-      for (int j = 0; j < 50; ++j) (*spec.mutable_env())[fmt::format("VARIABLE_{}", j)] = std::string(500, 'v');
+      if (i >= workloads_ - kLarge) {
+        FillLargest(spec);
+      } else {
+        spec.set_type(v1::WORKLOAD_TYPE_CONTAINER);
+        spec.set_image("registry.example.com/shop/web:2026.11");
+      }
     }
     if (end < workloads_) reply->set_next(std::to_string(end));
     return grpc::Status::OK;
@@ -500,6 +509,35 @@ TEST(HostileScheduler, AnHonestListOfManyLargeWorkloadsPasses) {
       {smoke::ProgramUnderTest(), "get", "workloads", "-o", "name", "--scheduler", scheduler.target()});
   EXPECT_EQ(process.Wait(), 0) << process.err();
   EXPECT_EQ(std::ranges::count(process.out(), '\n'), kWorkloads);
+}
+
+TEST(HostileScheduler, AnHonestSetOfTheLargestWorkloadsIsListed) {
+  constexpr int kWorkloads = 150;  // 75 MB
+  smoke::Server scheduler({smoke::ProgramUnderTest(), "scheduler", "--store", "memory:", "--listen", "127.0.0.1:0",
+                           "--metrics-addr", "127.0.0.1:0"});
+  ASSERT_NE(scheduler.grpc(), "") << scheduler.process().err();
+  const auto apply = [&](int larger) {
+    v1::ApplySpecRequest request;
+    request.mutable_spec()->set_kind(v1::WORKLOAD_KIND_SET);
+    request.mutable_spec()->set_name("web");
+    request.mutable_spec()->set_replicas(kWorkloads);
+    FillLargest(*request.mutable_spec()->mutable_spec());
+    for (int i = 0; i < larger; ++i) {
+      (*request.mutable_spec()->mutable_spec()->mutable_env())[fmt::format("MORE_{}", i)] = std::string(31'000, 'v');
+    }
+    return RawCall(OpenChannel(scheduler.grpc()), "/muster.v1.Cluster/ApplySpec", request.SerializeAsString());
+  };
+  const grpc::Status refused = apply(1);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(refused.error_message(), "spec.spec.env: is too large; it takes 519 KiB, and a whole template at most 512");
+  EXPECT_TRUE(Eventually([&] { return apply(0).ok(); }));
+  const std::vector<std::string> get = {smoke::ProgramUnderTest(), "get", "workloads", "-o", "name", "--scheduler",
+                                        scheduler.grpc()};
+  EXPECT_TRUE(Eventually([&] {
+    smoke::Process process(get);
+    EXPECT_EQ(process.Wait(), 0) << process.err();
+    return std::ranges::count(process.out(), '\n') == kWorkloads;
+  }));
 }
 
 // Pages without end.

@@ -142,6 +142,54 @@ TEST(ThreadHost, ManyThreadsMayPost) {
   EXPECT_EQ(host.View()->value, static_cast<int64_t>(kThreads * kAdds));
 }
 
+TEST(ThreadHost, WhatIsUrgentIsSteppedFirst) {
+  constexpr uint64_t kOthers = 3'000;
+  const TempDir dir;
+  const RealClock clock;
+  auto persist = *SqlitePersist::Open(dir.File("state.db"), "counter");
+  RecordingShell shell;
+  Host host(MakeCore(*persist), shell, {.clock = clock, .persist = *persist});
+  for (uint64_t i = 1; i <= kOthers; ++i) {
+    host.Post(Add{.request = i, .client = "a", .sequence = i, .amount = 1});
+  }
+  host.Post(Add{.request = 7'000, .client = "b", .sequence = 1, .amount = 1}, nullptr, Turn::kFirst);
+  host.Post(Add{.request = 7'001, .client = "b", .sequence = 2, .amount = 1}, nullptr, Turn::kFirst);
+  ASSERT_EQ(host.Start(), Status());
+  EXPECT_EQ(std::get<Answer>(shell.Take()).request, 7'000u);
+  EXPECT_EQ(std::get<Answer>(shell.Take()).request, 7'001u);
+  for (uint64_t i = 1; i <= kOthers; ++i) EXPECT_EQ(std::get<Answer>(shell.Take()).request, i) << "in order";
+  host.Stop();
+}
+
+TEST(ThreadHost, APosterHearsThatItsEventWasTaken) {
+  const TempDir dir;
+  const RealClock clock;
+  auto persist = *SqlitePersist::Open(dir.File("state.db"), "counter");
+  RecordingShell shell;
+  std::weak_ptr<void> untaken;
+  const auto post = [&](Host& host, uint64_t sequence) {
+    const auto token = std::make_shared<int>(0);
+    untaken = token;
+    return host.Post(Add{.request = sequence, .client = "a", .sequence = sequence, .amount = 1}, token);
+  };
+  {
+    Host host(MakeCore(*persist), shell, {.clock = clock, .persist = *persist});
+    EXPECT_TRUE(post(host, 1));
+    EXPECT_FALSE(untaken.expired()) << "it is not stepped yet";
+    ASSERT_EQ(host.Start(), Status());
+    shell.Take();
+    host.Stop();
+    EXPECT_TRUE(untaken.expired());
+    EXPECT_FALSE(post(host, 2));
+    EXPECT_TRUE(untaken.expired()) << "it will not be stepped";
+  }
+  {
+    Host host(MakeCore(*persist), shell, {.clock = clock, .persist = *persist});
+    EXPECT_TRUE(post(host, 3));
+  }
+  EXPECT_TRUE(untaken.expired());
+}
+
 TEST(ThreadHost, CallsEndByReplyOrDeadline) {
   const TempDir dir;
   const RealClock clock;

@@ -105,15 +105,17 @@ void LocalAgent::Stop() {
 }
 
 void LocalAgent::Ask(contract::AgentRequest request, Done done) {
-  if (const Status stored = runner_.state_status(); !stored.ok()) {
-    return done(Error(Code::kUnavailable, fmt::format("state cannot be stored: {}", stored.message())));
+  const bool changes = std::holds_alternative<contract::ApplyOnAgent>(request) ||
+                       std::holds_alternative<contract::DeleteOnAgent>(request);
+  if (const Status stored = runner_.state_status(); changes && !stored.ok()) {
+    return done(Error(Code::kResourceExhausted, fmt::format("state cannot be stored: {}", stored.message())));
   }
   auto* const apply = std::get_if<contract::ApplyOnAgent>(&request);
   if (apply == nullptr || apply->spec.secret_env.empty()) {
     return runner_.Ask(Asked{.request = 0, .body = std::move(request)}, std::move(done));
   }
   auto handles = KeepSecrets(*apply);
-  if (!handles) return done(std::unexpected(handles.error()));
+  if (!handles) return done(Error(Code::kResourceExhausted, handles.error().message()));
   runner_.Ask(Asked{.request = 0, .body = std::move(request)},
               [this, handles = *std::move(handles), done = std::move(done)](Result<contract::AgentReply> reply) {
                 Stepped(handles);
@@ -238,6 +240,14 @@ void LocalAgent::Emit(const Core::Effect& effect) {
     log::Info("a runtime is available", {{"runtime", model::WorkloadTypeName(came->type)}});
     hooks_.runtime_came();
   }
+}
+
+// A status that is not durable yet is what heartbeats tell as well.
+bool LocalAgent::IsRead(const Core::Effect& effect) const {
+  const auto* answer = std::get_if<Answer>(&effect);
+  if (answer == nullptr) return false;
+  return !answer->reply || std::holds_alternative<contract::WorkloadStatus>(*answer->reply) ||
+         std::holds_alternative<contract::ListedOnAgent>(*answer->reply);
 }
 
 void LocalAgent::MeasureUntilStopped() {

@@ -2,7 +2,8 @@
 // callers it is a contract::AgentPort and a contract::LogsPort; the role puts gRPC in front of it, tests ask directly.
 //
 // Workloads run on when it stops, and are adopted by the one that starts next in the same directory. While state cannot
-// be stored (a full disk), every request is refused with UNAVAILABLE and the reason.
+// be stored (a full disk), questions are answered, and changes are refused with RESOURCE_EXHAUSTED and the reason: the
+// node has no room, but it is there, and what runs on it runs on.
 //
 // Secrets of workloads are kept in files of their own, and are in nothing else this writes: the core has handles
 // (host/secret_vault.h). A file is erased when no row names its handle any more.
@@ -86,6 +87,7 @@ class LocalAgent final : public contract::AgentPort, public contract::LogsPort, 
   // On the loop thread.
   void StartCall(const Core::Call& call) override;
   void Emit(const Core::Effect& effect) override;
+  bool IsRead(const Core::Effect& effect) const override;
 
   void OpenRuntimes();
   bool WaitForRuntimes(std::stop_token stop);

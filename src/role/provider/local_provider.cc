@@ -60,7 +60,9 @@ void LocalProvider::Stop() {
 }
 
 void LocalProvider::Ask(contract::ProviderRequest request, Duration, Done done) {
-  if (const Status stored = runner_.state_status(); !stored.ok()) {
+  const bool reads =
+      std::holds_alternative<contract::GetRequest>(request) || std::holds_alternative<contract::ListRequest>(request);
+  if (const Status stored = runner_.state_status(); !reads && !stored.ok()) {
     return done(Error(Code::kUnavailable, fmt::format("state cannot be stored: {}", stored.message())));
   }
   if (auto* configure = std::get_if<contract::ConfigureRequest>(&request)) {
@@ -104,6 +106,16 @@ void LocalProvider::Emit(const Core::Effect& effect) {
   CRASH_POINT("provider.before_answer");
   runner_.Give(std::get<Answer>(effect));
   CRASH_POINT("provider.after_answer");
+}
+
+// Asked of what may go before it is durable, and goes then.
+bool LocalProvider::IsRead(const Core::Effect& effect) const {
+  const auto* answer = std::get_if<Answer>(&effect);
+  if (answer == nullptr) return false;
+  if (!answer->reply) return true;
+  auto* const list = std::get_if<contract::ListReply>(&*answer->reply);
+  if (list != nullptr) list->revision.clear();
+  return list != nullptr || std::holds_alternative<contract::GetReply>(*answer->reply);
 }
 
 void LocalProvider::StartCall(const Core::Call& call) {

@@ -2,8 +2,9 @@
 // its callers it is a contract::ProviderPort; the role puts a gRPC server in front of it, tests and benchmarks ask
 // directly.
 //
-// While state cannot be stored (a full disk), every request is refused with UNAVAILABLE and the reason; what was
-// accepted before waits, and goes on when there is room again.
+// While state cannot be stored (a full disk), transitions are refused with UNAVAILABLE and the reason; what was
+// accepted before waits, and goes on when there is room again. Get and List are answered. Such a list has no revision:
+// changes after one that is lost by a restart would have its number again.
 //
 // Bootstrap data is kept in files of its own until its Configure has ended, and is in nothing else this writes: the
 // core has handles (host/secret_vault.h).
@@ -63,6 +64,7 @@ class LocalProvider final : public contract::ProviderPort, private host::ThreadH
   // On the loop thread.
   void StartCall(const Core::Call& call) override;
   void Emit(const Core::Effect& effect) override;
+  bool IsRead(const Core::Effect& effect) const override;
 
   void AskConfigure(contract::ConfigureRequest request, Done done);
 

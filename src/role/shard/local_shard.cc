@@ -103,10 +103,12 @@ void LocalShard::Stop() {
 
 // What cannot be stored is not done: an order is refused at once. Questions are answered (IsRead).
 void LocalShard::Ask(contract::ShardRequest request, Answer done) {
-  if (const Status stored = state_status(); !stored.ok() && IsOrder(request)) {
+  const bool order = IsOrder(request);
+  if (const Status stored = state_status(); !stored.ok() && order) {
     return done(Error(Code::kUnavailable, fmt::format("state cannot be stored: {}", stored.message())));
   }
-  runner_.Ask(Asked{.request = 0, .body = std::move(request)}, std::move(done));
+  runner_.Ask(Asked{.request = 0, .body = std::move(request)}, std::move(done),
+              order ? host::Turn::kFirst : host::Turn::kInOrder);
 }
 
 contract::SessionId LocalShard::Open(contract::Hello hello, std::shared_ptr<contract::SessionSink> sink) {
@@ -114,7 +116,7 @@ contract::SessionId LocalShard::Open(contract::Hello hello, std::shared_ptr<cont
   {
     const std::lock_guard lock(mu_);
     session = ++last_session_;
-    clusters_.emplace(session, hello.cluster_id);
+    sessions_.emplace(session, Session{.cluster = hello.cluster_id});
     if (!stopping_) sinks_.emplace(session, sink);
   }
   // A host that is stopping takes nothing: Stop closes the sinks it finds, and one that came after it is closed here.
@@ -124,13 +126,59 @@ contract::SessionId LocalShard::Open(contract::Hello hello, std::shared_ptr<cont
   return session;
 }
 
-void LocalShard::Receive(contract::SessionId session, contract::OperatorMessage message) {
-  if (auto* response = std::get_if<contract::BootstrapResponse>(&message)) {
-    auto handle = blobs_.Put(ClusterOf(session), std::move(response->user_data));
-    MUSTER_CHECK(handle.has_value(), "what is kept in memory is kept");
-    response->user_data = *std::move(handle);
+void LocalShard::Receive(contract::SessionId session, contract::OperatorMessage message,
+                         std::shared_ptr<void> until_taken) {
+  auto* response = std::get_if<contract::BootstrapResponse>(&message);
+  if (response != nullptr && !KeepBlob(session, *response)) return;
+  runner_.Post(Received{.session = session, .message = std::move(message)}, std::move(until_taken));
+}
+
+// A cluster may answer what it was asked, and once. The core would not look at anything else.
+bool LocalShard::KeepBlob(contract::SessionId session, contract::BootstrapResponse& response) {
+  const std::lock_guard lock(mu_);
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end() || found->second.asked.erase(response.request_id) == 0) return false;
+  auto handle = blobs_.Put(found->second.cluster, std::exchange(response.user_data, {}));
+  MUSTER_CHECK(handle.has_value(), "what is kept in memory is kept");
+  if (!handle->empty()) found->second.blobs.insert(*handle);
+  response.user_data = *std::move(handle);
+  return true;
+}
+
+void LocalShard::Asks(contract::SessionId session, const contract::ShardMessage& message) {
+  const auto* request = std::get_if<contract::BootstrapRequest>(&message);
+  if (request == nullptr) return;
+  const std::lock_guard lock(mu_);
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  std::set<std::string>& asked = found->second.asked;
+  asked.insert(request->request_id);
+  if (asked.size() > kMostAsked) asked.erase(asked.begin());  // their names go up
+}
+
+// From here on its Configure has it.
+void LocalShard::Taken(const std::string& handle) {
+  const std::lock_guard lock(mu_);
+  for (auto& [session, open] : sessions_) open.blobs.erase(handle);
+}
+
+// A session that has taken this one's place has its data.
+void LocalShard::EndSession(contract::SessionId session) {
+  const std::lock_guard lock(mu_);
+  sinks_.erase(session);
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  const Session ended = std::move(found->second);
+  sessions_.erase(found);
+  const auto newer =
+      std::ranges::find_if(sessions_, [&](const auto& entry) { return entry.second.cluster == ended.cluster; });
+  for (const std::string& handle : ended.blobs) {
+    if (newer == sessions_.end()) {
+      blobs_.Drop(handle);
+    } else {
+      newer->second.blobs.insert(handle);
+    }
   }
-  runner_.Post(Received{.session = session, .message = std::move(message)});
 }
 
 void LocalShard::RefuseRollup(contract::SessionId session, Status why) {
@@ -138,11 +186,7 @@ void LocalShard::RefuseRollup(contract::SessionId session, Status why) {
 }
 
 void LocalShard::Closed(contract::SessionId session) {
-  {
-    const std::lock_guard lock(mu_);
-    sinks_.erase(session);
-    clusters_.erase(session);
-  }
+  EndSession(session);
   runner_.Post(SessionClosed{.session = session});
 }
 
@@ -152,13 +196,8 @@ std::shared_ptr<contract::SessionSink> LocalShard::SinkOf(contract::SessionId se
   return sink == sinks_.end() ? nullptr : sink->second;
 }
 
-std::string LocalShard::ClusterOf(contract::SessionId session) {
-  const std::lock_guard lock(mu_);
-  const auto cluster = clusters_.find(session);
-  return cluster == clusters_.end() ? std::string() : cluster->second;
-}
-
-// The data itself goes out; once the provider has it, it is forgotten here.
+// The data itself goes out, and is forgotten here: whatever the provider answers, the operation ends, and the next one
+// asks for data of its own.
 void LocalShard::Configure(contract::CallId id, contract::ConfigureRequest request, Duration timeout) {
   const std::string handle = request.bootstrap_blob;
   auto blob = blobs_.Get(handle);
@@ -167,9 +206,10 @@ void LocalShard::Configure(contract::CallId id, contract::ConfigureRequest reque
         id, Error(Code::kAborted, "the cluster's bootstrap data is gone; it is asked again")));
   }
   request.bootstrap_blob = *std::move(blob);
-  provider_.Ask(std::move(request), timeout, [this, id, handle](Result<contract::ProviderReply> result) {
+  Taken(handle);
+  blobs_.Drop(handle);
+  provider_.Ask(std::move(request), timeout, [this, id](Result<contract::ProviderReply> result) {
     CRASH_POINT("shard.before_completion");
-    if (result) blobs_.Drop(handle);
     runner_.Complete(DoneOf(id, std::move(result)));
   });
 }
@@ -207,6 +247,7 @@ void LocalShard::Emit(const Core::Effect& effect) {
                  [](const Core::Call&) {},
                  [&](const Send& send) {
                    CRASH_POINT("shard.before_send");
+                   Asks(send.session, send.message);
                    if (const auto sink = SinkOf(send.session)) sink->Send(send.message);
                  },
                  [&](const CloseSession& close) {

@@ -11,7 +11,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 
@@ -68,18 +70,30 @@ class LocalShard final : public contract::ShardPort,
   void SetCeilings(contract::Ceilings ceilings) { runner_.Post(CeilingsSet{std::move(ceilings)}); }
 
   contract::SessionId Open(contract::Hello hello, std::shared_ptr<contract::SessionSink> sink) override;
-  void Receive(contract::SessionId session, contract::OperatorMessage message) override;
+  void Receive(contract::SessionId session, contract::OperatorMessage message,
+               std::shared_ptr<void> until_taken = nullptr) override;
   void RefuseRollup(contract::SessionId session, Status why) override;
   void Closed(contract::SessionId session) override;
 
   std::shared_ptr<const Snapshot> View() const { return runner_.View(); }
   // OK, or why state cannot be stored.
   Status state_status() const { return runner_.state_status(); }
+  // Bootstrap data that is kept: pieces.
+  size_t blobs() const { return blobs_.size(); }
   // OK, or why the audit log cannot be written.
   Status audit_status() const { return audit_ == nullptr ? Status() : audit_->status(); }
 
  private:
   static constexpr size_t kMostBlobBytes = 8 << 20;  // of a cluster
+  static constexpr size_t kMostBlobsOfAll = 64 << 20;
+  static constexpr size_t kMostAsked = 10'000;  // of a session; older requests are not answered any more
+
+  // A stream, as long as it lasts.
+  struct Session {
+    std::string cluster;
+    std::set<std::string> asked = {};  // requests for bootstrap data that are not answered
+    std::set<std::string> blobs = {};  // handles of what no Configure has taken
+  };
 
   // On the loop thread.
   void StartCall(const Core::Call& call) override;
@@ -87,7 +101,10 @@ class LocalShard final : public contract::ShardPort,
   bool IsRead(const Core::Effect& effect) const override;
   void Stepped(std::span<const Core::Effect> effects, Duration took) override;
   std::shared_ptr<contract::SessionSink> SinkOf(contract::SessionId session);
-  std::string ClusterOf(contract::SessionId session);
+  void Asks(contract::SessionId session, const contract::ShardMessage& message);
+  bool KeepBlob(contract::SessionId session, contract::BootstrapResponse& response);
+  void EndSession(contract::SessionId session);
+  void Taken(const std::string& handle);
   void Configure(contract::CallId id, contract::ConfigureRequest request, Duration timeout);
 
   const LocalOptions options_;
@@ -100,10 +117,11 @@ class LocalShard final : public contract::ShardPort,
   std::mutex mu_;
   bool stopping_ = false;                                                                  // guarded by mu_
   std::unordered_map<contract::SessionId, std::shared_ptr<contract::SessionSink>> sinks_;  // guarded by mu_
-  std::unordered_map<contract::SessionId, std::string> clusters_;                          // guarded by mu_
+  std::unordered_map<contract::SessionId, Session> sessions_;                              // guarded by mu_
   contract::SessionId last_session_ = 0;                                                   // guarded by mu_
-  // Bootstrap data on its way from a cluster to the provider: the core sees handles.
-  host::SecretVault blobs_{{.most_bytes = kMostBlobBytes}};
+  // Bootstrap data on its way from a cluster to the provider: the core sees handles. It is kept if it was asked for,
+  // and until its Configure was called or its session has ended.
+  host::SecretVault blobs_{{.most_bytes = kMostBlobBytes, .most_of_all = kMostBlobsOfAll}};
 
   host::CoreRunner<Core, shard::Answer> runner_;  // last: its threads use the rest
 };

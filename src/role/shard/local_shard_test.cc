@@ -51,6 +51,14 @@ class TestProvider final : public contract::ProviderPort {
       machines_[machine.id] = machine;
     }
   }
+  // Not to be bought first.
+  void MakeIdle() {
+    const std::lock_guard lock(mu_);
+    for (auto& [id, machine] : machines_) {
+      machine.state = MachineState::kIdle;
+      machine.host = {.provider = "test", .ref = id};
+    }
+  }
   void SetHabit(Habit habit) {
     const std::lock_guard lock(mu_);
     habit_ = std::move(habit);
@@ -149,6 +157,7 @@ class Sink final : public contract::SessionSink, public std::enable_shared_from_
     const std::lock_guard lock(mu_);
     return closed_;
   }
+  contract::SessionId session() const { return session_; }
 
  private:
   contract::SessionPort& shard_;
@@ -193,6 +202,45 @@ TEST_F(LocalShardTest, BindsWhatAClusterWants) {
   const auto blue = Connect("blue");
   blue->Want("blue", 3);
   EXPECT_TRUE(Eventually([&] { return provider_.Count(MachineState::kConfigured) == 3; }));
+}
+
+TEST_F(LocalShardTest, KeepsNoBootstrapDataThatItDidNotAskFor) {
+  Start();
+  ASSERT_TRUE(Ready());
+  const auto blue = Connect("blue");
+  for (int i = 0; i < 100; ++i) {
+    shard_->Receive(blue->session(), contract::BootstrapResponse{.request_id = fmt::format("{}", i), .user_data = "x"});
+  }
+  EXPECT_EQ(shard_->blobs(), 0u);
+  blue->Want("blue", 3);
+  EXPECT_TRUE(Eventually([&] { return provider_.Count(MachineState::kConfigured) == 3; }));
+  EXPECT_EQ(shard_->blobs(), 0u);
+}
+
+TEST_F(LocalShardTest, BootstrapDataGoesWithItsSession) {
+  provider_.MakeIdle();
+  Start([](Config& config) {
+    config.execute_concurrency = 1;
+    config.call_timeout = 1h;
+  });
+  ASSERT_TRUE(Ready());
+  std::mutex mu;
+  std::vector<contract::ProviderPort::Done> kept;
+  provider_.SetHabit([&](const contract::ProviderRequest& request, contract::ProviderPort::Done& done) {
+    if (!std::holds_alternative<contract::ConfigureRequest>(request)) return false;
+    const std::lock_guard lock(mu);
+    kept.push_back(std::move(done));
+    return true;
+  });
+  const auto blue = Connect("blue");
+  blue->Want("blue", 3);
+  EXPECT_TRUE(Eventually([&] { return shard_->blobs() == 2; })) << "one Configure is under way, two wait";
+  const auto again = Connect("blue");
+  shard_->Closed(blue->session());
+  EXPECT_EQ(shard_->blobs(), 2u) << "they are of the session that took its place";
+  shard_->Closed(again->session());
+  EXPECT_EQ(shard_->blobs(), 0u);
+  shard_->Stop();
 }
 
 TEST_F(LocalShardTest, CyclesKeepTheirPaceWhileTheProviderIsSilent) {

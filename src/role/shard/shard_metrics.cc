@@ -207,23 +207,29 @@ struct ShardMetrics::Declared {
                              "Plans of needs, by whether they stood (committed) or were made again (conflict); only "
                              "with several --phase1-workers.",
                              {"outcome"}};
-  metrics::Counters<0> plans_displaced{in, "bigfleet_shard_phase1_occ_displacements_total",
-                                       "Plans taken back for a need of higher precedence."};
+  metrics::Counters<0> plans_displaced{
+      in, "bigfleet_shard_phase1_occ_displacements_total",
+      "Plans taken back for a need of higher precedence; only with several --phase1-workers."};
   metrics::Gauges<1> conflict_fraction{
       in,
       "bigfleet_shard_phase1_occ_conflict_fraction",
-      "Plans made again for each plan that stood, since the metrics were read before; by how a need proposes.",
+      "Plans made again for each plan that stood, since the metrics were read before; by how a need proposes; only "
+      "with several --phase1-workers.",
       {"mode"}};
   metrics::Counters<2> plan_retries{in,
                                     "bigfleet_shard_phase1_occ_retries_total",
-                                    "Plans made again in turn, by how a need proposes and how it ended.",
+                                    "Plans made again in turn, by how a need proposes and how it ended; only with "
+                                    "several --phase1-workers.",
                                     {"mode", "outcome"}};
   metrics::Histograms<1> proposal_seconds{
       in,
       "bigfleet_shard_phase1_proposal_duration_seconds",
-      "How long making a plan took, on average over a cycle; by how a need proposes.",
+      "How long making a plan took, by how a need proposes; only with several --phase1-workers.",
       {"mode"},
       metrics::DoublingBounds(0.0000005, 20)};
+  // By mode: there are thousands of plans a cycle, too many to look the series up.
+  const std::array<metrics::Histogram*, kPlanModes> plan_seconds = {&proposal_seconds.With(kModes[0]),
+                                                                    &proposal_seconds.With(kModes[1])};
   // A plan that lost a race is made again in turn, as often as it takes (ADR 20).
   metrics::Counters<0> plans_given_up{in, "bigfleet_shard_phase1_occ_retries_exhausted_total",
                                       "Plans given up; never happens here."};
@@ -250,7 +256,6 @@ ShardMetrics::ShardMetrics(metrics::Declarations& in) : declared_(new Declared{i
   for (const char* mode : kModes) {
     to.conflict_fraction.With(mode);
     for (const char* outcome : {"committed", "exhausted"}) to.plan_retries.With(mode, outcome);
-    to.proposal_seconds.With(mode);
   }
   for (int bucket = 0; bucket < model::kPenaltyBuckets; ++bucket) {
     const std::string label = model::BucketLabel(static_cast<model::PenaltyBucket>(bucket));
@@ -266,12 +271,12 @@ ShardMetrics::ShardMetrics(metrics::Declarations& in) : declared_(new Declared{i
   for (const char* kind : {"Repair", "Recreate"}) AddOutcomes(kind);
   for (const char* kind : kHoldKinds) to.holds.With(kind);
   for (const char* kind : {"failed", "vanished"}) to.losses.With(kind);
+  for (const char* reason : {"growth", "trial", "loss"}) to.put_off.With(reason);
   for (const char* reason : kRejections) to.machines_rejected.With(reason);
   for (const char* outcome : {"committed", "conflict"}) to.plans.With(outcome);
   for (const char* event : {"installed", "removed", "replaced"}) to.session_lifecycle.With(event);
 }
 
-  for (const char* reason : {"growth", "trial", "loss"}) to.put_off.With(reason);
 // Every outcome but `pending`, which is none, and `ceiling`, which has a counter of its own.
 void ShardMetrics::AddOutcomes(const char* kind) {
   for (const char* outcome :
@@ -286,8 +291,8 @@ void ShardMetrics::CycleEnded(Duration took) { declared_->cycle_seconds.With().O
 
 void ShardMetrics::PhaseEnded(std::string_view phase, Duration took) {
   constexpr std::string_view kProposal = "proposal.";
-  if (phase.starts_with(kProposal)) {
-    return declared_->proposal_seconds.With(phase.substr(kProposal.size())).Observe(Seconds(took));
+  for (size_t mode = 0; mode < kPlanModes && phase.starts_with(kProposal); ++mode) {
+    if (phase.substr(kProposal.size()) == kModes[mode]) return declared_->plan_seconds[mode]->Observe(Seconds(took));
   }
   declared_->phase_seconds.With(phase).Observe(Seconds(took));
 }
@@ -335,16 +340,16 @@ void ShardMetrics::SetGauges(const Snapshot& snapshot) {
   to.under_repair.With().Set(static_cast<double>(snapshot.under_repair));
   to.losses.With("failed").Set(static_cast<double>(snapshot.losses_failed.size()));
   to.losses.With("vanished").Set(static_cast<double>(snapshot.losses_vanished.size()));
-  to.halted.With().Set(snapshot.halted ? 1 : 0);
-  to.provider_away.With().Set(snapshot.provider_away ? 1 : 0);
-  to.pending.With().Set(static_cast<double>(snapshot.pending));
-  to.shortfalls.With().Set(static_cast<double>(snapshot.shortfalls));
-  for (size_t age = 0; age < kAges.size(); ++age) {
   to.failing.With().Set(static_cast<double>(snapshot.failing));
   to.lacking.With().Set(static_cast<double>(snapshot.lacking));
   to.put_off.With("growth").Set(static_cast<double>(snapshot.put_off.growth));
   to.put_off.With("trial").Set(static_cast<double>(snapshot.put_off.trial));
   to.put_off.With("loss").Set(static_cast<double>(snapshot.put_off.loss));
+  to.halted.With().Set(snapshot.halted ? 1 : 0);
+  to.provider_away.With().Set(snapshot.provider_away ? 1 : 0);
+  to.pending.With().Set(static_cast<double>(snapshot.pending));
+  to.shortfalls.With().Set(static_cast<double>(snapshot.shortfalls));
+  for (size_t age = 0; age < kAges.size(); ++age) {
     to.shortfalls_aged.With(kAges[age]).Set(static_cast<double>(snapshot.shortfalls_aged[age]));
   }
   std::array<uint64_t, kPriorityClasses.size()> by_class{};

@@ -1,0 +1,75 @@
+// WorkBudget: how many bytes of a server's calls may be in its hands at a time, of one caller and of all: requests from
+// when they are read until their call is over, and answers until they are taken.
+//
+// The bounds of one message do not help against a hundred that are just within them, nor against answers that nobody
+// reads. So every call takes what its request is estimated to be in memory (message_bounds.h), and its answer what it
+// has in bytes, and a call beyond the budget is refused.
+//
+// The answer is made by a service, which does not know the server: BeginCall leaves there what the call may take from,
+// by its context, and TakeForAnswer finds it.
+//
+// Thread-safety: all functions may be called from any thread.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace grpc {
+class ServerContextBase;
+}
+
+namespace muster::rpc {
+
+struct WorkBounds {
+  size_t of_caller = 0;
+  size_t of_all = 0;
+  size_t harmless = 0;  // a share up to here is never refused
+  // A caller that has nothing is given one share whatever its size, though others may have all: of answers, which are
+  // as large as a fleet, and not of what callers choose.
+  bool first_of_caller = false;
+};
+
+class WorkBudget {
+ public:
+  // `what` is for the refusal: "requests".
+  WorkBudget(std::string_view what, WorkBounds bounds) : what_(what), bounds_(bounds) {}
+
+  // Taken as long as the result lives, which may be longer than this. RESOURCE_EXHAUSTED, naming the bound. Where
+  // nothing is taken, one share of any size is given.
+  Result<std::shared_ptr<void>> Take(const std::string& who, size_t bytes);
+  size_t taken() const;
+
+ private:
+  struct Taken {
+    std::mutex mu;
+    size_t all = 0;                    // guarded by mu
+    std::map<std::string, size_t> of;  // guarded by mu: callers that have nothing have no entry
+  };
+  static void GiveBack(Taken& taken, const std::string& who, size_t bytes);
+
+  const std::string what_;
+  const WorkBounds bounds_;
+  const std::shared_ptr<Taken> taken_ = std::make_shared<Taken>();
+};
+
+// What a server lends to its calls.
+struct CallBudgets {
+  WorkBudget requests{"requests", {.of_caller = 16 << 20, .of_all = 32 << 20}};
+  WorkBudget answers{"answers",
+                     {.of_caller = 64 << 20, .of_all = 256 << 20, .harmless = 64 << 10, .first_of_caller = true}};
+};
+
+// As long as the result lives, TakeForAnswer takes for this call, and the answer has what it took. `answers` outlives
+// the call.
+std::shared_ptr<void> BeginCall(const grpc::ServerContextBase& context, WorkBudget& answers, const std::string& who);
+// RESOURCE_EXHAUSTED if the answer may not be sent. OK for a call that no server has begun so.
+Status TakeForAnswer(const grpc::ServerContextBase& context, size_t bytes);
+
+}  // namespace muster::rpc

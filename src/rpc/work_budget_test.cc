@@ -1,0 +1,65 @@
+#include "rpc/work_budget.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+namespace muster::rpc {
+namespace {
+
+constexpr size_t kKiB = 1 << 10;
+
+TEST(WorkBudget, BoundsACallerAndAll) {
+  WorkBudget budget("requests", {.of_caller = 4 * kKiB, .of_all = 6 * kKiB});
+  auto first = budget.Take("a", 4 * kKiB);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(
+      budget.Take("a", 1).error(),
+      Status(Code::kResourceExhausted,
+             "requests of 4096 bytes are under way here, 4096 of them of \"a\", and no more are allowed; wait for "
+             "those"));
+  auto second = budget.Take("b", 2 * kKiB);
+  ASSERT_TRUE(second);
+  EXPECT_FALSE(budget.Take("c", 1)) << "of all";
+  first->reset();
+  EXPECT_TRUE(budget.Take("a", 1)) << "given back at once";
+  second->reset();
+  EXPECT_EQ(budget.taken(), 0u);
+}
+
+TEST(WorkBudget, WhereNothingIsTakenOneShareOfAnySizeIsGiven) {
+  WorkBudget budget("requests", {.of_caller = kKiB, .of_all = kKiB});
+  const auto large = budget.Take("a", 100 * kKiB);
+  EXPECT_TRUE(large);
+  EXPECT_FALSE(budget.Take("b", 1));
+}
+
+TEST(WorkBudget, ACallerMayBeGivenItsFirstShareWhateverOthersHave) {
+  WorkBudget budget("answers", {.of_caller = kKiB, .of_all = kKiB, .harmless = 16, .first_of_caller = true});
+  const auto other = budget.Take("a", 100 * kKiB);
+  const auto own = budget.Take("b", 100 * kKiB);
+  EXPECT_TRUE(own);
+  EXPECT_FALSE(budget.Take("b", 17));
+  EXPECT_TRUE(budget.Take("b", 16));
+}
+
+TEST(WorkBudget, AnAnswerIsOfItsCall) {
+  WorkBudget budget("answers", {.of_caller = kKiB, .of_all = kKiB});
+  const grpc::CallbackServerContext context;
+  EXPECT_EQ(TakeForAnswer(context, 10 * kKiB), Status()) << "no server has begun it";
+  auto began = BeginCall(context, budget, "a");
+  EXPECT_EQ(TakeForAnswer(context, kKiB), Status());
+  EXPECT_EQ(budget.taken(), kKiB);
+  auto next = BeginCall(context, budget, "a");  // the same place in memory
+  EXPECT_EQ(TakeForAnswer(context, 1).code(), Code::kResourceExhausted);
+  began.reset();
+  EXPECT_EQ(budget.taken(), 0u);
+  EXPECT_EQ(TakeForAnswer(context, kKiB), Status()) << "the end of the one is not the end of the other";
+  next.reset();
+  EXPECT_EQ(budget.taken(), 0u);
+}
+
+}  // namespace
+}  // namespace muster::rpc
