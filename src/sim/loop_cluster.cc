@@ -107,11 +107,11 @@ void LoopCluster::StartScheduler(size_t i) {
   const uint64_t life = process.host.life();
   const bool election = processes_.size() > 1;
   process.host.Post(scheduler::LeadershipChanged{.leading = !election});
-  process.mirror =
-      std::make_unique<store::Mirror>(store_, schedule_, store::MirrorOptions{.range = contract::EveryKey()},
-                                      [this, i, life](store::MirrorEvent event) {
-                                        Into(i, life, [this, i, event = std::move(event)] { OnMirror(i, event); });
-                                      });
+  process.mirror = std::make_unique<store::Mirror>(
+      store_, schedule_, store::MirrorOptions{.range = contract::EveryKey(), .list_timeout = 3s},
+      [this, i, life](store::MirrorEvent event) {
+        Into(i, life, [this, i, event = std::move(event)] { OnMirror(i, event); });
+      });
   if (!election) return;
   process.candidate = std::make_unique<store::Candidate>(
       store_, schedule_, store::CandidateOptions{.key = std::string(kLeaderKey), .value = ConfigOf(i).id},

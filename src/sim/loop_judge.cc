@@ -22,9 +22,10 @@ constexpr Duration kLag = 40s;       // how far back an operator may be
 constexpr Duration kTwinTime = 30s;  // how long a message may be on its way that ends a run
 constexpr Duration kBefore = 12s;    // a node that is back may have been given up before
 constexpr Duration kAfterwards = 5s;
-constexpr Duration kAnswerTime = 1s;          // how long the answer to a heartbeat may be on its way
-constexpr int64_t kLargest = 8000;            // millicores of a machine
-constexpr std::string_view kZoneOfAll = "b";  // no requirement of the world excludes it
+constexpr Duration kAnswerTime = 1s;           // how long the answer to a heartbeat may be on its way
+constexpr int64_t kLargest = 8000;             // millicores of a machine
+constexpr int64_t kMemoryOfEach = 16'000'000;  // of every machine
+constexpr std::string_view kZoneOfAll = "b";   // no requirement of the world excludes it
 constexpr std::string_view kOver = " over ";
 constexpr int kTried = 2;  // empty machines there that a need may have been tried with
 
@@ -158,6 +159,18 @@ int64_t LoopJudge::CorrectionOf(const std::string& cluster) const {
     extra += correction.extra.Get("cpu");
   }
   return extra;
+}
+
+// Millicores of the machines that corrections may ask for: those that are raised in memory alone have processors too.
+int64_t LoopJudge::CorrectedRoom(const std::string& cluster) const {
+  const LoopCluster& of = *works_->clusters().at(cluster);
+  if (!of.operator_alive()) return 0;
+  int64_t room = 0;
+  const auto view = of.operator_core().View();
+  for (const operators::CorrectionView& correction : view->corrections) {
+    room += std::max(correction.extra.Get("cpu"), correction.extra.Get("memory") * kLargest / kMemoryOfEach);
+  }
+  return room;
 }
 
 int64_t LoopJudge::ApartWithin(const std::string& cluster) const {
@@ -398,7 +411,7 @@ void LoopJudge::JudgeCreate(const contract::CreateRequest& request) {
   for (const auto& [key, amount] : Most(kMemory)) {
     limit += amount == 0 ? 0 : amount + Unfilled(key.second) * kLargest;
   }
-  for (const auto& [cluster, judge] : schedulers_) limit += CorrectionOf(cluster) + ApartWithin(cluster) * kLargest;
+  for (const auto& [cluster, judge] : schedulers_) limit += CorrectedRoom(cluster) + ApartWithin(cluster) * kLargest;
   Check(paid < limit, [&] {
     return fmt::format("{} is bought: {} is paid for and no more than {} was wanted", request.machine_id, paid, limit);
   });
@@ -577,11 +590,15 @@ void LoopJudge::JudgeNeedsAtRest() {
     Check(bound[cluster] >= sum || view->shortfalls > 0, [&] {
       return fmt::format("{} wants {}, has {}, and nothing is said to be short", cluster, sum, bound[cluster]);
     });
-    const int64_t most = sum + kinds * kLargest + CorrectionOf(cluster);
+    const int64_t most = sum + kinds * kLargest + CorrectedRoom(cluster);
     Check(bound[cluster] <= most,
           [&] { return fmt::format("{} wants {} and still has {}", cluster, sum, bound[cluster]); });
+    // Its neighbours may refuse it everywhere.
+    const bool some_exclude = std::ranges::any_of(judge->workloads(), [](const auto& entry) {
+      return Counts(entry.second) && !entry.second.workload.spec.exclude.empty();
+    });
     for (const auto& [id, record] : judge->workloads()) {
-      const bool waits = Counts(record) && record.workload.assigned_node.empty() &&
+      const bool waits = !some_exclude && Counts(record) && record.workload.assigned_node.empty() &&
                          record.workload.desired == model::DesiredState::kRunning &&
                          !HasNeighbourRules(record.workload.spec);
       if (!waits || view->shortfalls > 0) continue;
@@ -599,6 +616,8 @@ void LoopJudge::JudgeShortfalls(const contract::NeedsInspected& needs) {
     if (view.satisfied) continue;
     Check(view.reason != model::Reason::kNone,
           [&] { return fmt::format("a need of {} is short for no reason", view.need.cluster); });
+    // What is free may make it uneven, or hold a part that is of no use.
+    if (!view.need.profile.spread().empty() || view.reason == model::Reason::kTopologyUnsatisfiable) continue;
     for (const auto& [id, machine] : machines_) {
       const bool free = machine.state == MachineState::kSpeculative || machine.state == MachineState::kIdle;
       const bool matches =

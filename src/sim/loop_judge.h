@@ -98,6 +98,7 @@ class LoopJudge {
   // The sums of what the cluster's workloads asked for over the last while, each at its lowest and its highest.
   Range AskedWithin(const std::string& cluster, Duration window) const;
   int64_t CorrectionOf(const std::string& cluster) const;
+  int64_t CorrectedRoom(const std::string& cluster) const;
   // The most needs of single sizes that the cluster had over the last while.
   int64_t ApartWithin(const std::string& cluster) const;
   const model::Machine* FindMachine(const std::string& id) const;

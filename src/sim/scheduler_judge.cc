@@ -349,7 +349,8 @@ bool SchedulerJudge::HasRoom(const JudgedNode& candidate, const model::Workload&
   return with && node->second.facts.total.Covers(*with) &&
          std::ranges::find(candidate.types, workload.spec.type) != candidate.types.end() &&
          workload.spec.requirements.empty() && workload.spec.spread.empty() && workload.spec.exclude.empty() &&
-         workload.spec.colocate.empty();
+         workload.spec.colocate.empty() &&
+         std::ranges::all_of(workloads_, [](const auto& other) { return other.second.workload.spec.exclude.empty(); });
 }
 
 void SchedulerJudge::AtRest(const std::vector<JudgedNode>& nodes) {

@@ -146,11 +146,11 @@ class SchedulerWorld {
     process.host->Start();
     const uint64_t life = process.host->life();
     process.host->Post(scheduler::LeadershipChanged{});  // it begins as a follower
-    process.mirror =
-        std::make_unique<store::Mirror>(store_, schedule_, store::MirrorOptions{.range = contract::EveryKey()},
-                                        [this, i, life](store::MirrorEvent event) {
-                                          Into(i, life, [this, i, event = std::move(event)] { OnMirror(i, event); });
-                                        });
+    process.mirror = std::make_unique<store::Mirror>(
+        store_, schedule_, store::MirrorOptions{.range = contract::EveryKey(), .list_timeout = 3s},
+        [this, i, life](store::MirrorEvent event) {
+          Into(i, life, [this, i, event = std::move(event)] { OnMirror(i, event); });
+        });
     process.candidate = std::make_unique<store::Candidate>(
         store_, schedule_, store::CandidateOptions{.key = std::string(kLeaderKey), .value = WorldConfig(i).id},
         [this, i, life](const store::CandidateEvent& event) {

@@ -121,8 +121,8 @@ class Mirror::State final : public Guarded {
   }
   void JudgeAge() {
     const MonoTime now = schedule_.now();
-    const bool listing = phase_ == Phase::kListing && now - list_called_ < options_.list_timeout;
-    if (!lost_ && !listing && now - answered_ >= options_.lost_after) Lose();
+    const bool first = revision_ == 0 && phase_ == Phase::kListing && now - list_called_ < options_.list_timeout;
+    if (!lost_ && !first && now - answered_ >= options_.lost_after) Lose();
   }
   void Lose() {
     PROBE("store.mirror_lost");

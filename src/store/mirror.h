@@ -8,9 +8,9 @@
 //   });
 //
 // Whether the store answers is asked every `check_every`, at least three times within `lost_after`, and sooner after a
-// failure, with a read of one key. StoreLost is given when no answer has come for `lost_after`, at the start too. A
-// list under way is waited for instead: a store may answer nothing else meanwhile. One that takes longer than
-// `list_timeout` is told as a loss, and goes on: no list is thrown away.
+// failure, with a read of one key. StoreLost is given when no answer has come for `lost_after`, at the start too. The
+// first list is waited for instead: a store may answer nothing else meanwhile, and there is no copy that would grow
+// old. One that takes longer than `list_timeout` is told as a loss. A loss ends no list: what it brings is taken.
 //
 // Invariants:
 //   1. Rows begin with a RowsListed; RowsChanged follow. A copy that has taken all events since the last RowsListed up

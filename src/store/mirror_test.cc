@@ -269,6 +269,21 @@ TEST_F(MirrorTest, KeepsAListThatTakesLongerThanItsTimeout) {
   EXPECT_EQ(store.lists(), 1);
 }
 
+// A copy that there is grows old meanwhile: nobody may take it for what the store has.
+TEST_F(MirrorTest, IsLostWhileItIsListedAgain) {
+  Commit({Put("/a", "1")});
+  SwitchedStore store(store_, &time_, 8s);
+  const Mirror mirror(store, time_, {.range = contract::KeysUnder("/")}, copy_.Handler());
+  time_.RunFor(20s);
+  store_.SetFaults({.max_watch_lag = 10min});
+  ASSERT_EQ(blocking_.Compact(Commit({Put("/a", "2")})), Status());
+  store_.SetFaults({});
+  time_.RunFor(10min);
+  EXPECT_EQ(copy_.lines, (std::vector<std::string>{"listed 2", "lost", "listed 3", "back 3"}));
+  EXPECT_EQ(store.lists(), 2);
+  EXPECT_EQ(copy_.breach, "");
+}
+
 // A list is waited for, not for ever.
 TEST_F(MirrorTest, IsLostWhenTheStoreGoesUnderAList) {
   Commit({Put("/a", "1")});
