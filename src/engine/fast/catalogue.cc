@@ -288,7 +288,8 @@ Renumbering<ClassId> Catalogue::SweepClasses() {
   class_lookup_.Reserve(classes_.size());
   for (const ClassId id : classes_.ids()) class_lookup_.Insert(classes_[id].digest, id);
   SweepShapes();
-  Rows<FilterId, size_t> kept;  // of the classes that a filter lists: its fits, which are many, count only what they lack
+  Rows<FilterId, size_t>
+      kept;  // of the classes that a filter lists: its fits, which are many, count only what they lack
   kept.resize(filters_.size());
   for (const FilterId id : filters_.ids()) kept[id] = now.KeptIn(filters_[id].classes);
   for (Fit& fit : fits_) {
