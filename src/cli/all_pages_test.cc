@@ -59,7 +59,7 @@ TEST(AllPages, APageThatIsTooLargeIsAskedForInParts) {
       ListNames{}, &Names::names);
   ASSERT_TRUE(all.has_value()) << all.error().ToString();
   EXPECT_EQ(all->names.size(), kObjects);
-  EXPECT_EQ(std::vector<int>(limits.begin(), limits.begin() + 5), (std::vector<int>{250, 125, 62, 31, 31}))
+  EXPECT_EQ(std::vector<int>(limits.begin(), limits.begin() + 5), (std::vector<int>{250, 31, 31, 31, 31}))
       << "what fits is found once";
   const auto none =
       AllPages<Names>([](const ListNames&) -> Result<Names> { return Error(Code::kResourceExhausted, "too large"); },

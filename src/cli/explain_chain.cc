@@ -473,14 +473,11 @@ Result<ExplainedChain> ExplainWorkload(Halves& halves, const std::string& name, 
     return chain;
   }
   const operators::DemandUnit unit = operators::UnitOf(view);
-  const model::Requirement* obstacle = operators::LeftOutBy(unit);
-  if (obstacle != nullptr) {
+  if (const std::string reason = operators::LeftOutBy(unit); !reason.empty()) {
     chain.links.push_back({.kind = "need",
                            .name = "",
                            .verdict = "none",
-                           .head = fmt::format("need: the operator leaves it out, the shard's protocol cannot express "
-                                               "\"{}\": use In with the values that are meant",
-                                               ToString(*obstacle)),
+                           .head = fmt::format("need: the operator leaves it out, {}", reason),
                            .lines = {}});
   } else if (machine == nullptr) {
     if (Status status = AddNeedAndSupply(halves, ref, *fleet, &cluster.workloads, chain); !status.ok()) {

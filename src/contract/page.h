@@ -2,19 +2,20 @@
 // ask; one that does not, or an earlier version, is asked for fewer objects.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/status.h"
 
 namespace muster::contract {
 
-// `ask` answers a request with a Result. RESOURCE_EXHAUSTED halves the limit, for this page and for those after it,
-// until a single object is too large.
+// `ask` answers a request with a Result. RESOURCE_EXHAUSTED leaves an eighth of the limit, for this page and
+// for those after it, until a single object is too large: few steps, for each may cost an answer as large as the last.
 template <class Ask, class Request>
 auto AskPage(const Ask& ask, Request& what) {
   auto page = ask(what);
   while (!page && page.error().code() == Code::kResourceExhausted && what.page.limit > 1) {
-    what.page.limit /= 2;
+    what.page.limit = std::max(1, what.page.limit / 8);
     page = ask(what);
   }
   return page;

@@ -35,6 +35,17 @@ uint64_t RowDigest(const Need& need) {
   return hasher.value();
 }
 
+size_t TextsOf(const Profile& profile) {
+  constexpr size_t kNumber = 8;  // a length, an operator, or a skew
+  size_t bytes = 0;
+  for (const Requirement& requirement : profile.requirements()) {
+    bytes += requirement.key.size() + 3 * kNumber;
+    for (const std::string& value : requirement.values) bytes += value.size() + kNumber;
+  }
+  for (const Spread& spread : profile.spread()) bytes += spread.topology_key.size() + 3 * kNumber;
+  return bytes;
+}
+
 Result<std::vector<Need>> Aggregate(const std::vector<Need>& needs) {
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, Need> sums;
   for (const Need& need : needs) {

@@ -1,6 +1,7 @@
 // Need: one cluster's aggregate demand for one profile. It says how much, never how many machines: that is the answer.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -28,6 +29,12 @@ struct Need {
 
 // Everything a need says but its cluster, as one number: a row of a roll-up that did not change is told by it.
 uint64_t RowDigest(const Need& need);
+
+// What the need of a profile says besides amounts and its group, in texts with a length each.
+size_t TextsOf(const Profile& profile);
+// With the group. A shard refuses a roll-up with a larger need: a need is a row of what operators of the fleet ask for,
+// and one that is too large for an answer would keep them from seeing all others.
+inline constexpr size_t kMostTextsOfNeed = 64 << 10;
 
 // Sums needs of equal (cluster, fingerprint, group): aggregates added, min_units maxed per dimension, the earliest
 // known arrival kept. Result in order of (cluster, fingerprint, group). OUT_OF_RANGE when a sum does not fit.

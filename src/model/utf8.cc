@@ -1,5 +1,7 @@
 #include "model/utf8.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 namespace muster::model {
@@ -80,6 +82,11 @@ std::string_view Utf8Prefix(std::string_view text, size_t max_bytes) {
   size_t end = max_bytes;
   while (end > 0 && IsContinuation(static_cast<unsigned char>(text[end]))) --end;
   return text.substr(0, end);
+}
+
+std::string Shortened(std::string text, size_t max_bytes) {
+  if (text.size() <= max_bytes) return text;
+  return fmt::format("{} ... ({} bytes)", Utf8Prefix(text, max_bytes), text.size());
 }
 
 }  // namespace muster::model

@@ -17,4 +17,7 @@ void AppendUtf8(std::string& out, uint32_t code_point);
 // The longest prefix of at most `max_bytes` that does not end inside a code point.
 std::string_view Utf8Prefix(std::string_view text, size_t max_bytes);
 
+// The text, or of one with more than `max_bytes` that prefix, and how long it was: "no roo ... (70000 bytes)".
+std::string Shortened(std::string text, size_t max_bytes);
+
 }  // namespace muster::model

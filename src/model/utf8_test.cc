@@ -49,6 +49,8 @@ TEST(Utf8, EveryScalarValueIsWrittenWellFormed) {
 }
 
 TEST(Utf8, PrefixEndsBetweenCodePoints) {
+  EXPECT_EQ(Shortened("abc", 3), "abc");
+  EXPECT_EQ(Shortened("a\xE2\x82\xAC", 2), "a ... (4 bytes)");
   EXPECT_EQ(Utf8Prefix("abc", 3), "abc");
   EXPECT_EQ(Utf8Prefix("abc", 2), "ab");
   EXPECT_EQ(Utf8Prefix("a\xE2\x82\xAC"

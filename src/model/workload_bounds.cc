@@ -76,6 +76,16 @@ std::string CountsProblem(const WorkloadSpec& spec) {
   return CountProblem("minAvailable", spec.min_available);
 }
 
+std::string MembersProblem(const WorkloadSpec& spec) {
+  const int64_t surge = std::min(spec.replicas, spec.max_surge.Of(spec.replicas));
+  const auto members = static_cast<uint64_t>(spec.replicas + surge);
+  const uint64_t each = WeightOf(spec.spec) + WeightOf(spec.labels);
+  if (members * each <= kMostMembersWeight) return "";
+  return fmt::format("replicas: {} members of {} KiB each{} take {} MiB; at most {} are taken", members,
+                     (each + 1023) >> 10, surge > 0 ? ", maxSurge among them," : "", (members * each) >> 20,
+                     kMostMembersWeight >> 20);
+}
+
 std::string SizeProblem(const WorkloadTemplate& spec) {
   std::string problem;
   std::string heaviest;

@@ -27,15 +27,18 @@ inline constexpr int64_t kMostWorkloads = 250'000;  // that one scheduler has, m
 inline constexpr MostOf kMostParts{.entries = 1'000, .bytes = 32 << 10};
 inline constexpr size_t kMostTemplateWeight = 512 << 10;  // base/weight.h; a compose file may have half of it
 inline constexpr size_t kMostTextsWeight = 128 << 10;     // labels, or metadata
+inline constexpr size_t kMostMembersWeight = 1 << 30;     // template and labels, as often as the set may have members
 inline constexpr size_t kMostNodeWeight = 256 << 10;
 inline constexpr size_t kMostDimensions = 64;  // of resources
 // What a need says of the workload, in texts with their lengths: a list of requirements, spread and group. A shard
-// takes a little more, and refuses a roll-up with a larger need: with it the demand of the whole cluster.
+// takes a little more (need.h), and refuses a roll-up with a larger need: with it the demand of the whole cluster.
 inline constexpr size_t kMostNeedTexts = 48 << 10;
 inline constexpr MostOf kMostSelector{.entries = 100, .bytes = 1'024};
 
 // Replicas and counts of members.
 std::string CountsProblem(const WorkloadSpec& spec);
+// All members together, surge members besides; of counts without a problem. Each member's record is a copy.
+std::string MembersProblem(const WorkloadSpec& spec);
 std::string SizeProblem(const WorkloadTemplate& spec);
 std::string TextsProblem(std::string_view field, const std::map<std::string, std::string>& texts);
 // At most 100 requirements with 100 values each.

@@ -29,6 +29,18 @@ TEST(WorkloadBounds, CountsOfMembers) {
             "minAvailable: -1 is not from 0 to 100000");
 }
 
+TEST(WorkloadBounds, AllMembersTogether) {
+  WorkloadSpec spec{.kind = WorkloadKind::kSet, .name = "web", .replicas = kMostReplicas};
+  spec.max_surge = {.amount = 100, .percent = true};
+  for (int i = 0; i < 10; ++i) spec.spec.env[fmt::format("NAME_{}", i)] = "value";
+  EXPECT_EQ(MembersProblem(spec), "") << "a usual template";
+  spec.spec.env["LARGE"] = std::string(5'000, 'x');
+  EXPECT_TRUE(MembersProblem(spec).starts_with("replicas: 200000 members of ")) << MembersProblem(spec);
+  EXPECT_TRUE(MembersProblem(spec).ends_with(" MiB; at most 1024 are taken")) << MembersProblem(spec);
+  spec.replicas /= 2;
+  EXPECT_EQ(MembersProblem(spec), "");
+}
+
 TEST(WorkloadBounds, ATemplateIsBoundedInEveryPartAndAltogether) {
   WorkloadTemplate spec;
   spec.compose = std::string(kMostComposeBytes, '#');
@@ -48,7 +60,7 @@ TEST(WorkloadBounds, ATemplateIsBoundedInEveryPartAndAltogether) {
   EXPECT_EQ(SizeProblem(spec), "command[1]: 32769 bytes are too many; at most 32768 are taken");
   spec.command.pop_back();
   for (int i = 0; i < 20; ++i) spec.env[fmt::format("NAME_{}", i)] = std::string(30'000, 'x');
-  EXPECT_EQ(SizeProblem(spec), "env: is too large; it takes 590 KiB, and a whole template at most 512");
+  EXPECT_EQ(SizeProblem(spec), "env: is too large; it takes 591 KiB, and a whole template at most 512");
 
   spec = {};
   for (int i = 0; i < 65; ++i) spec.resources.Set(fmt::format("example.com/{}", i), 1);
@@ -81,7 +93,7 @@ TEST(WorkloadBounds, LabelsAreBounded) {
   for (int i = 0; i < 300; ++i) labels[fmt::format("label-{}", i)] = "value";
   EXPECT_EQ(TextsProblem("labels", labels), "");
   for (int i = 0; i < 5; ++i) labels[fmt::format("long-{}", i)] = std::string(30'000, 'x');
-  EXPECT_EQ(TextsProblem("labels", labels), "labels: takes 237 KiB; at most 128 are taken");
+  EXPECT_EQ(TextsProblem("labels", labels), "labels: takes 236 KiB; at most 128 are taken");
 }
 
 }  // namespace

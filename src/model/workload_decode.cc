@@ -19,7 +19,6 @@
 namespace muster::model {
 namespace {
 
-
 // A map of labels that must be equal, or a list of requirements on labels.
 std::optional<std::vector<Requirement>> ReadSelector(TextReader reader) {
   if (!reader.present()) return std::nullopt;
@@ -154,6 +153,17 @@ void ReadId(TextReader reader, std::string& id) {
   }
 }
 
+// As where it is applied, so that a plan or a diff of the file refuses what an apply would.
+void CheckBounds(TextReader& reader, TextReader& body, const WorkloadSpec& spec) {
+  if (!reader.ok()) return;
+  std::string problem = TextsProblem("labels", spec.labels);
+  const bool is_set = spec.kind != WorkloadKind::kWorkload;
+  if (problem.empty() && is_set) problem = CountsProblem(spec);
+  if (problem.empty() && is_set) problem = MembersProblem(spec);
+  if (!problem.empty()) return reader.Fail(problem);
+  if (problem = SizeProblem(spec.spec); !problem.empty()) body.Fail(problem);
+}
+
 WorkloadSpec ReadSpec(TextReader& reader, WorkloadKind kind) {
   WorkloadSpec spec;
   spec.kind = kind;
@@ -164,6 +174,7 @@ WorkloadSpec ReadSpec(TextReader& reader, WorkloadKind kind) {
   TextReader body = reader.Field("template");
   body.Require();
   spec.spec = ReadWorkloadTemplate(body, kind);
+  CheckBounds(reader, body, spec);
   reader.RefuseUnknown();
   return spec;
 }

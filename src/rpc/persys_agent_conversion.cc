@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "model/utf8.h"
 #include "persys/agent/v1/agent.pb.h"
 #include "rpc/object_id.h"
 #include "rpc/persys_spec.h"
@@ -21,6 +22,8 @@ using model::WorkloadType;
 
 constexpr std::string_view kNameTheWorkload = "name the workload";
 constexpr const char* kExitCode = "container.exit_code";
+// What an agent says of a failure may be megabytes; its beginning is what a person reads.
+constexpr size_t kMostText = 4 << 10;
 
 WallTime ReadSeconds(int64_t seconds) {
   constexpr int64_t kMost = int64_t{1} << 33;  // the year 2242; nanoseconds fit
@@ -98,10 +101,11 @@ contract::WorkloadStatus TakeStatus(pb::WorkloadStatus& wire) {
   status.revision = std::move(*wire.mutable_revision_id());
   status.wanted_running = wire.desired_state() != pb::DESIRED_STATE_STOPPED;
   status.actual = ReadActual(wire.actual_state());
-  status.message = std::move(*wire.mutable_message());
+  status.message = model::Shortened(std::move(*wire.mutable_message()), kMostText);
   status.created_at = ReadSeconds(wire.created_at());
   status.updated_at = ReadSeconds(wire.updated_at());
   status.metadata = TakeMap(*wire.mutable_metadata());
+  for (auto& [key, text] : status.metadata) text = model::Shortened(std::move(text), kMostText);
   for (const char* key : {"failure_message", "last_error"}) {
     const auto text = status.metadata.find(key);
     if (status.message.empty() && text != status.metadata.end()) status.message = text->second;
@@ -178,12 +182,13 @@ void ToWire(const contract::ListOnAgent& /*request*/, pb::ListWorkloadsRequest& 
 Result<contract::AppliedOnAgent> TakeReply(pb::ApplyWorkloadResponse& wire) {
   return contract::AppliedOnAgent{.applied = wire.applied(),
                                   .skipped = wire.skipped(),
-                                  .message = std::move(*wire.mutable_message()),
+                                  .message = model::Shortened(std::move(*wire.mutable_message()), kMostText),
                                   .status = TakeStatus(*wire.mutable_status())};
 }
 
 Result<contract::DeletedOnAgent> TakeReply(pb::DeleteWorkloadResponse& wire) {
-  return contract::DeletedOnAgent{.success = wire.success(), .message = std::move(*wire.mutable_message())};
+  return contract::DeletedOnAgent{.success = wire.success(),
+                                  .message = model::Shortened(std::move(*wire.mutable_message()), kMostText)};
 }
 
 Result<contract::WorkloadStatus> TakeReply(pb::GetWorkloadStatusResponse& wire) {

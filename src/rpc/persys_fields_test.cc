@@ -186,6 +186,27 @@ TEST(PersysFields, EveryMessageThatIsReadIsWalkedOrListed) {
   EXPECT_EQ(known, read);
 }
 
+// Before it is kept anywhere: an answer may have megabytes of it.
+TEST(PersysReplies, TextsOfAnAgentAreShortened) {
+  const std::string text(100'000, 'x');
+  const std::string kept = std::string(4'096, 'x') + " ... (100000 bytes)";
+  agent::ApplyWorkloadResponse applied;
+  applied.set_message(text);
+  (*applied.mutable_status()->mutable_metadata())["failure_message"] = text;
+  EXPECT_EQ(TakeReply(applied)->message, kept);
+  applied.set_message(text);
+  (*applied.mutable_status()->mutable_metadata())["failure_message"] = text;
+  const auto status = TakeReply(applied)->status;
+  EXPECT_EQ(status.message, kept);
+  EXPECT_EQ(status.metadata.at("failure_message"), kept);
+  agent::DeleteWorkloadResponse deleted;
+  deleted.set_message(text);
+  EXPECT_EQ(TakeReply(deleted)->message, kept);
+  agent::GetWorkloadStatusResponse asked;
+  asked.mutable_status()->set_message(text);
+  EXPECT_EQ(TakeReply(asked)->message, kept);
+}
+
 // The walk itself: a conversion that does not read a field, and the walk names it.
 TEST(PersysFields, AFieldThatIsNotReadIsFound) {
   const Reader reader = MakeReader<agent::DeleteWorkloadResponse>({""}, [](agent::DeleteWorkloadResponse& wire) {

@@ -15,10 +15,6 @@ namespace {
 
 namespace pb = bigfleet::v1alpha1;
 
-// What a need of a roll-up may say besides amounts, in texts with a length each. A need is a row of what operators of
-// the fleet ask for, and one that is too large for an answer would keep them from seeing all others.
-constexpr size_t kMostNeedTexts = 64 << 10;
-
 // Numbers with their whole width and texts with their length before them: two rows spell the same only if they are.
 void AppendNumber(std::string& out, int64_t number) {
   out.append(reinterpret_cast<const char*>(&number), sizeof(number));
@@ -72,6 +68,7 @@ Result<model::ProfileParts> ReadParts(const pb::CapacityNeed& row, std::string_v
   return parts;
 }
 
+// As model::TextsOf, before a profile is made of it.
 size_t TextsOf(const pb::CapacityNeed& row) {
   size_t bytes = row.group().size();
   for (const pb::NodeSelectorRequirement& requirement : row.requirements()) {
@@ -89,9 +86,9 @@ Result<std::vector<model::Need>> ReadRows(const pb::ClusterCapacityNeeds& wire, 
   for (int i = 0; i < wire.needs_size(); ++i) {
     path.clear();
     fmt::format_to(std::back_inserter(path), "needs[{}]", i);
-    if (const size_t bytes = TextsOf(wire.needs(i)); bytes > kMostNeedTexts) {
+    if (const size_t bytes = TextsOf(wire.needs(i)); bytes > model::kMostTextsOfNeed) {
       return InvalidArgument(fmt::format("{}: its requirements, spread and group take {} bytes; at most {} are taken",
-                                         path, bytes, kMostNeedTexts));
+                                         path, bytes, model::kMostTextsOfNeed));
     }
     MUSTER_ASSIGN_OR_RETURN(model::Need need, ReadNeed(wire.needs(i), path, profiles));
     need.cluster = wire.cluster_id();

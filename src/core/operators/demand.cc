@@ -27,6 +27,14 @@ model::Resources Plus(const model::Resources& a, const model::Resources& b) {
 // Values of Operator are those of the protocol up to Same; rpc/wire_parts.cc refuses all others.
 bool IsOfProtocol(const model::Requirement& requirement) { return requirement.op <= model::Operator::kSame; }
 
+// How long the group of its size may be (GroupOfSize), by which it may be asked for.
+size_t MostOfSizeGroup(const model::Resources& request) {
+  constexpr size_t kAmount = 32;
+  size_t bytes = kSizeGroup.size();
+  for (const auto& [name, amount] : request.entries()) bytes += name.size() + kAmount;
+  return bytes;
+}
+
 // Topology keys within which the workload must be with others of its group.
 std::vector<std::string> RequiredColocation(const model::WorkloadTemplate& spec) {
   std::vector<std::string> keys;
@@ -174,14 +182,22 @@ DemandUnit UnitOf(const contract::WorkloadView& view) {
       nowhere && view.desired == model::DesiredState::kRunning && !view.reason.empty() && !IsHopeless(view.reason);
   if (unit.waits && IsOfNeighbours(view.reason)) unit.by_neighbours = view.reason;
   // No machine can be asked for on behalf of what is left out.
-  if (LeftOutBy(unit) != nullptr) unit.waits = false;
+  if (!LeftOutBy(unit).empty()) unit.waits = false;
   return unit;
 }
 
-const model::Requirement* LeftOutBy(const DemandUnit& unit) {
+std::string LeftOutBy(const DemandUnit& unit) {
   const std::vector<model::Requirement>& requirements = unit.profile.requirements();
   const auto at = std::ranges::find_if_not(requirements, IsOfProtocol);
-  return at == requirements.end() ? nullptr : &*at;
+  if (at != requirements.end()) {
+    return fmt::format("the shard's protocol cannot express \"{}\": use In with the values that are meant",
+                       ToString(*at));
+  }
+  const size_t bytes = model::TextsOf(unit.profile) + std::max(unit.group.size(), MostOfSizeGroup(unit.request));
+  if (bytes <= model::kMostTextsOfNeed) return {};
+  return fmt::format(
+      "its requirements, spread and group take {} bytes, and the shard takes at most {}: make them fewer", bytes,
+      model::kMostTextsOfNeed);
 }
 
 std::string GroupOfSize(const model::Resources& request) { return fmt::format("{}{}", kSizeGroup, request.ToString()); }
@@ -235,9 +251,9 @@ void Demand::RemoveWorkloadsBut(const std::vector<contract::WorkloadView>& liste
   std::erase_if(held_, [&](const auto& held) { return !ids.contains(held.first); });
 }
 
-const model::Requirement* Demand::LeftOutBy(const std::string& id) const {
+std::string Demand::LeftOutBy(const std::string& id) const {
   const auto at = units_.find(id);
-  return at == units_.end() ? nullptr : operators::LeftOutBy(at->second);
+  return at == units_.end() ? std::string() : operators::LeftOutBy(at->second);
 }
 
 std::map<Demand::Key, Demand::Sum> Demand::Sums() const {
@@ -245,7 +261,7 @@ std::map<Demand::Key, Demand::Sum> Demand::Sums() const {
   NodeSizes sizes(nodes_);
   for (const auto& [id, unit] : units_) {
     if (unit.node.empty() && MUTANT("operators.counts_placed_only")) continue;
-    if (operators::LeftOutBy(unit) != nullptr && !MUTANT("operators.says_every_operator")) continue;
+    if (!operators::LeftOutBy(unit).empty() && !MUTANT("operators.says_every_operator")) continue;
     Key key{unit.profile.fingerprint(), unit.group};
     const bool judged = !sizes.None(unit.profile) || apart_.contains(key);
     if (judged && !sizes.Carries(unit.profile, unit.request) && !IsGang(unit.profile) &&
@@ -297,7 +313,7 @@ void Demand::Raise(const Key& key, const Sum& sum, const std::vector<std::string
   for (const DemandUnit& unit : units_ | std::views::values) {
     const bool own = unit.profile.fingerprint() == key.fingerprint && unit.group == key.group;
     // The shard is not told of what is left out: it would not acquire for the room that this takes.
-    if (operators::LeftOutBy(unit) != nullptr) continue;
+    if (!operators::LeftOutBy(unit).empty()) continue;
     if (!own && nodes_.contains(unit.node)) taken = Plus(taken, unit.request);
     if (const auto at = barred.find(unit.node); at != barred.end()) {
       at->second = model::SubtractSaturating(at->second, unit.request);
@@ -434,7 +450,7 @@ model::Resources Demand::RoomToKeep(const Key& key, const std::map<Key, Sum>& su
   std::map<std::string_view, std::vector<const DemandUnit*>> on;
   model::Resources asked;  // of what is there, of what is to be, and of other corrections
   for (const DemandUnit& unit : units_ | std::views::values) {
-    if (operators::LeftOutBy(unit) != nullptr) continue;
+    if (!operators::LeftOutBy(unit).empty()) continue;
     if (nodes_.contains(unit.node)) {
       on[unit.node].push_back(&unit);
     } else if (serves(unit.profile) && sizes.Carries(unit.profile, unit.request)) {
@@ -611,7 +627,7 @@ const Demand::Total& Demand::Summed() const {
 Demand::Total Demand::AddUp() const {
   Total total;
   total.left_out = static_cast<size_t>(std::ranges::count_if(
-      units_ | std::views::values, [](const DemandUnit& unit) { return operators::LeftOutBy(unit) != nullptr; }));
+      units_ | std::views::values, [](const DemandUnit& unit) { return !operators::LeftOutBy(unit).empty(); }));
   for (const auto& [key, sum] : Sums()) {
     model::Need need = sum.need;
     need.aggregate = Asked(sum);

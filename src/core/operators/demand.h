@@ -60,9 +60,9 @@ struct DemandUnit {
 bool CountsAsDemand(const contract::WorkloadView& view);
 DemandUnit UnitOf(const contract::WorkloadView& view);
 
-// The requirement for whose operator bigfleet.v1alpha1 has no number, so that the unit is in no need. Null: there is
-// none, and the unit is counted.
-const model::Requirement* LeftOutBy(const DemandUnit& unit);
+// Why the unit is in no need: bigfleet.v1alpha1 has no number for an operator that it requires, or its need would be
+// larger than a shard takes. Either would have the whole roll-up refused. Empty: the unit is counted.
+std::string LeftOutBy(const DemandUnit& unit);
 
 // The group of a need whose members are asked for apart from the others of their profile: all are of this size.
 std::string GroupOfSize(const model::Resources& request);
@@ -131,9 +131,9 @@ class Demand {
   };
   const std::map<Key, Correction>& corrections() const { return corrections_; }
   size_t workloads() const { return units_.size(); }
-  // As the function of this name; null also for a workload that is not known.
-  const model::Requirement* LeftOutBy(const std::string& id) const;
-  // How many workloads are in no need because the protocol cannot express it.
+  // As the function of this name; empty also for a workload that is not known.
+  std::string LeftOutBy(const std::string& id) const;
+  // How many workloads are in no need because the shard would refuse it.
   size_t left_out() const { return Summed().left_out; }
   void CheckInvariants() const;
 

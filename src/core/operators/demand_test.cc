@@ -127,10 +127,10 @@ TEST(OperatorsDemand, WhatTheProtocolCannotExpressIsLeftOut) {
   EXPECT_EQ(demand.Needs(), others);
   EXPECT_EQ(demand.workloads(), 4U);
   EXPECT_EQ(demand.left_out(), 2U);
-  ASSERT_NE(demand.LeftOutBy("new"), nullptr);
-  EXPECT_EQ(demand.LeftOutBy("new")->key, "generation");
-  EXPECT_EQ(demand.LeftOutBy("a"), nullptr);
-  EXPECT_EQ(demand.LeftOutBy("nobody"), nullptr);
+  EXPECT_EQ(demand.LeftOutBy("new"),
+            "the shard's protocol cannot express \"generation Gt [4]\": use In with the values that are meant");
+  EXPECT_EQ(demand.LeftOutBy("a"), "");
+  EXPECT_EQ(demand.LeftOutBy("nobody"), "");
   // It asks for no review either: no machine can be asked for on its behalf.
   EXPECT_EQ(demand.NextReview(), kStart + 15s);
   Set(demand, On("n1", "a", 500));
@@ -139,11 +139,39 @@ TEST(OperatorsDemand, WhatTheProtocolCannotExpressIsLeftOut) {
   EXPECT_EQ(demand.Needs().size(), 2U);
 }
 
+// Stored by a scheduler that did not bound it: one such need would have the roll-up of the whole cluster refused.
+TEST(OperatorsDemand, WhatIsLargerThanAShardTakesIsLeftOut) {
+  const auto require = [](WorkloadView view, size_t bytes) {
+    view.spec.requirements = {{{.key = "zone", .op = model::Operator::kIn, .values = {std::string(bytes, 'z')}}}};
+    return view;
+  };
+  Demand demand = Empty();
+  Set(demand, Waiting("a", 500));
+  Set(demand, require(Waiting("fits", 500), model::kMostTextsOfNeed - 100));
+  EXPECT_EQ(demand.Needs().size(), 2U);
+  EXPECT_EQ(demand.left_out(), 0U);
+  Set(demand, require(Waiting("large", 500), model::kMostTextsOfNeed));
+  // By its group: that of a rule, or of its size.
+  WorkloadView grouped = require(Waiting("grouped", 500), model::kMostTextsOfNeed - 1'000);
+  grouped.spec.colocate = {
+      {.topology_key = "rack",
+       .selector = {{{.key = "app", .op = model::Operator::kIn, .values = {std::string(950, 'g')}}}}}};
+  Set(demand, grouped);
+  WorkloadView sized = require(Waiting("sized", 500), model::kMostTextsOfNeed - 1'000);
+  for (int i = 0; i < 10; ++i) sized.spec.resources.Set(fmt::format("{}{}", std::string(90, 'r'), i), 1000);
+  Set(demand, sized);
+  EXPECT_EQ(demand.Needs().size(), 2U);
+  EXPECT_EQ(demand.left_out(), 3U);
+  EXPECT_EQ(demand.LeftOutBy("large"),
+            "its requirements, spread and group take 65612 bytes, and the shard takes at most 65536: make them fewer");
+  for (const char* id : {"grouped", "sized"}) EXPECT_NE(demand.LeftOutBy(id), "");
+}
+
 TEST(OperatorsDemand, OfAlternativesTheFirstThatTheProtocolCanExpressIsCounted) {
   WorkloadView view = Above(Waiting("a", 500));
   view.spec.requirements.push_back({{.key = "generation", .op = model::Operator::kIn, .values = {"5", "6"}}});
   const DemandUnit unit = UnitOf(view);
-  EXPECT_EQ(LeftOutBy(unit), nullptr);
+  EXPECT_EQ(LeftOutBy(unit), "");
   EXPECT_TRUE(unit.waits);
   ASSERT_EQ(unit.profile.requirements().size(), 1U);
   EXPECT_EQ(unit.profile.requirements()[0].op, model::Operator::kIn);

@@ -159,21 +159,12 @@ void Core::CountNode(const std::string& id) {
 }
 
 void Core::OnWorkload(const std::string& id, const contract::WorkloadView& view, Now now, std::vector<Effect>& out) {
-  const auto obstacle = [&] {
-    const model::Requirement* requirement = state_.demand.LeftOutBy(id);
-    return requirement == nullptr ? std::optional<model::Requirement>() : *requirement;
-  };
-  const std::optional<model::Requirement> before = obstacle();
+  const std::string before = state_.demand.LeftOutBy(id);
   state_.demand.SetWorkload(id, view, now.mono);
-  const std::optional<model::Requirement> after = obstacle();
+  std::string after = state_.demand.LeftOutBy(id);
   // Once: a workload changes often, and each change brings it here.
-  if (!after || after == before) return;
-  out.emplace_back(
-      Notice{.what = "the fleet is not asked for a workload",
-             .subject = id,
-             .detail = fmt::format("its requirement \"{}\" cannot be sent to the shard, whose protocol has no operator "
-                                   "{}; use In with the values that are meant",
-                                   ToString(*after), model::OperatorName(after->op))});
+  if (after.empty() || after == before) return;
+  out.emplace_back(Notice{.what = "the fleet is not asked for a workload", .subject = id, .detail = std::move(after)});
 }
 
 void Core::OnChanged(const contract::ObjectChanged& change, Now now, std::vector<Effect>& out) {

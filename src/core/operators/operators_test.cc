@@ -471,10 +471,8 @@ TEST(Operators, AWorkloadThatTheProtocolCannotExpressIsNamedOnceAndStopsNoOther)
   ASSERT_EQ(lab.Said<Notice>().size(), 1U);
   EXPECT_EQ(lab.Said<Notice>()[0].what, "the fleet is not asked for a workload");
   EXPECT_EQ(lab.Said<Notice>()[0].subject, "above");
-  EXPECT_EQ(
-      lab.Said<Notice>()[0].detail,
-      "its requirement \"generation Gt [4]\" cannot be sent to the shard, whose protocol has no operator Gt; use In "
-      "with the values that are meant");
+  EXPECT_EQ(lab.Said<Notice>()[0].detail,
+            "the shard's protocol cannot express \"generation Gt [4]\": use In with the values that are meant");
   lab.Pass(200ms);
   ASSERT_EQ(lab.Sent<contract::Rollup>().size(), 1U);
   ASSERT_EQ(lab.Sent<contract::Rollup>()[0].rows.size(), 1U);

@@ -132,7 +132,7 @@ struct Snapshot {
   int64_t rollups = 0;
   std::string last_echo;  // how the shard acknowledged the last roll-up
   std::vector<model::Need> needs;
-  int64_t left_out = 0;  // workloads that are in no need: the protocol cannot express what they require
+  int64_t left_out = 0;  // workloads that are in no need: the shard would refuse it
   std::vector<CorrectionView> corrections;
   std::map<std::string, std::string> helpless;  // workloads that an empty machine refuses too, with the refusal
   std::vector<ReclaimView> reclaims;

@@ -79,6 +79,45 @@ TEST(SchedulerBounds, ALargeSetIsMadeInParts) {
   EXPECT_EQ(lab.core.copy().MembersOf("web").size(), 10u);
 }
 
+// Each open draft is a copy of its record: those of sets wait for the store in parts, and other sets have their turn.
+TEST(SchedulerBounds, LargeSetsWaitForTheStoreAndHoldNoOthersUp) {
+  Lab lab;
+  faults::ResetProbes();
+  size_t most = 0;
+  size_t of_large = 0;  // members that there were when the small one was whole
+  lab.observe = [&](const Effect&) {
+    most = std::max(most, lab.core.parts().drafts.state().drafts.size());
+    const StoreCopy& copy = lab.core.copy();
+    if (of_large == 0 && copy.MembersOf("z").size() == 10) of_large = copy.All<WorkloadRecord>().size();
+  };
+  for (const char* name : {"a", "b", "c", "d"}) lab.Ask(contract::ApplySpec{.spec = DeclaredSet(name, 2'500)});
+  lab.Ask(contract::ApplySpec{.spec = DeclaredSet("z", 10)});
+  lab.Run(2s);
+  EXPECT_EQ(lab.core.copy().All<WorkloadRecord>().size(), 10'010u);
+  EXPECT_GE(most, 3'000u);
+  EXPECT_LE(most, 4'100u);
+  EXPECT_LE(of_large, 6'000u);
+  EXPECT_EQ(faults::ProbeHits()["scheduler.sets_wait_for_store"] > 0, faults::Compiled());
+}
+
+TEST(SchedulerBounds, ARollingUpdateOfALargeSetIsMadeInParts) {
+  Lab lab;
+  model::WorkloadSpec spec = DeclaredSet("web", 2'500);
+  ASSERT_TRUE(lab.Try(contract::ApplySpec{.spec = spec}).ok());
+  lab.Run(2s);
+  ASSERT_EQ(lab.core.copy().MembersOf("web").size(), 2'500u);
+  faults::ResetProbes();
+  spec.spec.image = "busybox:2";
+  spec.max_unavailable = {.amount = 100, .percent = true};
+  ASSERT_TRUE(lab.Try(contract::ApplySpec{.spec = spec}).ok());
+  lab.Run(2s);
+  const std::string& revision = lab.core.copy().Find<SetRecord>("web")->revision;
+  EXPECT_TRUE(std::ranges::all_of(lab.core.copy().MembersOf("web"), [&](const std::string& id) {
+    return lab.core.copy().Find<WorkloadRecord>(id)->workload.revision == revision;
+  }));
+  EXPECT_EQ(faults::ProbeHits()["scheduler.set_goes_on"], faults::Compiled() ? 2u : 0u);
+}
+
 TEST(SchedulerBounds, AStoredSetBeyondTheBoundIsLeftAsItIs) {
   auto store = std::make_shared<LabStore>();
   const std::string key = KeyOf("", RecordKind::kSet, "big");
@@ -123,6 +162,44 @@ TEST(SchedulerBounds, TemplatesAreRefusedByTheFieldThatIsTooLarge) {
   EXPECT_EQ(lab.Try(metadata).message(), "metadata: 2000 entries are too many; at most 1000 are taken");
 }
 
+TEST(SchedulerBounds, AllMembersOfASetHaveABoundTogether) {
+  Lab lab;
+  model::WorkloadSpec set = DeclaredSet("web", model::kMostReplicas);
+  set.spec = LargeTemplate();
+  const size_t each = WeightOf(set.spec) + WeightOf(set.labels);
+  EXPECT_EQ(lab.Try(contract::ApplySpec{.spec = set}),
+            Status(Code::kInvalidArgument,
+                   fmt::format("replicas: 100000 members of {} KiB each take {} MiB; at most 1024 are taken",
+                               (each + 1023) >> 10, (100'000 * each) >> 20)));
+  const auto fit = static_cast<int32_t>(model::kMostMembersWeight / each);
+  set.replicas = fit + 1;
+  EXPECT_EQ(lab.Try(contract::ApplySpec{.spec = set, .dry_run = true}).code(), Code::kInvalidArgument);
+  set.replicas = fit;
+  EXPECT_EQ(lab.Try(contract::ApplySpec{.spec = set, .dry_run = true}), Status());
+  set.max_surge = {.amount = 1};
+  EXPECT_EQ(lab.Try(contract::ApplySpec{.spec = set, .dry_run = true}).code(), Code::kInvalidArgument);
+  set.labels = {{"app", std::string(30'000, 'x')}};
+  set.replicas = fit - 1;
+  EXPECT_EQ(lab.Try(contract::ApplySpec{.spec = set, .dry_run = true}).code(), Code::kInvalidArgument);
+  set.replicas = 1;
+  ASSERT_TRUE(lab.Try(contract::ApplySpec{.spec = set}).ok());
+  EXPECT_EQ(lab.Try(contract::ScaleSet{.set = "web", .replicas = fit}).code(), Code::kInvalidArgument);
+}
+
+// Each is a template in the store, whether or not it has members.
+TEST(SchedulerBounds, ASetWithoutMembersCountsAsAWorkload) {
+  Lab lab;
+  ASSERT_TRUE(lab.Try(contract::ApplyQuota{{.tenant = "shop", .workloads = 2}}).ok());
+  for (const char* name : {"a", "b", "c"}) {
+    model::WorkloadSpec set = DeclaredSet(name, 0);
+    set.tenant = "shop";
+    const Status applied = lab.Try(contract::ApplySpec{.spec = set});
+    EXPECT_EQ(applied.message(),
+              name == std::string("c") ? "tenant shop: workloads 2 of 2 in use, 1 more asked for" : "");
+  }
+  EXPECT_EQ(lab.Try(contract::ScaleSet{.set = "a", .replicas = 1}), Status()) << "it is the one that is counted";
+}
+
 TEST(SchedulerBounds, ANodeThatSaysTooMuchOfItselfIsNotAccepted) {
   Lab lab;
   contract::NodeFacts facts = lab.Facts("n1");
@@ -133,7 +210,7 @@ TEST(SchedulerBounds, ANodeThatSaysTooMuchOfItselfIsNotAccepted) {
   facts.labels.clear();
   for (int i = 0; i < 10; ++i) facts.labels[fmt::format("l{}", i)] = std::string(30'000, 'x');
   reply = lab.Register(facts);
-  EXPECT_EQ(reply.reason, "node: what it says of itself takes 298 KiB; at most 256 are taken");
+  EXPECT_EQ(reply.reason, "node: what it says of itself takes 296 KiB; at most 256 are taken");
   lab.AddNode("n1");
   contract::Heartbeat beat{.node = "n1", .used = model::Resources()};
   for (int i = 0; i < 2'000; ++i) beat.used->Set(fmt::format("r{}", i), 1);

@@ -1,4 +1,6 @@
 // Sets, drains, preemption, quotas, orphans, lists: what a cluster does beyond one workload.
+#include <numeric>
+
 #include "core/scheduler/lab_for_test.h"
 
 namespace muster::scheduler {
@@ -712,6 +714,29 @@ TEST(SchedulerTenants, ATenantReadsWhatIsItsOwnAndNothingElse) {
   }
   EXPECT_EQ(std::get<contract::WorkloadsListed>(*ask("", contract::ListWorkloads{}).reply).workloads.size(), 3u)
       << "an operator reads all";
+}
+
+// At the scheduler's bound too: it holds no more afterwards.
+TEST(SchedulerTenants, ASetThatChangesItsTenantIsCountedOnce) {
+  auto store = std::make_shared<LabStore>();
+  const auto set = [](const std::string& name, const std::string& tenant) {
+    return model::WorkloadSpec{.kind = model::WorkloadKind::kJob,
+                               .name = name,
+                               .tenant = tenant,
+                               .replicas = model::kMostReplicas,
+                               .spec = Lab::Template()};
+  };
+  std::vector<int32_t> completed(model::kMostReplicas);
+  std::iota(completed.begin(), completed.end(), 0);
+  for (const char* name : {"a", "b"}) {
+    const std::string key = KeyOf("", RecordKind::kSet, name);
+    const SetRecord record{.spec = set(name, "shop"), .revision = "r", .completed = completed};
+    store->rows[key] = {.key = key, .value = Encode(record), .created = 1, .modified = 1};
+  }
+  Lab lab({}, store);
+  lab.Run(1s);
+  EXPECT_EQ(lab.Try(contract::ApplySpec{.spec = set("c", "shop"), .dry_run = true}).code(), Code::kResourceExhausted);
+  EXPECT_EQ(lab.Try(contract::ApplySpec{.spec = set("a", "bank"), .dry_run = true}), Status());
 }
 
 TEST(SchedulerTenants, RateLimitsApplies) {

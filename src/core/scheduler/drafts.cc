@@ -306,7 +306,9 @@ void Drafts::PruneForeignEvents(StepContext& ctx) {
   for (const auto& [id, event] : copy_.state().foreign_events) {
     if (left == 0 || state_.commits.size() >= kMaxCommits) break;
     const ObjectId owner = event.workload.empty() ? NodeObject(event.node) : WorkloadObject(event.workload);
-    if (copy_.RevisionOf(owner) != 0 && ctx.now.wall - event.at <= config_.event_ttl) continue;
+    const bool of_something = owner.name.empty() || copy_.RevisionOf(owner) != 0;
+    const bool recent = event.at >= ctx.now.wall - config_.event_ttl && event.at <= ctx.now.wall + config_.event_ttl;
+    if (of_something && recent) continue;
     PROBE("scheduler.foreign_event_pruned");
     --left;
     transaction.writes.push_back({.key = copy_.Key(RecordKind::kEvent, id), .value = std::nullopt});

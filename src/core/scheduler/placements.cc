@@ -56,6 +56,11 @@ bool Placements::NeedsNode(const WorkloadRecord& record) const {
   return workload.assigned_node.empty() || !health_.Available(workload.assigned_node);
 }
 
+void Placements::Await(const std::string& workload, MonoTime now) {
+  const WorkloadRecord* record = drafts_.Find<WorkloadRecord>(workload);
+  if (record != nullptr && NeedsNode(*record)) state_.waiting.emplace(workload, now);
+}
+
 void Placements::Forget(const std::string& workload) {
   state_.wanted.erase(workload);
   state_.waiting.erase(workload);

@@ -48,6 +48,8 @@ class Placements {
              Transitions& transitions, const ComingMachines& coming, State state);
 
   void Want(const std::string& workload) { state_.wanted.insert(workload); }
+  // It is in a back-off that another life of the scheduler began: it waits from here on, if it is for a node.
+  void Await(const std::string& workload, MonoTime now);
   // The workload is gone, or wants no node any more.
   void Forget(const std::string& workload);
   void Run(StepContext& ctx);

@@ -80,11 +80,13 @@ void QuotaUse::Sync(const ObjectId& object) {
 Status QuotaUse::Admit(const ObjectId& object, const std::optional<Holding>& after, bool runs) const {
   if (!after || MUTANT("scheduler.quota_ignored")) return {};
   std::optional<Holding> before;
+  int64_t moved = 0;
   if (const auto found = holdings_.find(object); found != holdings_.end()) {
     const auto same = std::ranges::find(found->second, after->tenant, &Holding::tenant);
     if (same != found->second.end()) before = *same;
+    for (const Holding& holding : found->second) moved = std::max(moved, holding.workloads);
   }
-  return tenants_.Admit(before, *after, runs);
+  return tenants_.Admit(before, *after, runs, moved);
 }
 
 void QuotaUse::Rebuild() {

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstddef>
 
+#include "model/utf8.h"
+
 namespace muster::scheduler {
 namespace {
 
@@ -81,7 +83,8 @@ std::string_view ReasonSentence(Reason reason) { return Row(reason).sentence; }
 
 std::string ReasonText(Reason reason, std::string_view detail) {
   const std::string_view sentence = ReasonSentence(reason);
-  return detail.empty() ? std::string(sentence) : fmt::format("{}: {}", sentence, detail);
+  if (detail.empty()) return std::string(sentence);
+  return fmt::format("{}: {}", sentence, model::Shortened(std::string(detail), kMostDetail));
 }
 
 std::string_view ActionName(Action action) {

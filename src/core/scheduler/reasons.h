@@ -4,6 +4,7 @@
 // A reason has a stable name that programs may rely on and a sentence for people; reasons.cc is the one table.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -74,7 +75,9 @@ struct ReasonRow {
 std::span<const ReasonRow> ReasonTable();
 std::string_view ReasonName(Reason reason);
 std::string_view ReasonSentence(Reason reason);
-// The sentence, and the detail behind it if there is one.
+// What an agent says of a failure may be megabytes, and goes into records, events and decisions.
+inline constexpr size_t kMostDetail = 4 << 10;
+// The sentence, and the detail behind it if there is one, shortened to kMostDetail.
 std::string ReasonText(Reason reason, std::string_view detail);
 
 // What a reconciliation of a workload did; the names are those that existing tools know.

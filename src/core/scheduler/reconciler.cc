@@ -220,6 +220,7 @@ bool Reconciler::InBackoff(const std::string& id, const WorkloadRecord& record, 
   const std::optional<MonoTime> retry = RetryAt(id, record, now);
   if ((waits && entry.try_now) || (!retry && !(waits && p_.placements.state().waiting.contains(id)))) return false;
   if (retry && *retry <= now.mono) return false;
+  if (waits) p_.placements.Await(id, now.mono);
   MonoTime until = retry.value_or(now.mono + p_.config.retry_cap);
   if (const auto preempt = p_.placements.PreemptAt(id, now)) until = std::min(until, *preempt);
   SetTimer(id, until);

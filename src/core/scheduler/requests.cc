@@ -429,6 +429,9 @@ Requests::Outcome Requests::StoreSet(SetRecord record, Waiter& waiter, bool dry_
   if (std::string problem = model::CountsProblem(record.spec); !problem.empty()) {
     return InvalidArgument(std::move(problem));
   }
+  if (std::string problem = model::MembersProblem(record.spec); !problem.empty()) {
+    return InvalidArgument(std::move(problem));
+  }
   if (Status admitted = p_.quota.Admit(object, HoldingOf(record), before != nullptr); !admitted.ok()) {
     return Refuse(object, record.spec.tenant, Reason::kQuotaFull, std::move(admitted), dry_run, ctx);
   }

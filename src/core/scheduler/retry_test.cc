@@ -191,6 +191,71 @@ TEST(SchedulerRetry, JoiningNodeEndsEveryCapacityWaitAtOnce) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(lab.Phase(fmt::format("w{}", i)), "Running");
 }
 
+TEST(SchedulerRetry, JoiningNodeEndsWaitsThatAnEarlierLifeBegan) {
+  Lab lab;
+  lab.AddNode("small");
+  for (int i = 0; i < 5; ++i) lab.Apply(fmt::format("w{}", i), Lab::Template(9000));
+  lab.Run(100s);
+  lab.Restart();
+  lab.Run(1s);
+  ASSERT_GT(*lab.Workload("w0").next_retry_at - lab.now.wall, 10s);
+  EXPECT_EQ(lab.core.View()->waiting, 5U);
+  contract::NodeFacts facts = lab.Facts("large");
+  facts.total.Set("cpu", 64000);
+  EXPECT_TRUE(lab.Register(facts).accepted);
+  lab.StartBeating("large");
+  lab.Run(1s);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(lab.Phase(fmt::format("w{}", i)), "Running");
+}
+
+// What others wait for may be a label, a port or a rule of what is there: its room stays the same.
+TEST(SchedulerRetry, AnEditThatLetsOthersInEndsTheirWaitAtOnce) {
+  const auto placed_after = [](const auto& edit) {
+    Lab lab;
+    lab.AddNode("n1");
+    model::WorkloadSpec there{
+        .kind = model::WorkloadKind::kWorkload, .name = "there", .labels = {{"app", "db"}}, .spec = Lab::Template()};
+    there.spec.ports = {{.container = 80, .host = 80}};
+    EXPECT_TRUE(lab.Try(contract::ApplySpec{.spec = there}).ok());
+    model::WorkloadTemplate apart = Lab::Template();
+    apart.exclude = {{.topology_key = "kubernetes.io/hostname",
+                      .selector = {{{.key = "app", .op = model::Operator::kIn, .values = {"db"}}}}}};
+    lab.Apply("apart", apart);
+    model::WorkloadTemplate same_port = Lab::Template();
+    same_port.ports = there.spec.ports;
+    lab.Apply("same-port", same_port);
+    lab.Run(10min);
+    EXPECT_EQ(lab.core.copy().OnNode("n1"), std::set<std::string>{"there"});
+    edit(there);
+    EXPECT_TRUE(lab.Try(contract::ApplySpec{.spec = there}).ok());
+    lab.Run(1s);
+    return lab.core.copy().OnNode("n1");
+  };
+  EXPECT_EQ(placed_after([](model::WorkloadSpec& there) { there.labels = {{"app", "web"}}; }),
+            (std::set<std::string>{"apart", "there"}));
+  EXPECT_EQ(placed_after([](model::WorkloadSpec& there) { there.spec.ports.clear(); }),
+            (std::set<std::string>{"same-port", "there"}));
+  EXPECT_EQ(placed_after([](model::WorkloadSpec& there) { there.spec.image = "busybox:2"; }),
+            (std::set<std::string>{"there"}));
+}
+
+TEST(SchedulerRetry, WhatAnAgentSaysIsStoredInPart) {
+  Lab lab;
+  lab.AddNode("n1");
+  const std::string text(8 << 20, 'x');
+  lab.agents["n1"].fails["fails"] = text;
+  lab.Apply("fails");
+  lab.agents["n1"].declines = [&](const contract::ApplyOnAgent& apply) {
+    return apply.workload == "declined" ? std::optional(text) : std::nullopt;
+  };
+  lab.Apply("declined");
+  lab.Run(30s);
+  EXPECT_EQ(lab.Workload("fails").message.size(), lab.Workload("fails").message.find(" ... (8388608 bytes)") + 20);
+  EXPECT_LT(lab.Workload("declined").message.size(), kMostDetail + 100);
+  for (const auto& [key, row] : lab.store->rows) EXPECT_LT(row.value.size(), 20'000U) << key;
+  for (const contract::Decision& decision : lab.decisions) EXPECT_LT(decision.message.size(), kMostDetail + 200);
+}
+
 TEST(SchedulerRetry, FreedRoomEndsACapacityWaitAtOnce) {
   Lab lab;
   lab.AddNode("n1");

@@ -287,6 +287,17 @@ void Rooms::Add(const std::string& unit, const WorkloadRecord& record, Hold hold
   state_.holds[unit] = std::move(hold);
 }
 
+// Whether what its edit leaves to others is as it was: others may wait for its labels, its ports or its rules.
+bool Rooms::KeepsRules(const WorkloadRecord& next) const {
+  const WorkloadRecord* stored = copy_.Find<WorkloadRecord>(next.workload.id);
+  if (stored == nullptr) return true;
+  placement::Kind before = KindOfWorkload(*stored, WallTime::max(), true);
+  const placement::Kind after = KindOfWorkload(next, WallTime::max(), true);
+  before.request = after.request;
+  before.devices = after.devices;
+  return before == after;
+}
+
 void Rooms::SetHold(const std::string& unit, const WorkloadRecord* record, const std::string& node, std::string basis,
                     const model::Resources& request, bool terminating) {
   const auto found = state_.holds.find(unit);
@@ -294,7 +305,8 @@ void Rooms::SetHold(const std::string& unit, const WorkloadRecord* record, const
   if (found != state_.holds.end()) {
     const Hold& hold = found->second;
     if (wanted && hold.node == node && hold.basis == basis && hold.terminating == terminating) return;
-    const bool keeps = wanted && hold.node == node && hold.terminating == terminating && request.Covers(hold.request);
+    const bool keeps = wanted && hold.node == node && hold.terminating == terminating && request.Covers(hold.request) &&
+                       KeepsRules(*record);
     const bool room_came = state_.room_came;
     Drop(unit);
     if (keeps) state_.room_came = room_came;

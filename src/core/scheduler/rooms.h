@@ -111,6 +111,7 @@ class Rooms {
   void CheckInvariants() const;
 
  private:
+  bool KeepsRules(const WorkloadRecord& next) const;
   void SetHold(const std::string& unit, const WorkloadRecord* record, const std::string& node, std::string basis,
                const model::Resources& request, bool terminating);
   void Add(const std::string& unit, const WorkloadRecord& record, Hold hold);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -14,7 +15,8 @@
 namespace muster::scheduler {
 namespace {
 
-constexpr size_t kMostEdits = 1'000;  // of one set in one step
+constexpr size_t kMostEdits = 1'000;   // of one set in one step
+constexpr size_t kMostDrafts = 3'000;  // of all objects, with which a set is planned
 
 }  // namespace
 
@@ -23,11 +25,23 @@ SetController::SetController(const StoreCopy& copy, Drafts& drafts, SpecEdits& e
 
 std::set<std::string> SetController::Run(StepContext& ctx) {
   std::set<std::string> edited;
-  for (const std::string& name : std::exchange(state_.dirty, {})) {
-    if (!drafts_.Busy(SetObject(name))) Plan(name, edited, ctx);  // a busy one is planned when its commit has ended
+  if (TooManyDrafts()) return edited;
+  const std::set<std::string> dirty = std::exchange(state_.dirty, {});
+  const auto first = dirty.upper_bound(std::exchange(state_.last, {}));
+  std::vector<std::string> turns(first, dirty.end());
+  turns.insert(turns.end(), dirty.begin(), first);
+  auto name = turns.begin();
+  for (; name != turns.end() && !TooManyDrafts(); ++name) {
+    if (!drafts_.Busy(SetObject(*name))) Plan(*name, edited, ctx);  // a busy one is planned when its commit has ended
   }
+  if (name == turns.end()) return edited;
+  PROBE("scheduler.sets_wait_for_store");
+  state_.last = *std::prev(name);
+  state_.dirty.insert(name, turns.end());
   return edited;
 }
+
+bool SetController::TooManyDrafts() const { return drafts_.state().drafts.size() >= kMostDrafts; }
 
 void SetController::Plan(const std::string& name, std::set<std::string>& edited, StepContext& ctx) {
   if (drafts_.Find<SetRecord>(name) == nullptr) return;

@@ -10,7 +10,7 @@ namespace muster::scheduler {
 namespace {
 
 constexpr std::string_view kNodeOwner = "_node.";
-constexpr uint64_t kMostEvents = uint64_t{1} << 62;  // no ring comes to it: one more than a sequence is a sequence
+constexpr uint64_t kMostEvents = uint64_t{1} << 62;  // what is read of a ring is below; no ring comes to it
 
 const std::set<std::string>& NoIds() {
   static const std::set<std::string> none;
@@ -24,7 +24,7 @@ uint64_t SequenceOf(std::string_view id, std::string_view owner) {
   const std::string_view digits = id.substr(owner.size() + 1);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), sequence);
   const bool whole = error == std::errc() && end == digits.data() + digits.size() && digits.front() != '0';
-  return whole && sequence <= kMostEvents ? sequence : 0;
+  return whole ? sequence : 0;
 }
 
 template <class Map, class Key>
@@ -214,7 +214,9 @@ void StoreCopy::Read(const ParsedKey& key, const contract::KeyValue& row, StepCo
         event.id = key.id;
         const std::string owner = EventOwner(event);
         const uint64_t sequence = SequenceOf(key.id, owner);
-        (sequence == 0 ? state_.foreign_events[key.id] : state_.events[owner][sequence]) = std::move(event);
+        const bool ours = sequence > 0 && sequence < kMostEvents;
+        Remove(key);  // it may have been the other program's, or of another owner
+        (ours ? state_.events[owner][sequence] : state_.foreign_events[key.id]) = std::move(event);
       });
     case RecordKind::kNodeStatus:
     case RecordKind::kAssignment:
@@ -288,6 +290,7 @@ void StoreCopy::Put(EventRecord event, contract::Revision revision) {
   const std::string key = Key(RecordKind::kEvent, event.id);
   if (!IsAhead(key, revision)) return;
   NoteOwn(key, revision);
+  state_.foreign_events.erase(event.id);
   const std::string owner = EventOwner(event);
   Events& events = state_.events[owner];
   events[SequenceOf(event.id, owner)] = std::move(event);

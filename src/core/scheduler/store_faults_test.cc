@@ -511,15 +511,72 @@ TEST(SchedulerStore, EventsOfAnotherProgramGoWhenTheyAreOldOrOfNothingThatIsTher
     lab.WriteBehind(UuidKey(5), Encode(of_node));
     of_node.node = "gone";
     lab.WriteBehind(UuidKey(6), Encode(of_node));
+    of_node.node.clear();
+    lab.WriteBehind(UuidKey(7), Encode(of_node));
+    lab.WriteBehind(UuidKey(8), Encode(ForeignEvent("web", lab.now.wall + 24h)));
     for (int i = 10; i < 90; ++i) lab.WriteBehind(UuidKey(i), Encode(ForeignEvent("gone", lab.now.wall)));
     lab.Run(time);
     EXPECT_EQ(lab.Phase("web"), "Running");
     return EventsInStore(lab) - ours;
   };
   faults::ResetProbes();
-  EXPECT_EQ(left_after(10s), 6U) << "those of web and of the node";
-  EXPECT_EQ(faults::ProbeHits().at("scheduler.foreign_event_pruned"), 81U);
+  EXPECT_EQ(left_after(10s), 7U) << "those of web, of the node and of nothing";
+  EXPECT_EQ(faults::ProbeHits().at("scheduler.foreign_event_pruned"), 82U);
   EXPECT_EQ(left_after(1h + 10s), 0U);
+}
+
+TEST(SchedulerStore, EventsOfAnotherProgramGoThoughTheCommitOfThatIsLost) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Run(1s);
+  const size_t ours = EventsInStore(lab);
+  for (int i = 0; i < 5; ++i) lab.WriteBehind(UuidKey(i), Encode(ForeignEvent("gone", lab.now.wall)));
+  lab.lose_requests = true;
+  lab.Run(10s);
+  EXPECT_EQ(EventsInStore(lab), ours + 5);
+  EXPECT_GT(lab.core.parts().counters.unknowns, 0U);
+  lab.lose_requests = false;
+  lab.lose_answers = true;
+  lab.Run(10s);
+  EXPECT_EQ(EventsInStore(lab), ours);
+  EXPECT_TRUE(lab.core.copy().state().foreign_events.empty()) << "the watch shows it";
+}
+
+TEST(SchedulerStore, EventsOfAnotherProgramAreDeletedByTheNextLeader) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Run(1s);
+  const size_t ours = EventsInStore(lab);
+  lab.Post(LeadershipChanged{.leading = false});
+  for (int i = 0; i < 5; ++i) lab.WriteBehind(UuidKey(i), Encode(ForeignEvent("gone", lab.now.wall)));
+  lab.Run(1min);
+  EXPECT_EQ(EventsInStore(lab), ours + 5) << "it does not lead";
+  lab.Post(LeadershipChanged{.leading = true});
+  lab.Run(11s);
+  EXPECT_EQ(EventsInStore(lab), ours);
+  EXPECT_TRUE(lab.core.copy().state().foreign_events.empty());
+}
+
+TEST(SchedulerStore, AnEventThatIsWrittenAnewIsOfOneOwner) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(5s);
+  const size_t ours = lab.EventsOf("web").size();
+  const auto write = [&](const std::string& workload) {
+    lab.WriteBehind("/events/web.900", Encode(ForeignEvent(workload, lab.now.wall)));
+    lab.Run(100ms);
+  };
+  write("gone");
+  EXPECT_EQ(lab.core.copy().state().foreign_events.size(), 1U);
+  write("web");
+  EXPECT_TRUE(lab.core.copy().state().foreign_events.empty());
+  lab.Run(1min);
+  EXPECT_EQ(lab.EventsOf("web").size(), ours + 1) << "it is one of the ring";
+  write("gone");
+  EXPECT_EQ(lab.EventsOf("web").size(), ours);
+  lab.Run(10s);
+  EXPECT_FALSE(lab.store->rows.contains("/events/web.900"));
 }
 
 TEST(SchedulerStore, WatchersSeeEveryDurableChangeOnce) {

@@ -75,7 +75,8 @@ Holding HoldingOf(const SetRecord& record) {
 
 Holding HoldingOf(const model::WorkloadSpec& spec) {
   const int64_t count = spec.kind == model::WorkloadKind::kWorkload ? 1 : std::max(0, spec.replicas);
-  return {.tenant = spec.tenant, .each = spec.spec.resources, .running = count, .workloads = count};
+  return {
+      .tenant = spec.tenant, .each = spec.spec.resources, .running = count, .workloads = std::max<int64_t>(1, count)};
 }
 
 void Tenants::SetQuota(const model::Quota& quota) { quotas_[quota.tenant] = quota; }
@@ -117,9 +118,9 @@ void Tenants::Replace(const std::optional<Holding>& before, const std::optional<
   if (before) Count(*before, -1);
 }
 
-Status Tenants::Admit(const std::optional<Holding>& before, const Holding& after, bool runs) const {
+Status Tenants::Admit(const std::optional<Holding>& before, const Holding& after, bool runs, int64_t moved) const {
   const bool same_tenant = before && before->tenant == after.tenant;
-  const Wide added = Wide{after.workloads} - (same_tenant ? before->workloads : 0);
+  const Wide added = Wide{after.workloads} - std::max(same_tenant ? before->workloads : 0, moved);
   if (added > 0 && workloads_ + added > model::kMostWorkloads) {
     return {Code::kResourceExhausted, fmt::format("scheduler: workloads {} of {} in use, {} more asked for",
                                                   Narrow(workloads_), model::kMostWorkloads, Narrow(added))};

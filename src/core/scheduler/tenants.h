@@ -39,7 +39,7 @@ struct Holding {
   std::string tenant;
   model::Resources each;  // of one workload
   int64_t running = 0;    // workloads that hold `each`
-  int64_t workloads = 0;  // that exist; stopped ones are among them
+  int64_t workloads = 0;  // that exist; stopped ones are among them, and a set without members is one
 
   bool operator==(const Holding&) const = default;
 };
@@ -72,8 +72,9 @@ class Tenants {
 
   // Whether `after` may take the place of `before`. RESOURCE_EXHAUSTED names the tenant and the figures: "tenant shop:
   // cpu 98 of 100 in use, 4 more asked for", or "scheduler: ..." where it has no more workloads to give. A holding that
-  // `runs` and asks for no more of a dimension is not refused for it.
-  Status Admit(const std::optional<Holding>& before, const Holding& after, bool runs = true) const;
+  // `runs` and asks for no more of a dimension is not refused for it. The scheduler's bound counts `moved` workloads as
+  // given up too: those that the object has of another tenant.
+  Status Admit(const std::optional<Holding>& before, const Holding& after, bool runs = true, int64_t moved = 0) const;
 
   // Takes one apply from the tenant's bucket. RESOURCE_EXHAUSTED says the rate and when the next one is free.
   Status TakeApply(std::string_view tenant, MonoTime now);

@@ -93,12 +93,21 @@ TEST(Tenants, TheWorkloadsOfAllTogetherAreLimited) {
   EXPECT_EQ(tenants.Admit(std::nullopt, set("c", 10'001)).ToString(),
             "RESOURCE_EXHAUSTED: scheduler: workloads 240000 of 250000 in use, 10001 more asked for");
   EXPECT_TRUE(tenants.Admit(set("a", 80'000), set("a", 90'000)).ok()) << "a change asks for the difference";
+  EXPECT_TRUE(tenants.Admit(std::nullopt, set("c", 80'000), true, 80'000).ok()) << "so does one that moves from a";
+  EXPECT_FALSE(tenants.Admit(std::nullopt, set("c", 90'001), true, 80'000).ok());
   tenants.Replace(std::nullopt, set("c", 30'000));
   EXPECT_TRUE(tenants.Admit(set("c", 30'000), set("c", 29'999)).ok()) << "what is beyond it may shrink";
   tenants.Replace(set("a", 80'000), std::nullopt);
   EXPECT_TRUE(tenants.Admit(std::nullopt, set("d", 1)).ok());
   tenants.Clear();
   EXPECT_TRUE(tenants.Admit(std::nullopt, set("d", 100'000)).ok());
+}
+
+TEST(Tenants, ASetWithoutMembersIsOneWorkload) {
+  const Holding none = HoldingOf(Spec(model::WorkloadKind::kSet, 0, {{"cpu", 1'000}}));
+  EXPECT_EQ(none.workloads, 1);
+  EXPECT_EQ(none.running, 0);
+  EXPECT_EQ(HoldingOf(Spec(model::WorkloadKind::kSet, 1, {})).workloads, 1);
 }
 
 TEST(Tenants, OtherTenantsAreNotLimited) {

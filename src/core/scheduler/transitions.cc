@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/probe.h"
+#include "model/utf8.h"
 
 namespace muster::scheduler {
 namespace {
@@ -219,8 +220,9 @@ void Transitions::SetRunning(const std::string& id, const contract::WorkloadStat
 }
 
 void Transitions::SetDrift(const std::string& id, const contract::WorkloadStatus& status, StepContext& ctx) {
-  const std::string message = fmt::format("it ran, and its node says {} {}", ActualStateName(status.actual),
-                                          status.message.empty() ? status.revision : status.message);
+  const std::string message =
+      fmt::format("it ran, and its node says {} {}", ActualStateName(status.actual),
+                  model::Shortened(status.message.empty() ? status.revision : status.message, kMostDetail));
   WorkloadRecord& record = Edit(id, WorkloadPhase::kScheduled, ReasonName(Reason::kMissing), message, ctx);
   record.actual = status.actual;
   record.launched_at.reset();
