@@ -222,8 +222,8 @@ class SessionPort {
   // `until_taken` is let go when the shard has looked at the message, or never will: what a stream says after it may
   // wait until then.
   virtual void Receive(SessionId session, OperatorMessage message, std::shared_ptr<void> until_taken = nullptr) = 0;
-  // A roll-up that could not be read: INVALID_ARGUMENT naming the row and the field.
-  virtual void RefuseRollup(SessionId session, Status why) = 0;
+  // A roll-up that could not be read: INVALID_ARGUMENT naming the row and the field. `until_taken` as above.
+  virtual void RefuseRollup(SessionId session, Status why, std::shared_ptr<void> until_taken = nullptr) = 0;
   // The stream has ended. The sink is not used any more.
   virtual void Closed(SessionId session) = 0;
 };

@@ -162,6 +162,7 @@ class ThreadHost final : private Loop<C>::Port {
         WaitForWork(lock);
         TakeRound(items);
         persist_done = std::exchange(persist_done_, false);
+        persist_failed_ = false;
         last_round = stopping_ && items.empty() && !persist_done;
         // A disk that refuses to store would hold the end back for ever: what waits behind it was never promised.
         if (last_round && (loop_.Settled() || !persist_status_.ok())) return;
@@ -185,20 +186,21 @@ class ThreadHost final : private Loop<C>::Port {
     }
   }
 
-  // Under mu_. No more at once than keeps what is urgent waiting for a moment.
+  // Under mu_. No more at once than keeps what is urgent waiting for a moment, and room for the rest.
   void TakeRound(std::vector<Item>& items) {
+    constexpr size_t kMostUrgent = 512;
     constexpr size_t kMostOfARound = 1'024;
-    for (std::deque<Item>* lane : {&urgent_, &mailbox_}) {
-      for (; !lane->empty() && items.size() < kMostOfARound; lane->pop_front()) {
-        items.push_back(std::move(lane->front()));
-      }
-    }
+    const auto take = [&](std::deque<Item>& lane, size_t most) {
+      for (; !lane.empty() && items.size() < most; lane.pop_front()) items.push_back(std::move(lane.front()));
+    };
+    take(urgent_, kMostUrgent);
+    take(mailbox_, kMostOfARound);
   }
 
-  // Until something was posted, a batch was stored, a timer is due, or the host stops.
+  // Until something was posted, a batch was stored or refused, a timer is due, or the host stops.
   void WaitForWork(std::unique_lock<std::mutex>& lock) {
     const auto ready = [this] {
-      return !mailbox_.empty() || !urgent_.empty() || persist_done_ ||
+      return !mailbox_.empty() || !urgent_.empty() || persist_done_ || persist_failed_ ||
              (stopping_ && (loop_.Settled() || !persist_status_.ok()));
     };
     const std::optional<MonoTime> next = loop_.NextRun();
@@ -222,6 +224,7 @@ class ThreadHost final : private Loop<C>::Port {
         lock.lock();
         persist_status_ = std::move(status);
         if (persist_status_.ok()) break;
+        persist_failed_ = true;
         loop_wakes_.notify_one();
         persist_wakes_.wait_for(lock, pause, [this] { return persist_ends_; });
         if (persist_ends_) return;
@@ -275,6 +278,7 @@ class ThreadHost final : private Loop<C>::Port {
   std::deque<Item> urgent_;                 // guarded by mu_: stepped before the mailbox
   bool stopping_ = false;                   // guarded by mu_
   bool persist_done_ = false;               // guarded by mu_: the batch is durable, the loop has not heard yet
+  bool persist_failed_ = false;             // guarded by mu_: reads may pass now, and the loop has not looked yet
   bool persist_ends_ = false;               // guarded by mu_
   std::optional<contract::Persist> batch_;  // guarded by mu_: for the persist thread
   Status persist_status_;                   // guarded by mu_

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "host/system_clock.h"
+#include "rpc/certificate_check.h"
 
 namespace muster::rpc {
 namespace {
@@ -111,6 +112,7 @@ Result<std::shared_ptr<grpc::ChannelInterface>> MakeAgingChannel(const ChannelOp
   if (ages) {
     own.own_connection = true;  // else gRPC could give a new channel the old connection
     own.idle_timeout = 1min;    // of the one that takes no more calls
+    own.certificates = std::make_shared<CertificateCheck>(own.tls);
   }
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel, MakeChannel(own));
   if (!ages) return channel;

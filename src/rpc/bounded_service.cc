@@ -27,6 +27,16 @@ using grpc::internal::RpcMethod;
 using AnyUnary = grpc::internal::CallbackUnaryHandler<ByteBuffer, ByteBuffer>;
 using AnyStream = grpc::internal::CallbackBidiHandler<ByteBuffer, ByteBuffer>;
 
+// What a request may weigh that is kept as long as its stream lasts: all streams of an identity have what a caller has
+// whatever others have, and no request that means something comes near it.
+constexpr size_t kMostOfStream = 64 << 10;
+
+Status StreamTooLarge(size_t weight) {
+  return {Code::kResourceExhausted,
+          fmt::format("the request takes {} bytes, and one that begins a stream may take {}; send less", weight,
+                      kMostOfStream)};
+}
+
 std::vector<std::string_view> PiecesOf(const grpc_byte_buffer& bytes) {
   std::vector<std::string_view> pieces;
   const grpc_slice_buffer& slices = bytes.data.raw.slice_buffer;
@@ -134,6 +144,9 @@ class BoundedService::Handler final : public MethodHandler {
     if (!weight) {
       const bool large = weight.error().code() == Code::kResourceExhausted;
       return Refuse(call, bytes, large ? kTooLarge : kNoMessage, weight.error());
+    }
+    if (type_ == RpcMethod::SERVER_STREAMING && *weight > kMostOfStream) {
+      return Refuse(call, bytes, kTooLarge, StreamTooLarge(*weight));
     }
     auto share = budgets_.requests.Take(who, *weight);
     if (!share) return Refuse(call, bytes, kTooMany, share.error());

@@ -5,7 +5,8 @@
 //   - Streams are bounded, of one caller and of all: a caller beyond the bound is refused, and the others are served.
 //   - So are, more tightly, those of a caller that have not said anything yet (Heard): one costs 20 KiB.
 //   - What all requests take that are being worked on is bounded, of one caller and of all, and so are the answers that
-//     are not taken yet (work_budget.h).
+//     are not taken yet (work_budget.h). A request that begins a stream of answers is kept as long as that, and bounded
+//     to 64 KiB.
 //   - A server for operators has the methods that they may call, and no others, also in plaintext.
 //
 // gRPC has no hook between the bytes of a request and its parsing that a program can register. What it has is the

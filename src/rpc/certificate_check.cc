@@ -41,13 +41,7 @@ std::string SerialText(const ASN1_INTEGER* serial) {
   return copy;
 }
 
-std::string NameText(const X509_NAME* name) {
-  unsigned char* der = nullptr;
-  const int size = i2d_X509_NAME(name, &der);
-  std::string text(reinterpret_cast<const char*>(der), size > 0 ? static_cast<size_t>(size) : 0);
-  OPENSSL_free(der);
-  return text;
-}
+std::shared_ptr<const X509_NAME> CopyOf(const X509_NAME* name) { return {X509_NAME_dup(name), &X509_NAME_free}; }
 
 // A CA revokes what it has issued itself, and nothing of another.
 bool SignedByItsIssuer(X509_CRL* list, const std::string& ca) {
@@ -71,7 +65,7 @@ void Add(X509_CRL* list, Revoked& revoked) {
     const std::time_t until = timegm(&next);
     revoked.until = std::min(revoked.until.value_or(until), until);
   }
-  const std::string issuer = NameText(X509_CRL_get_issuer(list));
+  const auto issuer = CopyOf(X509_CRL_get_issuer(list));
   STACK_OF(X509_REVOKED)* entries = X509_CRL_get_REVOKED(list);
   for (int i = 0; i < sk_X509_REVOKED_num(entries); ++i) {
     const ASN1_INTEGER* serial = X509_REVOKED_get0_serialNumber(sk_X509_REVOKED_value(entries, i));
@@ -85,7 +79,15 @@ std::string StampOf(const std::string& file) {
   return fmt::format("{}.{}/{}/{}", found.st_mtim.tv_sec, found.st_mtim.tv_nsec, found.st_ino, found.st_size);
 }
 
+// Whether a line of it begins as those around a list do.
+bool HasMark(std::string_view words) { return words.starts_with("-----") || words.contains("\n-----"); }
+
 }  // namespace
+
+bool RevokedCertificate::operator<(const RevokedCertificate& other) const {
+  const int names = X509_NAME_cmp(issuer.get(), other.issuer.get());
+  return names != 0 ? names < 0 : serial < other.serial;
+}
 
 Result<Revoked> ReadRevoked(const TlsFiles& files) {
   MUSTER_ASSIGN_OR_RETURN(const std::string text, host::ReadTextFile(files.crl));
@@ -95,6 +97,10 @@ Result<Revoked> ReadRevoked(const TlsFiles& files) {
     const size_t begin = rest.find(kBeginList);
     // A list whose first line is damaged would otherwise revoke nothing, in silence. Before the first is room for
     // words.
+    if (revoked.lists == 0 && begin != std::string_view::npos && HasMark(rest.substr(0, begin))) {
+      return InvalidArgument(fmt::format(
+          "{}: before its first list stands one that is damaged, or no list; give lists in PEM form", files.crl));
+    }
     if (revoked.lists > 0 && rest.substr(0, begin).find_first_not_of(" \t\r\n") != std::string_view::npos) {
       return InvalidArgument(
           fmt::format("{}: what follows list {} is no list; give lists in PEM form and nothing between them", files.crl,
@@ -122,10 +128,11 @@ Result<Revoked> ReadRevoked(const TlsFiles& files) {
 void CertificateCheck::LookAtLists(MonoTime now) {
   if (files_.crl.empty() || (looked_ != MonoTime(Duration::min()) && now - looked_ < kLookEvery)) return;
   looked_ = now;
-  std::string stamp = StampOf(files_.crl);
+  std::string stamp = StampOf(files_.crl) + " " + StampOf(files_.ca);
   if (stamp == stamp_) return;
   stamp_ = std::move(stamp);
   auto revoked = ReadRevoked(files_);
+  unfit_ = revoked ? Status() : revoked.error();
   if (!revoked) {
     log::Warn("revocation list not fit for use, the last one stays", {{"reason", revoked.error().message()}});
     return;
@@ -151,9 +158,15 @@ Result<const CertificateCheck::Known*> CertificateCheck::Find(std::string_view p
   }
   if (known_.size() >= kMostKnown) known_.clear();
   Known known{.until = timegm(&until),
-              .name = {.issuer = NameText(X509_get_issuer_name(certificate.get())),
+              .name = {.issuer = CopyOf(X509_get_issuer_name(certificate.get())),
                        .serial = SerialText(X509_get0_serialNumber(certificate.get()))}};
   return &known_.emplace(pem, std::move(known)).first->second;
+}
+
+Status CertificateCheck::Fit() {
+  const std::lock_guard lock(mu_);
+  LookAtLists(host::SystemClock().Read().mono);
+  return revoked_.lists > 0 ? Status() : unfit_;
 }
 
 Status CertificateCheck::Check(std::string_view pem) {

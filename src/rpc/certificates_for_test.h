@@ -52,12 +52,13 @@ class CertificateAuthorityForTest {
   void WriteRevoked(const std::string& file, const std::vector<CertificateForTest>& revoked) const {
     Replace(file, RevokedBy(own_, revoked));
   }
-  // In PEM form, of any CA.
-  static std::string RevokedBy(const CertificateForTest& ca, const std::vector<CertificateForTest>& revoked) {
+  // In PEM form, of any CA; `issuer` is its name as the list says it, if not as the CA does.
+  static std::string RevokedBy(const CertificateForTest& ca, const std::vector<CertificateForTest>& revoked,
+                               const X509_NAME* issuer = nullptr) {
     const std::unique_ptr<X509_CRL, decltype(&X509_CRL_free)> list(X509_CRL_new(), &X509_CRL_free);
     const std::unique_ptr<ASN1_TIME, decltype(&ASN1_TIME_free)> now(X509_gmtime_adj(nullptr, 0), &ASN1_TIME_free);
     X509_CRL_set_version(list.get(), 1);
-    X509_CRL_set_issuer_name(list.get(), X509_get_subject_name(ca.certificate.get()));
+    X509_CRL_set_issuer_name(list.get(), issuer != nullptr ? issuer : X509_get_subject_name(ca.certificate.get()));
     X509_CRL_set1_lastUpdate(list.get(), now.get());
     X509_CRL_set1_nextUpdate(list.get(), now.get());
     for (const CertificateForTest& one : revoked) {

@@ -78,7 +78,8 @@ grpc::ChannelArguments Arguments(const ChannelOptions& options) {
 // After the handshake: the host that was dialled, who the peer is, and that the certificate still holds.
 class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifier {
  public:
-  PeerVerifier(const TlsFiles& files, ExpectedServer expected) : expected_(std::move(expected)), certificates_(files) {}
+  PeerVerifier(std::shared_ptr<CertificateCheck> certificates, ExpectedServer expected)
+      : expected_(std::move(expected)), certificates_(std::move(certificates)) {}
 
   bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
               std::function<void(grpc::Status)> /*callback*/, grpc::Status* sync_status) override {
@@ -88,7 +89,7 @@ class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifie
     for (const grpc::string_ref& uri : request->uri_names()) uris.emplace_back(uri.data(), uri.size());
     Status status = CheckServer(uris, expected_);
     const grpc::string_ref certificate = request->peer_cert();
-    if (status.ok()) status = certificates_.Check({certificate.data(), certificate.size()});
+    if (status.ok()) status = certificates_->Check({certificate.data(), certificate.size()});
     if (!status.ok())
       log::Warn("server refused", {{"server", request->target_name().data()}, {"why", status.message()}});
     *sync_status = ToGrpc(status);
@@ -98,7 +99,7 @@ class PeerVerifier final : public grpc::experimental::ExternalCertificateVerifie
 
  private:
   const ExpectedServer expected_;
-  CertificateCheck certificates_;
+  const std::shared_ptr<CertificateCheck> certificates_;
   grpc::experimental::HostNameCertificateVerifier host_name_;
 };
 
@@ -119,14 +120,15 @@ std::shared_ptr<grpc::experimental::CertificateProviderInterface> WatcherOf(cons
   return watcher;
 }
 
-std::shared_ptr<grpc::ChannelCredentials> TlsCredentials(const TlsFiles& files, const ExpectedServer& expected) {
+std::shared_ptr<grpc::ChannelCredentials> TlsCredentials(const TlsFiles& files, const ExpectedServer& expected,
+                                                         std::shared_ptr<CertificateCheck> certificates) {
   RequireTls13();
   grpc::experimental::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(WatcherOf(files));
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
   options.set_certificate_verifier(
-      grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(files, expected));
+      grpc::experimental::ExternalCertificateVerifier::Create<PeerVerifier>(std::move(certificates), expected));
   return grpc::experimental::TlsCredentials(options);
 }
 
@@ -143,10 +145,10 @@ Result<std::shared_ptr<grpc::Channel>> MakeChannel(const ChannelOptions& options
   std::shared_ptr<grpc::ChannelCredentials> credentials;
   if (options.tls.given() && !socket) {
     MUSTER_ASSIGN_OR_RETURN(const TlsMaterial fit, ReadTlsMaterial(options.tls));  // for its error only
-    if (!options.tls.crl.empty()) {
-      MUSTER_ASSIGN_OR_RETURN(const Revoked fit_too, ReadRevoked(options.tls));
-    }
-    credentials = TlsCredentials(options.tls, options.serves);
+    auto certificates =
+        options.certificates != nullptr ? options.certificates : std::make_shared<CertificateCheck>(options.tls);
+    if (Status fit_too = certificates->Fit(); !fit_too.ok()) return std::unexpected(std::move(fit_too));
+    credentials = TlsCredentials(options.tls, options.serves, std::move(certificates));
   } else {
     if (!socket && !options.tls.insecure && !host::IsLoopback(HostOf(options.target))) {
       return InvalidArgument(

@@ -19,6 +19,8 @@ class Status;
 
 namespace muster::rpc {
 
+class CertificateCheck;
+
 // For services whose messages grow with the fleet: lists, roll-ups.
 constexpr int kLargeMessageBytes = 256 << 20;
 constexpr int kSmallMessageBytes = 4 << 20;
@@ -28,6 +30,8 @@ struct ChannelOptions {
   std::string target;          // HOST:PORT, or unix:/PATH: a socket of this machine, always in plaintext
   TlsFiles tls = {};           // plaintext unless given; to another machine only if it says so
   ExpectedServer serves = {};  // whom a server's certificate may name
+  // Of a channel that this one follows, with the revocation lists that were fit; none: one of its own.
+  std::shared_ptr<CertificateCheck> certificates = nullptr;
   int max_message_bytes = kSmallMessageBytes;
   // A ping after this long without traffic. Other makes of server take more than one in five minutes for abuse and hang
   // up; against ours, 30 s is welcome.

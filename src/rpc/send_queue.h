@@ -21,7 +21,7 @@ namespace muster::rpc {
 
 struct SendQueueLimits {
   size_t messages = 10'000;  // without a key
-  size_t bytes = 32 << 20;   // about: of these and of hints
+  size_t bytes = 64 << 20;   // about: of these and of hints; questions of 75 KB may come by hundreds in a step
 };
 
 class SendQueue {
@@ -35,7 +35,7 @@ class SendQueue {
   size_t size() const { return queue_.size(); }
   bool overlong() const { return messages_ > limits_.messages || bytes_ > limits_.bytes; }
   // So much that a peer which is told nothing more need not get it.
-  bool lengthy() const { return queue_.size() > limits_.messages / 10 || bytes_ > limits_.bytes / 32; }
+  bool lengthy() const { return queue_.size() > limits_.messages / 10 || bytes_ > limits_.bytes / 64; }
 
  private:
   bool Repeats(const contract::ShardMessage& message) const;

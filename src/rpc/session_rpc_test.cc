@@ -92,8 +92,9 @@ class KeptShard final : public contract::SessionPort {
     if (Session* open = Known(session, "Receive")) open->messages.push_back(std::move(message));
     changed_.notify_all();
   }
-  void RefuseRollup(SessionId session, Status why) override {
+  void RefuseRollup(SessionId session, Status why, std::shared_ptr<void> until_taken) override {
     const std::lock_guard lock(mu_);
+    if (looks_later) untaken_.push_back(std::move(until_taken));
     if (Session* open = Known(session, "RefuseRollup")) open->refusals.push_back(std::move(why));
     changed_.notify_all();
   }
@@ -424,6 +425,26 @@ TEST_F(SessionRpc, ABadRollupIsRefusedByFieldAndTheSessionGoesOn) {
   EXPECT_FALSE(session.closed);
 }
 
+TEST_F(SessionRpc, ARollupWaitsUntilTheOneThatCouldNotBeReadIsLookedAt) {
+  shard_.looks_later = true;
+  RawCluster cluster(target());
+  cluster.Say(HelloOf("blue"));
+  pb::OperatorMessage bad;
+  ToWire(RollupOf("blue", 1), bad);
+  bad.mutable_rollup()->set_cluster_id("\xff");
+  cluster.Say(bad);
+  ASSERT_TRUE(shard_.WaitFor(1, [](const auto& session) { return session.refusals.size() == 1; }));
+  cluster.Say(bad);
+  cluster.Say(bad);
+  cluster.Say(Blob("r"));
+  ASSERT_TRUE(shard_.WaitFor(1, [](const auto& session) { return session.messages.size() == 1; }));
+  EXPECT_EQ(replaced_, 1) << "the second waits, and the third takes its place";
+  shard_.LookAtAll();
+  ASSERT_TRUE(shard_.WaitFor(1, [](const auto& session) { return session.refusals.size() == 2; }));
+  shard_.looks_later = false;
+  shard_.LookAtAll();
+}
+
 TEST_F(SessionRpc, EqualProfilesAreOneObjectFromRollupToRollup) {
   KeptCluster handler;
   const auto client = Open("blue", handler);
@@ -481,14 +502,15 @@ TEST_F(SessionRpc, WhatWasSaidBeforeCloseGoesOutFirst) {
   const auto client = Open("blue", cluster);
   ASSERT_TRUE(cluster.WaitForMessages(1));
   const auto sink = shard_.session(1).sink;
-  for (int i = 1; i <= 1'000; ++i) sink->Send(Ack(i));
+  const auto said = [](int i) { return Ack(i, fmt::format("{}", i)); };  // the same again would be said once
+  for (int i = 1; i <= 1'000; ++i) sink->Send(said(i));
   sink->Close({Code::kAborted, "a newer session"});
-  sink->Send(Ack(1'001));
+  sink->Send(said(1'001));
   sink->Close({Code::kInternal, "never heard"});
   EXPECT_EQ(cluster.WaitForEnd(), Status(Code::kAborted, "a newer session"));
   const auto messages = cluster.messages();
   ASSERT_EQ(messages.size(), 1'001u);
-  for (int i = 1; i <= 1'000; ++i) EXPECT_EQ(messages[static_cast<size_t>(i)], contract::ShardMessage(Ack(i)));
+  for (int i = 1; i <= 1'000; ++i) EXPECT_EQ(messages[static_cast<size_t>(i)], contract::ShardMessage(said(i)));
   EXPECT_TRUE(shard_.WaitForClosed(1));
 }
 

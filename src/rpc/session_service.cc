@@ -248,7 +248,7 @@ class Stream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>,
       Result<contract::Rollup> rollup = Read(*bytes);
       shared_.events.rollup_decoded(shared_.clock.Read().mono - start);
       Tell([&](contract::SessionPort& shard) {
-        if (!rollup) return shard.RefuseRollup(*session_, rollup.error());
+        if (!rollup) return shard.RefuseRollup(*session_, rollup.error(), until_taken);
         shard.Receive(*session_, *std::move(rollup), until_taken);
       });
     }

@@ -250,35 +250,67 @@ TEST_F(Tls, AClientOutlivesHalfARotation) {
   EXPECT_EQ(seen, "bigfleet://admin");
 }
 
+constexpr const char* kNotFit = "the-certificate-files-are-not-fit";
+
+class AgingClient {
+ public:
+  AgingClient(const host::Address& server, const TlsFiles& files)
+      : channel_(*MakeAgingChannel({.target = server.ToString(), .tls = files})),
+        stub_(pb::CapacityProvider::NewStub(channel_)) {}
+
+  Status Ask() {
+    grpc::ClientContext context;
+    SetDeadline(context, kPatience);
+    pb::Machine machine;
+    return FromGrpc(stub_->Get(&context, {}, &machine));
+  }
+  // The last answer, which has this code unless it is long in coming.
+  Status AskUntil(Code code) {
+    const auto give_up = std::chrono::steady_clock::now() + kPatience;
+    Status status;
+    do {
+      status = Ask();
+    } while (status.code() != code && std::chrono::steady_clock::now() < give_up);
+    return status;
+  }
+
+ private:
+  const std::shared_ptr<grpc::ChannelInterface> channel_;
+  const std::unique_ptr<pb::CapacityProvider::Stub> stub_;
+};
+
 TEST_F(Tls, AClientWhoseCaIsGoneEndsItsConnectionAfterOneMoreAge) {
   StartServer(Files("server", kServerNames));
   TlsFiles files = Files("client", "URI:bigfleet://readonly");
   files.connection_age = 1s;
-  const auto channel = MakeAgingChannel({.target = server_->address().ToString(), .tls = files});
-  ASSERT_TRUE(channel);
-  const auto stub = pb::CapacityProvider::NewStub(*channel);
-  const auto ask = [&] {
-    grpc::ClientContext context;
-    SetDeadline(context, kPatience);
-    pb::Machine machine;
-    return FromGrpc(stub->Get(&context, {}, &machine));
-  };
-  EXPECT_EQ(ask(), Status());
+  const auto began = std::chrono::steady_clock::now();
+  AgingClient client(server_->address(), files);
+  EXPECT_EQ(client.AskUntil(Code::kOk), Status());
   std::filesystem::rename(files.ca, files.ca + ".away");
-  const auto gone = std::chrono::steady_clock::now();
-  const auto until = [&](Code code) {
-    Status status;
-    do {
-      status = ask();
-    } while (status.code() != code && std::chrono::steady_clock::now() - gone < kPatience);
-    return status;
-  };
-  const Status refused = until(Code::kUnavailable);
+  const Status refused = client.AskUntil(Code::kUnavailable);
   EXPECT_EQ(refused.code(), Code::kUnavailable);
-  EXPECT_TRUE(refused.message().contains("the-certificate-files-are-not-fit")) << refused.message();
-  EXPECT_GT(std::chrono::steady_clock::now() - gone, 1s) << "half a rotation does no harm";
+  EXPECT_TRUE(refused.message().contains(kNotFit)) << refused.message();
+  EXPECT_GE(std::chrono::steady_clock::now() - began, 1500ms) << "half a rotation does no harm";
   std::filesystem::rename(files.ca + ".away", files.ca);
-  EXPECT_EQ(until(Code::kOk), Status());
+  EXPECT_EQ(client.AskUntil(Code::kOk), Status());
+}
+
+TEST_F(Tls, AClientKeepsTheLastRevocationListThatWasFit) {
+  StartServer(Files("server", kServerNames));
+  TlsFiles files = Files("client", "URI:bigfleet://readonly");
+  files.crl = dir_.File("lists.pem");
+  ca_.WriteRevoked(files.crl, {});
+  files.connection_age = 1s;
+  AgingClient client(server_->address(), files);
+  EXPECT_EQ(client.AskUntil(Code::kOk), Status());
+  CertificateAuthorityForTest::Replace(files.crl, "nonsense");
+  // Longer than the 1.5 ages after which files that are not fit end it.
+  const auto enough = std::chrono::steady_clock::now() + 2500ms;
+  while (std::chrono::steady_clock::now() < enough) {
+    const Status status = client.Ask();
+    ASSERT_FALSE(status.message().contains(kNotFit)) << status.message();
+  }
+  EXPECT_EQ(client.AskUntil(Code::kOk), Status());
 }
 
 TEST_F(Tls, FilesThatAreNotFitAreNamed) {
@@ -351,6 +383,41 @@ TEST_F(RevocationLists, ASerialNumberIsOfTheCaThatGaveIt) {
   ASSERT_TRUE(Read(List(machines_, {one})));
   CertificateCheck check(files_);
   EXPECT_EQ(Check(check, one), Status());
+}
+
+TEST_F(RevocationLists, ANameIsTheSameInAnotherEncoding) {
+  const CertificateForTest one = ca_.Sign("URI:bigfleet://admin");
+  const std::unique_ptr<X509_NAME, decltype(&X509_NAME_free)> name(X509_NAME_new(), &X509_NAME_free);
+  X509_NAME_add_entry_by_txt(name.get(), "CN", V_ASN1_PRINTABLESTRING,
+                             reinterpret_cast<const unsigned char*>("Test CA"), -1, -1, 0);
+  const auto read = Read(CertificateAuthorityForTest::RevokedBy(ca_.own(), {one}, name.get()));
+  ASSERT_TRUE(read) << read.error().ToString();
+  CertificateCheck check(files_);
+  EXPECT_EQ(Check(check, one).code(), Code::kPermissionDenied);
+}
+
+TEST_F(RevocationLists, AreReadAgainWhenTheirCaIsThere) {
+  const CertificateForTest one = ca_.Sign("URI:bigfleet://admin", 3600, machines_);
+  CertificateAuthorityForTest::Replace(files_.ca, CertificateAuthorityForTest::PemOf(ca_.own()));
+  EXPECT_FALSE(Read(List(machines_, {one})));
+  CertificateCheck check(files_);
+  EXPECT_EQ(check.Fit().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Check(check, one), Status());
+  CertificateAuthorityForTest::Replace(
+      files_.ca, CertificateAuthorityForTest::PemOf(ca_.own()) + CertificateAuthorityForTest::PemOf(machines_));
+  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  while (Check(check, one).ok() && std::chrono::steady_clock::now() < give_up) {
+  }
+  EXPECT_EQ(Check(check, one).code(), Code::kPermissionDenied);
+  EXPECT_EQ(check.Fit(), Status());
+}
+
+TEST_F(RevocationLists, ADamagedFirstListIsNoWords) {
+  const std::string lists = List(ca_.own(), {}) + List(machines_, {});
+  EXPECT_EQ(Read(lists.substr(1)).error().message(),
+            files_.crl + ": before its first list stands one that is damaged, or no list; give lists in PEM form");
+  EXPECT_FALSE(Read(CertificateAuthorityForTest::PemOf(machines_) + lists));
+  EXPECT_TRUE(Read("- words -----\n" + lists));
 }
 
 TEST_F(RevocationLists, WhatIsNoListBehindTheFirstIsNamed) {

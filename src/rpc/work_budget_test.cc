@@ -29,6 +29,19 @@ TEST(WorkBudget, BoundsACallerAndAll) {
   EXPECT_EQ(budget.taken(), 0u);
 }
 
+TEST(WorkBudget, ACallerHasAPartThatOthersCannotTake) {
+  WorkBudget budget("requests", {.of_caller = 4 * kKiB, .of_all = 8 * kKiB, .of_each = kKiB});
+  const auto first = budget.Take("a", 4 * kKiB);
+  const auto second = budget.Take("b", 4 * kKiB);
+  ASSERT_TRUE(first && second);
+  EXPECT_FALSE(budget.Take("c", kKiB + 1)) << "of all";
+  const auto third = budget.Take("c", kKiB - 1);
+  EXPECT_TRUE(third);
+  EXPECT_FALSE(budget.Take("c", 2)) << "it has its part";
+  EXPECT_TRUE(budget.Take("c", 1));
+  EXPECT_FALSE(budget.Take("a", 1));
+}
+
 TEST(WorkBudget, WhereNothingIsTakenOneShareOfAnySizeIsGiven) {
   WorkBudget budget("requests", {.of_caller = kKiB, .of_all = kKiB});
   const auto large = budget.Take("a", 100 * kKiB);

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <functional>
 #include <iostream>
+#include <latch>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -211,6 +212,7 @@ TEST_F(Bombs, AnOrderIsThatOfAnOperatorOnTheSocket) {
   static_cast<void>(PauseAt(shard_->grpc(), [](size_t given) { return given == 1; }));
   static_cast<void>(PauseAt("unix:" + fleet_.File("shard") + "/control.sock", [](size_t given) { return given == 1; }));
   const auto lines = [&](const std::string& message) {
+    static_cast<void>(shard_->process().Ended());  // reads what it has written by now
     const std::string log = shard_->process().err();
     const std::string wanted = "\"msg\":\"" + message + "\"";
     int count = 0;
@@ -242,17 +244,21 @@ TEST_F(Bombs, LargeBlobsLeaveTheSocketFreeToo) {
   });
 }
 
-// Each is within the bounds of a message. A hundred callers, whose calls all wait until the last has begun.
+// Each is within the bounds of a message. A hundred callers, who begin when all are there. How much is refused, and
+// whether for the memory for messages or for what is worked on, is a matter of luck:
+// ACallerHasItsPartThoughOthersHaveAll (identities_test.cc) has calls that wait.
 TEST_F(Bombs, RequestsJustWithinTheBoundsAreBoundedTogether) {
   const std::string request = "\x0A" + Delimited("no-machine") + "\x1A" + Delimited(std::string(3'900 << 10, 'x'));
+  constexpr int kCallers = 100;
   std::atomic<int> refused = 0;
   std::atomic<int> taken = 0;
   Survive(provider_, [&] {
+    std::latch ready(kCallers);
     std::vector<std::jthread> callers;
-    for (int i = 0; i < 100; ++i) {
-      callers.emplace_back([&, target = provider_.grpc()] {
+    for (int i = 0; i < kCallers; ++i) {
+      callers.emplace_back([&, channel = OpenChannel(provider_.grpc())] {
         setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
-        const auto channel = OpenChannel(target);
+        ready.arrive_and_wait();
         for (int round = 0; round < 3; ++round) {
           const auto code = RawCall(channel, kConfigure, request).error_code();
           ++(code == grpc::StatusCode::RESOURCE_EXHAUSTED ? refused : taken);
@@ -262,7 +268,12 @@ TEST_F(Bombs, RequestsJustWithinTheBoundsAreBoundedTogether) {
   });
   std::cout << fmt::format("{} refused, {} taken\n", refused.load(), taken.load());
   EXPECT_GT(taken, 0);
-  EXPECT_TRUE(RawCall(OpenChannel(provider_.grpc()), kList, "").ok()) << "what was taken is given back";
+  // More than fit at a time, one after the other: what was taken is given back.
+  const auto channel = OpenChannel(provider_.grpc());
+  for (int i = 0; i < 10; ++i) {
+    const grpc::Status after = RawCall(channel, kConfigure, request);
+    EXPECT_NE(after.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << after.error_message();
+  }
 }
 
 TEST_F(Bombs, BlobsThatWereNotAskedForAreNotKept) {

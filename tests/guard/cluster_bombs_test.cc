@@ -270,17 +270,18 @@ TEST_P(ClusterBombs, TheLargestNumbersAreAnsweredAtOnce) {
   const auto channel = Channel();
   Survive([&] {
     std::map<std::string, std::string> counts;  // of members, and how each was answered
-    int numbers = 0;
+    std::vector<double> seconds;
     for (const MethodDescriptor* method : Methods()) {
       if (method->client_streaming() || method->server_streaming()) continue;
       const std::unique_ptr<Message> request(
           google::protobuf::MessageFactory::generated_factory()->GetPrototype(method->input_type())->New());
       FillIn(*request);
       ForEachNumber(*request, "", [&](const std::string& path) {
-        ++numbers;
         const SteadyTime start = Start();
         const grpc::Status status = RawCall(channel, Path(*method).c_str(), request->SerializeAsString());
-        EXPECT_LT(SecondsSince(start), 1) << Path(*method) << " " << path;
+        seconds.push_back(SecondsSince(start));
+        // One of hundreds may wait for a processor; two thousand million of anything take longer than this.
+        EXPECT_LT(seconds.back(), 5) << Path(*method) << " " << path;
         const bool counts_members = path == "replicas" || path == "spec.replicas" || path.starts_with("spec.max_") ||
                                     path.starts_with("spec.min_");
         if (!counts_members) return;
@@ -288,7 +289,9 @@ TEST_P(ClusterBombs, TheLargestNumbersAreAnsweredAtOnce) {
         counts[fmt::format("{} {}", method->name(), path)] = status.error_message();
       });
     }
-    std::cout << fmt::format("{} numbers\n", numbers);
+    std::ranges::sort(seconds);
+    std::cout << fmt::format("{} numbers\n", seconds.size());
+    EXPECT_LT(seconds.empty() ? 0 : seconds[seconds.size() / 2], 1);
     IsAlive();
     if (GetParam().name != "scheduler") return;
     EXPECT_EQ(

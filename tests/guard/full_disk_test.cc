@@ -105,7 +105,7 @@ TEST(FullDisk, AnAgentRefusesChangesAndAnswersQuestions) {
         [&](auto done) { client->Ask({.address = agent.grpc()}, std::move(request), 2s, std::move(done)); });
   };
   const auto apply = [&](const std::string& id, const std::string& script) {
-    contract::ApplyOnAgent request{.workload = id, .revision = "1", .stamp = {.epoch = 1, .sequence = 1}};
+    contract::ApplyOnAgent request{.workload = id, .revision = "1", .stamp = {.epoch = 0, .sequence = 1}};
     request.spec.type = model::WorkloadType::kProcess;
     request.spec.command = {"/bin/sh", "-c", script};
     request.spec.env = {{"ROOM", std::string(10'000, 'x')}};
@@ -115,7 +115,8 @@ TEST(FullDisk, AnAgentRefusesChangesAndAnswersQuestions) {
     const auto status = ask(contract::GetStatusOnAgent{.workload = id});
     return status && std::get<contract::WorkloadStatus>(*status).actual == contract::ActualState::kRunning;
   };
-  ASSERT_TRUE(apply("good", "exec sleep 1000"));
+  const auto good = apply("good", "exec sleep 1000");
+  ASSERT_TRUE(good) << good.error().ToString();
   // It gives back what it took when the test says so.
   ASSERT_TRUE(apply("greedy", fmt::format("head -c 100000000 /dev/zero > filler; until test -e {}; do sleep 0.1; done; "
                                           "rm filler; exec sleep 1000",
@@ -135,20 +136,20 @@ TEST(FullDisk, AnAgentRefusesChangesAndAnswersQuestions) {
     ASSERT_TRUE(list) << list.error().ToString();
     EXPECT_GE(std::get<contract::ListedOnAgent>(*list).workloads.size(), 2u);
     EXPECT_EQ(ask(contract::GetStatusOnAgent{.workload = "none"}).error().code(), Code::kNotFound);
-    const auto removed = ask(contract::DeleteOnAgent{.workload = "good", .stamp = {.epoch = 1, .sequence = 2}});
+    const auto removed = ask(contract::DeleteOnAgent{.workload = "good", .stamp = {.epoch = 0, .sequence = 2}});
     ASSERT_FALSE(removed);
     EXPECT_EQ(removed.error().code(), Code::kResourceExhausted) << removed.error().ToString();
   }
   std::ofstream(free) << "free\n";
   EXPECT_TRUE(Eventually([&] {
-    return ask(contract::DeleteOnAgent{.workload = "good", .stamp = {.epoch = 1, .sequence = 2}}).has_value();
+    return ask(contract::DeleteOnAgent{.workload = "good", .stamp = {.epoch = 0, .sequence = 2}}).has_value();
   }));
   for (const std::string& id : {std::string("good"), std::string("greedy")}) {
-    static_cast<void>(ask(contract::DeleteOnAgent{.workload = id, .stamp = {.epoch = 2, .sequence = 1}}));
+    static_cast<void>(ask(contract::DeleteOnAgent{.workload = id, .stamp = {.epoch = 0, .sequence = 3}}));
   }
   for (int i = 0; i < applied; ++i) {
     static_cast<void>(
-        ask(contract::DeleteOnAgent{.workload = fmt::format("more-{}", i), .stamp = {.epoch = 2, .sequence = 1}}));
+        ask(contract::DeleteOnAgent{.workload = fmt::format("more-{}", i), .stamp = {.epoch = 0, .sequence = 3}}));
   }
   EXPECT_TRUE(Eventually([&] {
     const auto list = ask(contract::ListOnAgent{});

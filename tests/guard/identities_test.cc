@@ -45,18 +45,46 @@ class Closed final : public contract::ProviderPort {
   }
 };
 
+// Keeps its requests until it is told to answer them.
+class Waiting final : public contract::ProviderPort {
+ public:
+  void Ask(contract::ProviderRequest, Duration, Done done) override {
+    const std::lock_guard lock(mu_);
+    kept_.push_back(std::move(done));
+    came_.notify_all();
+  }
+  bool HasKept(size_t count) {
+    std::unique_lock lock(mu_);
+    return came_.wait_for(lock, 20s, [&] { return kept_.size() >= count; });
+  }
+  void AnswerAll() {
+    std::vector<Done> kept;
+    {
+      const std::lock_guard lock(mu_);
+      kept.swap(kept_);
+    }
+    for (const Done& done : kept) done(Error(Code::kAborted, "it was taken"));
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable came_;
+  std::vector<Done> kept_;  // guarded by mu_
+};
+
 class Identities : public ::testing::Test {
  protected:
   TlsFiles Files(const std::string& name, const std::string& alternatives, int64_t lifetime_seconds = 3600) {
     return ca_.Write(dir_.path(), name, ca_.Sign(alternatives, lifetime_seconds));
   }
-  void Serve(const TlsFiles& tls, Duration age = 0s) {
+  void Serve(const TlsFiles& tls, Duration age = 0s) { Serve(port_, tls, age); }
+  void Serve(contract::ProviderPort& port, const TlsFiles& tls, Duration age = 0s) {
     rpc::RoleServerOptions options;
     options.listen = options.metrics_addr = {"127.0.0.1", 0};
     options.tls = tls;
     options.tls.connection_age = age;
     server_ = std::make_unique<rpc::RoleServer>(options);
-    ASSERT_EQ(server_->Listen({{rpc::kProviderService, rpc::MakeProviderService(port_)}}), Status());
+    ASSERT_EQ(server_->Listen({{rpc::kProviderService, rpc::MakeProviderService(port)}}), Status());
     server_->Serve();
   }
   std::string target() const { return server_->listen_address().ToString(); }
@@ -101,6 +129,43 @@ TEST_F(Identities, ATokenlessCallIsRefusedUnderTls) {
   EXPECT_TRUE(Metrics().contains("muster_server_refused_total{reason=\"denied\"} 2")) << Metrics();
 }
 
+// Two callers have nearly all that there is for requests, and ask for more.
+TEST_F(Identities, ACallerHasItsPartThoughOthersHaveAll) {
+  Waiting port;
+  Serve(port, Files("server", "IP:127.0.0.1,URI:bigfleet://provider/p"));
+  std::vector<std::unique_ptr<contract::ProviderPort>> clients;
+  std::vector<std::future<Status>> taken;
+  const auto ask = [&](const std::string& shard, int64_t sequence) {
+    auto ended = std::make_shared<std::promise<Status>>();
+    const contract::ConfigureRequest request{.machine_id = "m",
+                                             .cluster_id = "c",
+                                             .bootstrap_blob = std::string(3 << 20, 'x'),
+                                             .fence = {shard, 1, sequence}};
+    clients.back()->Ask(request, 60s,
+                        [ended](const auto& reply) { ended->set_value(reply ? Status() : reply.error()); });
+    return ended->get_future();
+  };
+  const auto dial = [&](const std::string& shard) {
+    clients.push_back(*rpc::MakeProviderClient(target(), Files(shard, "URI:bigfleet://shard/" + shard)));
+  };
+  for (const char* shard : {"s-1", "s-2"}) {
+    dial(shard);
+    for (int64_t i = 1; i <= 5; ++i) {
+      taken.push_back(ask(shard, i));
+      ASSERT_TRUE(port.HasKept(taken.size()));
+    }
+    const Status refused = ask(shard, 6).get();
+    EXPECT_EQ(refused.code(), Code::kResourceExhausted);
+    EXPECT_TRUE(refused.message().contains("are under way here")) << refused.message();
+  }
+  dial("s-3");
+  taken.push_back(ask("s-3", 1));
+  EXPECT_TRUE(port.HasKept(taken.size()));
+  port.AnswerAll();
+  for (auto& ended : taken) EXPECT_EQ(ended.get().message(), "it was taken");
+  server_.reset();
+}
+
 TEST_F(Identities, ARevokedCertificateIsRefusedOnBothSides) {
   TlsFiles server = Files("server", "IP:127.0.0.1,URI:bigfleet://provider/p");
   const rpc::CertificateForTest signed_shard = ca_.Sign("URI:bigfleet://shard/s-1");
@@ -125,7 +190,7 @@ TEST_F(Identities, ARevokedCertificateIsRefusedOnBothSides) {
   EXPECT_EQ(AskAsShard(wary).code(), Code::kInvalidArgument);
   rpc::CertificateAuthorityForTest stranger;
   stranger.WriteRevoked(wary.crl, {});
-  EXPECT_TRUE(AskAsShard(wary).message().contains("not signed by the CA")) << AskAsShard(wary).message();
+  EXPECT_TRUE(AskAsShard(wary).message().contains("not signed by its CA")) << AskAsShard(wary).message();
 }
 
 TEST_F(Identities, AConnectionEndsAtItsAge) {
@@ -386,6 +451,28 @@ TEST_F(ClusterIdentities, ATenantReadsAndWatchesWhatIsItsOwn) {
   request.spec.spec.command = {"serve"};
   EXPECT_EQ(Ask(bank, request), Status());
   EXPECT_TRUE(std::get<contract::ObjectChanged>(first.get_future().get()).name.starts_with("vault"));
+}
+
+// A request lasts as long as its stream: were they large, two tenants would keep every other caller out.
+TEST_F(ClusterIdentities, ARequestThatBeginsAStreamIsSmall) {
+  ASSERT_EQ(Apply("muster://tenant/shop"), Status());
+  const std::string padded = "\x7A" + Delimited(std::string(256 << 10, 'x'));  // a field that WatchRequest has not
+  std::vector<std::unique_ptr<RawStream>> streams;
+  for (const char* uri : {"muster://tenant/shop", "muster://tenant/bank"}) {
+    const auto channel = ChannelOf(uri);
+    for (int i = 0; i < 64; ++i) {
+      streams.push_back(std::make_unique<RawStream>(channel, "/muster.v1.Cluster/Watch"));
+      streams.back()->Write(padded);
+      streams.back()->Close();
+    }
+  }
+  EXPECT_EQ(Ask("muster://tenant/club", contract::GetWorkload{.workload = "none"}).code(), Code::kNotFound);
+  for (const auto& stream : streams) {
+    const grpc::Status end = stream->Finish();
+    ASSERT_EQ(end.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    ASSERT_TRUE(end.error_message().contains("one that begins a stream may take 65536")) << end.error_message();
+  }
+  EXPECT_TRUE(SchedulerMetrics().contains("muster_server_refused_total{reason=\"too_large\"} 128"));
 }
 
 TEST_F(Identities, AConnectionWithoutAHandshakeEnds) {

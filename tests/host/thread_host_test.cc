@@ -9,6 +9,7 @@
 #include <csignal>
 #include <deque>
 #include <filesystem>
+#include <optional>
 
 #include "base/probe.h"
 #include "core/counter/counter.h"
@@ -34,6 +35,12 @@ class RealClock final : public Clock {
 // Collects what the core wants; a test waits for it with a deadline.
 class RecordingShell final : public Host::Shell {
  public:
+  std::optional<uint64_t> read;  // the request whose answer is one
+
+  bool IsRead(const Core::Effect& effect) const override {
+    const auto* answer = std::get_if<Answer>(&effect);
+    return answer != nullptr && answer->request == read;
+  }
   void StartCall(const Core::Call& call) override { Push(call); }
   void Emit(const Core::Effect& effect) override { Push(effect); }
 
@@ -65,19 +72,26 @@ class RecordingShell final : public Host::Shell {
   std::deque<Core::Effect> effects_;  // guarded by mu_
 };
 
-// Fails every commit until told otherwise, and tells how often it was asked.
+// Fails every commit until told otherwise, and tells how often it was asked. A slow one has no answer at first.
 class FailingPersist final : public PersistBackend {
  public:
+  explicit FailingPersist(bool slow = false) : slow_(slow) {}
   Status Commit(const contract::Persist&) override {
-    const std::lock_guard lock(mu_);
+    std::unique_lock lock(mu_);
     ++commits_;
     asked_.notify_all();
+    asked_.wait(lock, [this] { return !slow_; });
     return works_ ? Status() : Status(Code::kResourceExhausted, "disk full");
   }
   Result<contract::Recovered> Recover() override { return contract::Recovered{}; }
   void Repair() {
     const std::lock_guard lock(mu_);
     works_ = true;
+  }
+  void Answer() {
+    const std::lock_guard lock(mu_);
+    slow_ = false;
+    asked_.notify_all();
   }
   void WaitForCommits(int count) {
     std::unique_lock lock(mu_);
@@ -87,6 +101,7 @@ class FailingPersist final : public PersistBackend {
  private:
   std::mutex mu_;
   std::condition_variable asked_;
+  bool slow_;           // guarded by mu_
   bool works_ = false;  // guarded by mu_
   int commits_ = 0;     // guarded by mu_
 };
@@ -161,6 +176,24 @@ TEST(ThreadHost, WhatIsUrgentIsSteppedFirst) {
   host.Stop();
 }
 
+TEST(ThreadHost, WhatIsUrgentLeavesRoomForTheRest) {
+  constexpr uint64_t kUrgent = 3'000;
+  const TempDir dir;
+  const RealClock clock;
+  auto persist = *SqlitePersist::Open(dir.File("state.db"), "counter");
+  RecordingShell shell;
+  Host host(MakeCore(*persist), shell, {.clock = clock, .persist = *persist});
+  for (uint64_t i = 1; i <= kUrgent; ++i) {
+    host.Post(Add{.request = i, .client = "a", .sequence = i, .amount = 1}, nullptr, Turn::kFirst);
+  }
+  host.Post(Add{.request = 7'000, .client = "b", .sequence = 1, .amount = 1});
+  ASSERT_EQ(host.Start(), Status());
+  uint64_t before = 0;
+  while (before < kUrgent && std::get<Answer>(shell.Take()).request != 7'000) ++before;
+  EXPECT_EQ(before, 512u);
+  host.Stop();
+}
+
 TEST(ThreadHost, APosterHearsThatItsEventWasTaken) {
   const TempDir dir;
   const RealClock clock;
@@ -225,6 +258,24 @@ TEST(ThreadHost, ADiskThatRefusesHoldsEverythingBackAndIsTriedAgain) {
   persist.Repair();
   EXPECT_EQ(std::get<Answer>(shell.Take()).value, 3);
   EXPECT_TRUE(host.persist_status().ok());
+}
+
+// It was asked when nobody knew that the disk is full.
+TEST(ThreadHost, AReadPassesAsSoonAsTheDiskRefuses) {
+  const RealClock clock;
+  FailingPersist persist(true);
+  RecordingShell shell;
+  shell.read = 2;
+  Host host(MakeCore(persist), shell, {.clock = clock, .persist = persist});
+  ASSERT_EQ(host.Start(), Status());
+  host.Post(Add{.request = 1, .client = "a", .sequence = 1, .amount = 3});
+  persist.WaitForCommits(1);
+  host.Post(Add{.request = 2, .client = "a", .sequence = 2, .amount = 1});
+  while (host.View()->value != 4) std::this_thread::yield();
+  EXPECT_EQ(shell.waiting(), 0u);
+  persist.Answer();
+  EXPECT_EQ(std::get<Answer>(shell.Take()).request, 2u);
+  host.Stop();
 }
 
 TEST(ThreadHost, StopsThoughTheDiskRefuses) {

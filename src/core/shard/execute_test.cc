@@ -180,6 +180,25 @@ TEST(ShardExecute, ALostSessionEndsWhatItWasAskedFor) {
   EXPECT_EQ(lab.core().demand().clusters().at("a").rows.size(), 1u) << "its needs stand";
 }
 
+// Its blobs are gone with it; the cluster that comes back is asked again, and nothing is held for it.
+TEST(ShardExecute, ALostSessionEndsWhatWaitsWithItsBlob) {
+  Lab lab({.execute_concurrency = 1});
+  lab.Add("m", 4, kIdle);
+  lab.Start();
+  lab.silent = true;  // the first one takes the only place
+  lab.ConnectWith("a", 4);
+  lab.Run(500ms);
+  EXPECT_EQ(lab.core().executor().operations().size(), 4u);
+  lab.Disconnect("a");
+  EXPECT_EQ(lab.core().executor().operations().size(), 1u);
+  EXPECT_EQ(lab.Outcomes("no_session"), 3);
+  lab.Connect("a");
+  lab.silent = false;
+  lab.Run(2s);
+  EXPECT_EQ(lab.Count<contract::ConfigureRequest>(), 4);
+  EXPECT_EQ(lab.SentTo<contract::BootstrapRequest>("a").size(), 7u);
+}
+
 TEST(ShardExecute, NoMoreCallsThanTheLimitAreInTheProvidersHands) {
   Lab lab({.execute_concurrency = 4});
   lab.Add("m", 20, kIdle);

@@ -26,6 +26,12 @@ bool IsOutage(const Status& status) {
   return status.code() == Code::kUnavailable || status.code() == Code::kDeadlineExceeded;
 }
 
+// The data of this Configure is gone, or there was no room for it at the moment, here or there: it says nothing about
+// the template of the cluster.
+bool IsOfThisCall(const Status& status) {
+  return status.code() == Code::kAborted || status.code() == Code::kResourceExhausted;
+}
+
 // A provider puts the status that a transition ended with into last_error.
 bool SaysOutOfStock(const std::string& last_error) {
   return last_error.find(CodeName(Code::kResourceExhausted)) != std::string::npos;
@@ -292,7 +298,8 @@ void Executor::OnSessionEnded(const std::string& cluster, StepContext& ctx) {
   std::vector<std::string> asking;
   for (auto& [id, operation] : state_.operations) {
     if (operation.cluster != cluster) continue;
-    if (operation.stage == Stage::kAsking) asking.push_back(id);
+    const bool has_blob = operation.stage == Stage::kQueued && operation.kind == OperationKind::kBootstrap;
+    if (operation.stage == Stage::kAsking || has_blob) asking.push_back(id);
     if (operation.stage == Stage::kInstructed) SetDeadline(id, operation, ctx.now.mono + deps_.config.give_up);
   }
   for (const std::string& id : asking) {
@@ -500,6 +507,8 @@ void Executor::OnTransitionFailed(const std::string& id, const Operation& operat
     holds.OnMachineFailed(id, operation.kind, operation.cluster, true, ctx);
   } else if (StartOf(operation.kind) == MachineState::kSpeculative) {
     holds.OnCreateFailed(*deps_.machines.Find(id)->record, status.code() == Code::kResourceExhausted, ctx);
+  } else if (operation.kind == OperationKind::kBootstrap && IsOfThisCall(status)) {
+    holds.OnMachineFailed(id, operation.kind, operation.cluster, false, ctx);
   } else if (operation.kind == OperationKind::kBootstrap) {
     holds.OnConfigureFailed(id, operation.cluster, ctx);
   } else {

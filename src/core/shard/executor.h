@@ -131,7 +131,8 @@ class Executor {
   void OnBlob(const std::string& cluster, const contract::BootstrapResponse& response, StepContext& ctx);
   void OnReclaimAck(const std::string& cluster, const contract::ReclaimAck& ack);
   void OnSessionOpened(const std::string& cluster, StepContext& ctx);
-  // Blob requests of the cluster fail; instructions are sent again when it is back.
+  // Blob requests of the cluster fail, and so does what waits with its blob, which ends with the session; instructions
+  // are sent again when it is back.
   void OnSessionEnded(const std::string& cluster, StepContext& ctx);
   void RunDeadlines(StepContext& ctx);
   void CallProvider(StepContext& ctx);

@@ -321,6 +321,28 @@ TEST(ShardHolds, ABadTemplateCostsTheOthersNothing) {
   EXPECT_EQ(FailedByABadTemplate(other), 72);
 }
 
+// The blob of a Configure is gone, or there is no room for it now: its machine waits, and the cluster is not held. Any
+// other refusal counts.
+TEST(ShardHolds, AConfigureThatWasNotTriedSaysNothingAboutItsCluster) {
+  for (const Code code : {Code::kAborted, Code::kResourceExhausted, Code::kInternal}) {
+    Lab lab;
+    lab.Add("m", 6, kIdle);
+    int refused = 0;
+    lab.refuses = [&](const contract::ProviderRequest& request) {
+      const bool now = std::holds_alternative<contract::ConfigureRequest>(request) && refused < 3;
+      refused += now ? 1 : 0;
+      return now ? Status(code, "not now") : Status();
+    };
+    lab.Start();
+    lab.ConnectWith("a", 3);
+    lab.Run(2s);
+    EXPECT_EQ(refused, 3);
+    const bool held = lab.core().rails().holds().IsClusterHeld("a", lab.now.mono);
+    EXPECT_EQ(held, code == Code::kInternal) << CodeName(code);
+    EXPECT_EQ(lab.InState(kConfiguring, "a"), held ? 0 : 3) << "others are taken";
+  }
+}
+
 // A cluster without a machine asks for the whole fleet, and its template is bad. How many machines are Failed after
 // 45 s.
 int FailedByABadTemplateForAll() {

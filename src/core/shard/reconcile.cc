@@ -115,14 +115,16 @@ void Reconcile::OnListDone(const CallDone& done, const OpenCall& call, StepConte
   std::erase_if(state_.gone, [&](const auto& gone) { return gone.second < call.begun; });  // lists do not overlap
   const auto& list = std::get<contract::ListReply>(*done.reply);
   const bool full = IsFull(list);
-  state_.next_list = full ? ctx.now.mono : ctx.now.mono + deps_.config.cycle_interval;
+  const bool goes_on = full && !list.revision.empty();
+  state_.next_list = goes_on ? ctx.now.mono : ctx.now.mono + deps_.config.cycle_interval;
   if (!state_.sweeping) {
     ApplyList(list, call.begun, ctx);
     state_.cursor = list.revision;
     // What follows a full list of changes may be skipped: only a sweep shows it for certain.
-    if (full && state_.pages != Pages::kGoOn) state_.next_sweep = ctx.now.mono;
+    if (full && (state_.pages != Pages::kGoOn || !goes_on)) state_.next_sweep = ctx.now.mono;
     return;
   }
+  if (full && !goes_on) return SweepWithoutPages(list, call.begun, ctx);
   if (full && !IsRepeated(list)) {
     state_.several = true;
     state_.sweep_cursor = list.revision;
@@ -142,6 +144,14 @@ void Reconcile::OnListDone(const CallDone& done, const OpenCall& call, StepConte
   PROBE("shard.pages_checked");
   state_.sweep_cursor.clear();
   state_.next_list = ctx.now.mono;
+}
+
+// A provider whose disk is full says no revision, so that no page goes on; that says nothing of its pages otherwise.
+void Reconcile::SweepWithoutPages(const contract::ListReply& list, Moment begun, StepContext& ctx) {
+  ApplyList(list, begun, ctx);
+  state_.several = false;
+  state_.sweep_cursor.clear();
+  state_.checking = PageCheck::kWhole;
 }
 
 bool Reconcile::IsFull(const contract::ListReply& list) const {
@@ -171,7 +181,7 @@ PageCheck Reconcile::NextCheck(const contract::ListReply& list, uint64_t more, S
   }
   const bool part = state_.checking == PageCheck::kPart;
   if (part && more == 0 && std::cmp_less(SizeOf(list), CheckedPart())) return PageCheck::kWhole;  // a cap of its own
-  if (state_.pages != Pages::kUnknown) return PageCheck::kNone;
+  if (state_.pages != Pages::kUnknown || !state_.several) return PageCheck::kNone;
   state_.pages = Pages::kGoOn;
   if (more == 0) return PageCheck::kNone;
   SetUncapped(fmt::format("a list {} shows {} more machines", part ? "longer than a page" : "without a cap", more),
@@ -188,10 +198,17 @@ int64_t Reconcile::CheckedPart() const {
 void Reconcile::OnCheckTooLarge(StepContext& ctx) {
   if (++state_.failed_checks < kChecksOfPages && !state_.unchecked) return;
   state_.failed_checks = 0;
-  const bool part = state_.pages == Pages::kDoNotGoOn && !deps_.lifecycle.ready();
+  const bool part = (state_.pages == Pages::kDoNotGoOn || !state_.several) && !deps_.lifecycle.ready();
   if (part && !MUTANT("shard.check_given_up")) {
     return ctx.Note(Reason::kProviderSilent, "provider",
                     "its pages do not go on, and a list without a cap fails; the shard waits for one that does not");
+  }
+  if (!state_.several && state_.pages != Pages::kDoNotGoOn) {
+    // The sweep has shown one page and knows no more: it tells nothing of the other machines.
+    state_.checking = PageCheck::kNone;
+    state_.sweeping = false;
+    state_.next_sweep = ctx.now.mono + deps_.config.sweep_interval;
+    return;
   }
   if (!std::exchange(state_.unchecked, true)) {
     PROBE("shard.pages_unchecked");

@@ -12,6 +12,7 @@
 // checked once, by a list without a cap, or if the pages showed many machines by one that is longer than a page; if
 // that shows more, lists have no cap from then on. A list that is too large for the provider cannot check them: then
 // what the pages show is believed, and the next sweep tries again. An outage is no answer: the check waits for its end.
+// After a full page without a revision the sweep has no pages, and lists have a cap again in the next one.
 //
 // Invariants:
 //   1. Only machines of the owned set are tracked.
@@ -94,7 +95,7 @@ class Reconcile {
     MonoTime next_sweep;
     std::set<std::string, std::less<>> forgotten;  // durable: Failed machines that an operator dropped
     Pages pages = Pages::kUnknown;
-    bool several = false;  // the sweep has had a full page
+    bool several = false;  // the sweep has had a full page after which another can come
     PageCheck checking = PageCheck::kNone;
     std::map<std::string, model::Machine, std::less<>> earlier_missing;  // of an earlier life, until the start
     // Journals read these last (saved_state.cc).
@@ -154,6 +155,8 @@ class Reconcile {
  private:
   void BeginSweep();
   void EndSweep(StepContext& ctx);
+  // The list is a full page of the sweep, and none can follow it: all machines are asked for without a cap.
+  void SweepWithoutPages(const contract::ListReply& list, Moment begun, StepContext& ctx);
   bool IsFull(const contract::ListReply& list) const;
   bool IsRepeated(const contract::ListReply& list);
   void ApplyList(const contract::ListReply& list, Moment begun, StepContext& ctx);

@@ -551,7 +551,9 @@ TEST(ShardSweep, APartOfTheFleetIsNotTakenForAll) {
   lab.Add("m", 7, kIdle);
   bool too_large = true;
   lab.lists_as = [&](const contract::ListRequest& request) {
-    return PageFrom(lab, 0, request.max_results > 0 ? 3 : 7);
+    contract::ListReply reply = PageFrom(lab, 0, request.max_results > 0 ? 3 : 7);
+    reply.revision = "head";
+    return reply;
   };
   lab.refuses_lists = [&](const contract::ListRequest& request) {
     return request.max_results == 0 && too_large ? Status(Code::kResourceExhausted, "too large") : Status();
@@ -566,14 +568,89 @@ TEST(ShardSweep, APartOfTheFleetIsNotTakenForAll) {
   EXPECT_EQ(lab.core().machines().tracked().size(), 7u);
 }
 
-// Providers without cursors: one gives the same page again and again, another goes round and round. Either way the
-// sweep ends, and says so.
+// A provider whose disk is full says no revision. More machines than a page has are seen by lists without a cap, which
+// do not follow each other at once; with its revisions its pages are what they were.
+TEST(ShardSweep, APageWithoutARevisionIsFollowedByAListOfAll) {
+  for (const bool checked : {false, true}) {
+    Lab lab({.list_page = 3});
+    lab.Add("m", 8, kIdle);
+    bool disk_is_full = !checked;
+    std::vector<Listed> asked;
+    lab.lists_as = [&](const contract::ListRequest& request) {
+      asked.push_back({request.max_results, request.since_revision});
+      const size_t first = request.since_revision.empty() ? 0 : std::stoul(request.since_revision);
+      const size_t most = request.max_results > 0 ? 3 : 8;
+      contract::ListReply reply = PageFrom(lab, first, std::min<size_t>(most, 8 - first));
+      if (!disk_is_full) reply.revision = std::to_string(first + reply.machines.size());
+      return reply;
+    };
+    lab.Start();
+    const Pages pages = checked ? Pages::kGoOn : Pages::kUnknown;
+    if (checked) {
+      EXPECT_TRUE(lab.core().View()->ready);
+    } else {
+      EXPECT_EQ(asked, (std::vector<Listed>{{3, ""}}));
+      EXPECT_FALSE(lab.core().View()->ready) << "a page is not all";
+      lab.Run(lab.config().cycle_interval);
+      EXPECT_EQ(asked, (std::vector<Listed>{{3, ""}, {0, ""}}));
+      EXPECT_TRUE(lab.core().View()->ready);
+    }
+    disk_is_full = true;
+    EXPECT_EQ(lab.core().machines().tracked().size(), 8u);
+    EXPECT_EQ(lab.core().reconcile().state().pages, pages);
+    asked.clear();
+    const auto cycles = 90;
+    lab.Run(cycles * lab.config().cycle_interval);
+    EXPECT_LE(asked.size(), cycles + 2u);
+    EXPECT_TRUE(std::ranges::count(asked, Listed{0, ""}) > 0);
+    EXPECT_EQ(lab.core().reconcile().state().pages, pages);
+    EXPECT_EQ(lab.Noted(model::Reason::kProviderSilent), 0);
+    disk_is_full = false;
+    lab.Run(2min);
+    EXPECT_EQ(lab.core().reconcile().state().pages, Pages::kGoOn);
+    asked.clear();
+    lab.Run(2min);
+    EXPECT_FALSE(std::ranges::count(asked, Listed{0, ""}) > 0);
+    EXPECT_EQ(lab.core().machines().tracked().size(), 8u);
+  }
+}
+
+// The list of all is too large: a shard that has seen one page waits, and one that knows its machines keeps them.
+TEST(ShardSweep, APageWithoutARevisionTellsNothingOfTheOthers) {
+  Lab lab({.list_page = 3});
+  lab.Add("m", 8, kIdle);
+  bool too_large = true;
+  lab.lists_as = [&](const contract::ListRequest& request) {
+    return PageFrom(lab, 0, request.max_results > 0 ? 3 : 8);
+  };
+  lab.refuses_lists = [&](const contract::ListRequest& request) {
+    return request.max_results == 0 && too_large ? Status(Code::kResourceExhausted, "too large") : Status();
+  };
+  lab.Start();
+  lab.Run(5min);
+  EXPECT_FALSE(lab.core().View()->ready);
+  too_large = false;
+  lab.Run(1min);
+  EXPECT_TRUE(lab.core().View()->ready);
+  EXPECT_EQ(lab.core().machines().tracked().size(), 8u);
+  too_large = true;
+  lab.Run(5min);
+  EXPECT_EQ(lab.core().machines().tracked().size(), 8u);
+  EXPECT_FALSE(lab.core().View()->pages_unchecked);
+}
+
+// One provider gives the same page again and again, another goes round and round. Either way the sweep ends, and says
+// so.
 TEST(ShardSweep, EndsThoughPagesDoNotGoOn) {
   for (const size_t step : {size_t{0}, size_t{3}}) {
     Lab lab({.list_page = 3});
     lab.Add("m", 7, kIdle);
     size_t next = 0;
-    lab.lists_as = [&](const contract::ListRequest&) { return PageFrom(lab, std::exchange(next, next + step), 3); };
+    lab.lists_as = [&](const contract::ListRequest&) {
+      contract::ListReply reply = PageFrom(lab, std::exchange(next, next + step), 3);
+      reply.revision = "head";
+      return reply;
+    };
     lab.Start();
     EXPECT_EQ(lab.core().machines().tracked().size(), step == 0 ? 3u : 7u);
     EXPECT_EQ(lab.Noted(model::Reason::kProviderSilent), 1);

@@ -102,8 +102,19 @@ void LocalProvider::AskConfigure(contract::ConfigureRequest request, Done done) 
               });
 }
 
+// A transition that is refused has left its mark: were that lost, an older token would pass that came after it.
+void LocalProvider::Stepped(std::span<const Core::Effect> effects, Duration /*took*/) {
+  const bool stores = std::ranges::any_of(
+      effects, [](const Core::Effect& effect) { return std::holds_alternative<contract::Persist>(effect); });
+  if (!stores) return;
+  for (const Core::Effect& effect : effects) {
+    if (const auto* answer = std::get_if<Answer>(&effect)) marked_.insert(answer->request);
+  }
+}
+
 void LocalProvider::Emit(const Core::Effect& effect) {
   CRASH_POINT("provider.before_answer");
+  marked_.erase(std::get<Answer>(effect).request);
   runner_.Give(std::get<Answer>(effect));
   CRASH_POINT("provider.after_answer");
 }
@@ -111,7 +122,7 @@ void LocalProvider::Emit(const Core::Effect& effect) {
 // Asked of what may go before it is durable, and goes then.
 bool LocalProvider::IsRead(const Core::Effect& effect) const {
   const auto* answer = std::get_if<Answer>(&effect);
-  if (answer == nullptr) return false;
+  if (answer == nullptr || marked_.contains(answer->request)) return false;
   if (!answer->reply) return true;
   auto* const list = std::get_if<contract::ListReply>(&*answer->reply);
   if (list != nullptr) list->revision.clear();

@@ -3,8 +3,9 @@
 // directly.
 //
 // While state cannot be stored (a full disk), transitions are refused with UNAVAILABLE and the reason; what was
-// accepted before waits, and goes on when there is room again. Get and List are answered. Such a list has no revision:
-// changes after one that is lost by a restart would have its number again.
+// accepted before, or refused by a step that has stored a mark, waits, and goes on when there is room again. Get and
+// List are answered. Such a list has no revision: changes after one that is lost by a restart would have its number
+// again.
 //
 // Bootstrap data is kept in files of its own until its Configure has ended, and is in nothing else this writes: the
 // core has handles (host/secret_vault.h).
@@ -17,6 +18,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -65,6 +68,7 @@ class LocalProvider final : public contract::ProviderPort, private host::ThreadH
   void StartCall(const Core::Call& call) override;
   void Emit(const Core::Effect& effect) override;
   bool IsRead(const Core::Effect& effect) const override;
+  void Stepped(std::span<const Core::Effect> effects, Duration took) override;
 
   void AskConfigure(contract::ConfigureRequest request, Done done);
 
@@ -76,7 +80,8 @@ class LocalProvider final : public contract::ProviderPort, private host::ThreadH
 
   const Config config_;
   const Clock& clock_;
-  std::unique_ptr<Backend> backend_;  // of its thread once started
+  std::set<contract::RequestId> marked_;  // of the loop's thread: requests whose step has stored something
+  std::unique_ptr<Backend> backend_;      // of its thread once started
   host::CoreRunner<Core, Answer> runner_;
 
   host::SecretVault secrets_;

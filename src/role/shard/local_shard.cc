@@ -162,27 +162,18 @@ void LocalShard::Taken(const std::string& handle) {
   for (auto& [session, open] : sessions_) open.blobs.erase(handle);
 }
 
-// A session that has taken this one's place has its data.
+// The core ends what its data was for, and asks for it again in the next one.
 void LocalShard::EndSession(contract::SessionId session) {
   const std::lock_guard lock(mu_);
   sinks_.erase(session);
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return;
-  const Session ended = std::move(found->second);
+  for (const std::string& handle : found->second.blobs) blobs_.Drop(handle);
   sessions_.erase(found);
-  const auto newer =
-      std::ranges::find_if(sessions_, [&](const auto& entry) { return entry.second.cluster == ended.cluster; });
-  for (const std::string& handle : ended.blobs) {
-    if (newer == sessions_.end()) {
-      blobs_.Drop(handle);
-    } else {
-      newer->second.blobs.insert(handle);
-    }
-  }
 }
 
-void LocalShard::RefuseRollup(contract::SessionId session, Status why) {
-  runner_.Post(RollupUnreadable{.session = session, .why = std::move(why)});
+void LocalShard::RefuseRollup(contract::SessionId session, Status why, std::shared_ptr<void> until_taken) {
+  runner_.Post(RollupUnreadable{.session = session, .why = std::move(why)}, std::move(until_taken));
 }
 
 void LocalShard::Closed(contract::SessionId session) {

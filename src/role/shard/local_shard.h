@@ -72,7 +72,7 @@ class LocalShard final : public contract::ShardPort,
   contract::SessionId Open(contract::Hello hello, std::shared_ptr<contract::SessionSink> sink) override;
   void Receive(contract::SessionId session, contract::OperatorMessage message,
                std::shared_ptr<void> until_taken = nullptr) override;
-  void RefuseRollup(contract::SessionId session, Status why) override;
+  void RefuseRollup(contract::SessionId session, Status why, std::shared_ptr<void> until_taken = nullptr) override;
   void Closed(contract::SessionId session) override;
 
   std::shared_ptr<const Snapshot> View() const { return runner_.View(); }

@@ -133,6 +133,7 @@ class Sink final : public contract::SessionSink, public std::enable_shared_from_
  public:
   explicit Sink(contract::SessionPort& shard) : shard_(shard) {}
   void Send(contract::ShardMessage message) override {
+    session_.wait(0);
     if (const auto* request = std::get_if<contract::BootstrapRequest>(&message)) {
       shard_.Receive(session_, contract::BootstrapResponse{.request_id = request->request_id, .user_data = "join"});
     } else if (const auto* instruction = std::get_if<contract::ReclaimInstruction>(&message)) {
@@ -146,6 +147,7 @@ class Sink final : public contract::SessionSink, public std::enable_shared_from_
   void Open(const std::string& cluster) {
     session_ = shard_.Open({.cluster_id = cluster, .protocol_version = std::string(contract::kProtocolVersion)},
                            shared_from_this());
+    session_.notify_all();
   }
   void Want(const std::string& cluster, int cpus) {
     model::Need need{.cluster = cluster};
@@ -162,7 +164,7 @@ class Sink final : public contract::SessionSink, public std::enable_shared_from_
  private:
   contract::SessionPort& shard_;
   mutable std::mutex mu_;
-  std::atomic<contract::SessionId> session_ = 0;  // nothing is asked of the cluster before its first roll-up
+  std::atomic<contract::SessionId> session_ = 0;  // until Open
   Status closed_;                                 // guarded by mu_
 };
 
@@ -235,10 +237,15 @@ TEST_F(LocalShardTest, BootstrapDataGoesWithItsSession) {
   const auto blue = Connect("blue");
   blue->Want("blue", 3);
   EXPECT_TRUE(Eventually([&] { return shard_->blobs() == 2; })) << "one Configure is under way, two wait";
-  const auto again = Connect("blue");
   shard_->Closed(blue->session());
-  EXPECT_EQ(shard_->blobs(), 2u) << "they are of the session that took its place";
+  EXPECT_EQ(shard_->blobs(), 0u);
+  const auto again = Connect("blue");
+  EXPECT_TRUE(Eventually([&] { return shard_->blobs() == 2; })) << "it is asked again";
+  const auto newer = Connect("blue");
+  EXPECT_TRUE(Eventually([&] { return shard_->blobs() == 4; })) << "so is the one that takes its place";
   shard_->Closed(again->session());
+  EXPECT_EQ(shard_->blobs(), 2u);
+  shard_->Closed(newer->session());
   EXPECT_EQ(shard_->blobs(), 0u);
   shard_->Stop();
 }
