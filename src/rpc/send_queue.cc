@@ -7,6 +7,8 @@
 namespace muster::rpc {
 namespace {
 
+constexpr size_t kUnread = 100;  // messages here, when a peer reads what it is told
+
 // Empty where nothing is superseded.
 const std::string& KeyOf(const contract::ShardMessage& message) {
   static const std::string none;
@@ -77,10 +79,10 @@ std::optional<contract::ShardMessage> SendQueue::Pop() {
   return message;
 }
 
-// One acknowledgement of what was said twice is enough for a peer that has read neither.
+// One acknowledgement of what was said twice is enough for a peer that has not read for a while.
 bool SendQueue::Repeats(const contract::ShardMessage& message) const {
   const auto* ack = std::get_if<contract::Acknowledgement>(&message);
-  if (ack == nullptr || queue_.empty()) return false;
+  if (ack == nullptr || queue_.size() < kUnread) return false;
   const auto* last = std::get_if<contract::Acknowledgement>(&queue_.back());
   return last != nullptr && last->echo == ack->echo;
 }

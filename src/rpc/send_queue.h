@@ -1,8 +1,8 @@
 // SendQueue: what a shard has said to a cluster and the stream has not taken yet.
 //
 // Messages go out in the order they were put in, but an update with a supersedes_key takes the place of an earlier one
-// with the same key that is still here: the latest counts, and it loses no time. So does an acknowledgement that
-// follows one of the same. Updates of nodes are thus as many as there are machines at most; everything else is counted,
+// with the same key that is still here: the latest counts, and it loses no time. Where many messages are here, so does
+// an acknowledgement that follows one of the same. Updates of nodes are thus as many as there are machines at most; everything else is counted,
 // and overlong() says that the peer has not read for too long.
 //
 // Thread-safety: none.

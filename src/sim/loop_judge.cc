@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/codec.h"
 #include "core/scheduler/agent_calls.h"
 #include "model/requirement.h"
 
@@ -308,10 +309,13 @@ void LoopJudge::JudgeDepartures() {
   }
 }
 
-void LoopJudge::Committed(const std::string& cluster, size_t scheduler, const contract::CommitDone& done) {
+void LoopJudge::Committed(const std::string& cluster, size_t scheduler, const contract::Commit& commit,
+                          const contract::CommitDone& done) {
   const auto* committed = std::get_if<contract::Committed>(&done.outcome);
   if (committed == nullptr) return;
-  Check(!still_, [&] { return fmt::format("the store of {} is written at rest", cluster); });
+  Check(!still_ || commit.transaction.writes.empty(), [&] {
+    return fmt::format("the store of {} is written at rest: {}", cluster, codec::Describe(commit).substr(0, 300));
+  });
   StoreSeen(cluster);
   const contract::KeyValue& leader = leaders_[cluster];
   if (leader.key.empty()) return;

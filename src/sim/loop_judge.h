@@ -45,7 +45,8 @@ class LoopJudge {
   SchedulerJudge& OfCluster(const std::string& cluster) { return *schedulers_.at(cluster); }
 
   void StoreSeen(const std::string& cluster);
-  void Committed(const std::string& cluster, size_t scheduler, const contract::CommitDone& done);
+  void Committed(const std::string& cluster, size_t scheduler, const contract::Commit& commit,
+                 const contract::CommitDone& done);
   // A scheduler calls a node, or hears the answer.
   void CalledAgent(const std::string& cluster, size_t scheduler, const std::string& node, contract::CallId call,
                    const Status* answer);

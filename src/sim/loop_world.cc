@@ -169,8 +169,8 @@ class LoopWorld {
     };
     hooks.fleet.broken = [this] { return judge_.failure().has_value(); };
     hooks.store_seen = [this](const std::string& cluster) { judge_.StoreSeen(cluster); };
-    hooks.committed = [this](const std::string& cluster, size_t scheduler, const auto&, const auto& done) {
-      judge_.Committed(cluster, scheduler, done);
+    hooks.committed = [this](const std::string& cluster, size_t scheduler, const auto& commit, const auto& done) {
+      judge_.Committed(cluster, scheduler, commit, done);
     };
     hooks.agent_called = [this](const std::string& cluster, size_t scheduler, const std::string& node,
                                 contract::CallId call,

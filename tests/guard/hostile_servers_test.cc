@@ -281,10 +281,13 @@ Ran RunCommand(std::vector<std::string> words) {
   return ran;
 }
 
+// A list that is asked for again in parts comes while gRPC still frees the answer before it.
+constexpr double kMostMiBOfTwo = 96;
+
 // Runs the command against each bomb as the answer of the method, and demands that it stays small and says which bound
 // was passed. `quiet` is an answer that it takes.
 void Bombard(HostileServer& server, const std::vector<std::string>& command, const std::string& method,
-             const std::string& quiet = "") {
+             const std::string& quiet = "", double most = kMostMiB) {
   server.Say(method, quiet);
   const double before = RunCommand(command).peak;
   const std::string rows = Repeated(std::string_view("\x0A\x00", 2), 7'500'000);
@@ -297,7 +300,7 @@ void Bombard(HostileServer& server, const std::vector<std::string>& command, con
     const double growth = ran.peak - before;
     std::cout << fmt::format("muster {}, {} with {} bytes: grew by {:.1f} MiB\n", fmt::join(command, " "), method,
                              bomb->size(), growth);
-    EXPECT_LT(growth, kMostMiB);
+    EXPECT_LT(growth, most);
     EXPECT_NE(ran.code, 0);
     const bool names_bound = ran.err.contains("the message has more than 100000 rows") ||
                              ran.err.contains("the message takes more than 48 MiB of memory") ||
@@ -317,7 +320,7 @@ TEST(HostileScheduler, ItsAnswersCostACommandLittle) {
                                                                        {"sets", "ListSets"},
                                                                        {"quotas", "ListQuotas"},
                                                                        {"events", "ListEvents"}}) {
-    Bombard(scheduler, {"get", kind, "--scheduler", at}, service + method);
+    Bombard(scheduler, {"get", kind, "--scheduler", at}, service + method, "", kMostMiBOfTwo);
   }
   Bombard(scheduler, {"delete", "set", "web", "--scheduler", at}, service + "DeleteObject");
   Bombard(scheduler, {"explain", "workload", "web", "--scheduler", at}, service + "ExplainWorkload");
