@@ -2,8 +2,8 @@
 //
 // Messages go out in the order they were put in, but an update with a supersedes_key takes the place of an earlier one
 // with the same key that is still here: the latest counts, and it loses no time. Where many messages are here, so does
-// an acknowledgement that follows one of the same. Updates of nodes are thus as many as there are machines at most; everything else is counted,
-// and overlong() says that the peer has not read for too long.
+// an acknowledgement that follows one of the same. Updates of nodes are thus as many as there are machines at most;
+// everything else is counted, and overlong() says that the peer has not read for too long.
 //
 // Thread-safety: none.
 #pragma once

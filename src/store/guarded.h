@@ -1,6 +1,6 @@
-// Guarded: what Mirror, Candidate, RotatingLease and Compactor share: callbacks of a store and of a schedule that run under one
-// lock while their owner is open, and things that end outside of the lock, because their end waits for callbacks that
-// may wait for it. Private to this folder.
+// Guarded: what Mirror, Candidate, RotatingLease and Compactor share: callbacks of a store and of a schedule that run
+// under one lock while their owner is open, and things that end outside of the lock, because their end waits for
+// callbacks that may wait for it. Private to this folder.
 //
 // Thread-safety: any thread.
 #pragma once
