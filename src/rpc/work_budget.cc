@@ -35,7 +35,7 @@ Result<std::shared_ptr<void>> WorkBudget::Take(const std::string& who, size_t by
   const auto found = taken_->of.find(who);
   const size_t has = found == taken_->of.end() ? 0 : found->second;
   const bool first = taken_->all == 0 || (bounds_.first_of_caller && has == 0);
-  const bool of_each = has + bytes <= bounds_.of_each;
+  const bool of_each = has + bytes <= bounds_.of_each && taken_->all + bytes <= bounds_.of_both;
   const bool fits = of_each || (has + bytes <= bounds_.of_caller && taken_->all + bytes <= bounds_.of_all);
   if (!first && !fits && bytes > bounds_.harmless) {
     return Error(

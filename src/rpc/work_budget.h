@@ -30,7 +30,8 @@ namespace muster::rpc {
 struct WorkBounds {
   size_t of_caller = 0;
   size_t of_all = 0;
-  size_t of_each = 0;   // a caller may have so much whatever others have
+  size_t of_each = 0;   // a caller may have so much whatever others have, up to
+  size_t of_both = 0;   // so much of all together
   size_t harmless = 0;  // a share up to here is never refused
   // A caller that has nothing is given one share whatever its size, though others may have all: of answers, which are
   // as large as a fleet, and not of what callers choose.
@@ -62,7 +63,7 @@ class WorkBudget {
 
 // What a server lends to its calls.
 struct CallBudgets {
-  WorkBudget requests{"requests", {.of_caller = 16 << 20, .of_all = 32 << 20, .of_each = 4 << 20}};
+  WorkBudget requests{"requests", {.of_caller = 16 << 20, .of_all = 32 << 20, .of_each = 4 << 20, .of_both = 96 << 20}};
   WorkBudget answers{"answers",
                      {.of_caller = 64 << 20, .of_all = 256 << 20, .harmless = 64 << 10, .first_of_caller = true}};
 };

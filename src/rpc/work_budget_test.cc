@@ -30,7 +30,7 @@ TEST(WorkBudget, BoundsACallerAndAll) {
 }
 
 TEST(WorkBudget, ACallerHasAPartThatOthersCannotTake) {
-  WorkBudget budget("requests", {.of_caller = 4 * kKiB, .of_all = 8 * kKiB, .of_each = kKiB});
+  WorkBudget budget("requests", {.of_caller = 4 * kKiB, .of_all = 8 * kKiB, .of_each = kKiB, .of_both = 10 * kKiB});
   const auto first = budget.Take("a", 4 * kKiB);
   const auto second = budget.Take("b", 4 * kKiB);
   ASSERT_TRUE(first && second);
@@ -40,6 +40,9 @@ TEST(WorkBudget, ACallerHasAPartThatOthersCannotTake) {
   EXPECT_FALSE(budget.Take("c", 2)) << "it has its part";
   EXPECT_TRUE(budget.Take("c", 1));
   EXPECT_FALSE(budget.Take("a", 1));
+  const auto fourth = budget.Take("d", kKiB);
+  EXPECT_TRUE(fourth);
+  EXPECT_FALSE(budget.Take("e", 2)) << "of both";
 }
 
 TEST(WorkBudget, WhereNothingIsTakenOneShareOfAnySizeIsGiven) {

@@ -597,15 +597,15 @@ void LoopJudge::JudgeNeedsAtRest() {
     const int64_t most = sum + kinds * kLargest + CorrectedRoom(cluster);
     Check(bound[cluster] <= most,
           [&] { return fmt::format("{} wants {} and still has {}", cluster, sum, bound[cluster]); });
-    // Its neighbours may refuse it everywhere.
-    const bool some_exclude = std::ranges::any_of(judge->workloads(), [](const auto& entry) {
-      return Counts(entry.second) && !entry.second.workload.spec.exclude.empty();
-    });
     for (const auto& [id, record] : judge->workloads()) {
-      const bool waits = !some_exclude && Counts(record) && record.workload.assigned_node.empty() &&
+      const bool waits = Counts(record) && record.workload.assigned_node.empty() &&
                          record.workload.desired == model::DesiredState::kRunning &&
                          !HasNeighbourRules(record.workload.spec);
       if (!waits || view->shortfalls > 0) continue;
+      // Its neighbours may refuse it everywhere.
+      const bool excluded = std::ranges::any_of(
+          judge->workloads(), [&](const auto& entry) { return MayExclude(entry.second.workload, record.workload); });
+      if (excluded) continue;
       Check(false, [&] {
         return fmt::format("{} of {} waits, and nothing is said to be short: {}", id, cluster, record.message);
       });
@@ -621,7 +621,13 @@ void LoopJudge::JudgeShortfalls(const contract::NeedsInspected& needs) {
     Check(view.reason != model::Reason::kNone,
           [&] { return fmt::format("a need of {} is short for no reason", view.need.cluster); });
     // What is free may make it uneven, or hold a part that is of no use.
-    if (!view.need.profile.spread().empty() || view.reason == model::Reason::kTopologyUnsatisfiable) continue;
+    const bool of_one_domain = std::ranges::any_of(view.need.profile.requirements(), [](const auto& requirement) {
+      return requirement.op == model::Operator::kSame;
+    });
+    if (!view.need.profile.spread().empty() ||
+        (of_one_domain && view.reason == model::Reason::kTopologyUnsatisfiable)) {
+      continue;
+    }
     for (const auto& [id, machine] : machines_) {
       const bool free = machine.state == MachineState::kSpeculative || machine.state == MachineState::kIdle;
       const bool matches =

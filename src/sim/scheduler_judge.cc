@@ -70,7 +70,7 @@ void SchedulerJudge::Read(const contract::KeyValue& stored, Row& row) {
     uint64_t& epoch = epochs_[id];
     Check(node->epoch >= epoch, [&] { return fmt::format("the epoch of node {} fell to {}", id, node->epoch); });
     epoch = node->epoch;
-    CheckNode(id, *node, SendingOf(stored, row));
+    CheckNode(id, *node, stored.modified, SendingOf(stored, row));
     if (node->cordoned) cordoned_.emplace(id, now_);
     if (!node->cordoned) cordoned_.erase(id);
     nodes_.insert_or_assign(id, *std::move(node));
@@ -90,11 +90,14 @@ void SchedulerJudge::Read(const contract::KeyValue& stored, Row& row) {
 }
 
 // The leader's ages begin with its election, and a call is answered before a node can be reached again.
-void SchedulerJudge::CheckNode(const std::string& id, const scheduler::NodeRecord& node, const Sending& sending) {
+void SchedulerJudge::CheckNode(const std::string& id, const scheduler::NodeRecord& node, contract::Revision modified,
+                               const Sending& sending) {
   const auto before = nodes_.find(id);
   if (before == nodes_.end()) return;
   const bool lost = before->second.status == model::NodeStatus::kReady && node.status == model::NodeStatus::kNotReady;
-  Check(!lost || node.status_updated_by != "monitor" || now_ - leads_.second >= config_.node_timeout,
+  // Several revisions may be looked at at once: what was written before the election is the work of who led before.
+  const bool of_leader = modified > leads_.first;
+  Check(!lost || !of_leader || node.status_updated_by != "monitor" || now_ - leads_.second >= config_.node_timeout,
         [&] { return fmt::format("node {} is lost for ages from before the leader was elected", id); });
   // A world that tells nothing of its calls is not judged by them.
   if (node.unreachable && !before->second.unreachable) {
@@ -337,6 +340,12 @@ void SchedulerJudge::Live(const std::vector<LiveCopy>& copies, std::optional<Mon
 // --- rest
 
 // Whether the node would take the workload, as far as the judge can tell.
+bool MayExclude(const model::Workload& one, const model::Workload& other) {
+  return std::ranges::any_of(one.spec.exclude, [&](const model::NeighbourRule& rule) {
+    return rule.selector || (!one.set.empty() && one.set == other.set);
+  });
+}
+
 bool SchedulerJudge::HasRoom(const JudgedNode& candidate, const model::Workload& workload) const {
   const auto node = nodes_.find(candidate.node);
   if (!candidate.alive || node == nodes_.end() || node->second.cordoned) return false;
@@ -349,8 +358,9 @@ bool SchedulerJudge::HasRoom(const JudgedNode& candidate, const model::Workload&
   return with && node->second.facts.total.Covers(*with) &&
          std::ranges::find(candidate.types, workload.spec.type) != candidate.types.end() &&
          workload.spec.requirements.empty() && workload.spec.spread.empty() && workload.spec.exclude.empty() &&
-         workload.spec.colocate.empty() &&
-         std::ranges::all_of(workloads_, [](const auto& other) { return other.second.workload.spec.exclude.empty(); });
+         workload.spec.colocate.empty() && std::ranges::none_of(workloads_, [&](const auto& other) {
+           return MayExclude(other.second.workload, workload);
+         });
 }
 
 void SchedulerJudge::AtRest(const std::vector<JudgedNode>& nodes) {

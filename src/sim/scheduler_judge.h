@@ -56,6 +56,9 @@ struct JudgedNode {
   std::map<std::string, std::string> running{};  // of them those that run
 };
 
+// Whether `other` may be refused where `one` is. Rules with a selector are not looked into.
+bool MayExclude(const model::Workload& one, const model::Workload& other);
+
 class SchedulerJudge {
  public:
   explicit SchedulerJudge(scheduler::Config config) : config_(std::move(config)) {}
@@ -114,7 +117,8 @@ class SchedulerJudge {
   void CheckPromises();
   void CheckQuotas();
   struct Sending;
-  void CheckNode(const std::string& id, const scheduler::NodeRecord& node, const Sending& sending);
+  void CheckNode(const std::string& id, const scheduler::NodeRecord& node, contract::Revision modified,
+                 const Sending& sending);
   bool HasRoom(const JudgedNode& candidate, const model::Workload& workload) const;
   // What was seen last of a workload.
   struct Progress {

@@ -119,9 +119,8 @@ void ShardJudge::CountFailure(const Who& who, const shard::Core& core, const con
                        !action.error.starts_with("DEADLINE_EXCEEDED");
   const bool failed = action.outcome == "failed" || action.outcome == "blob_error" || action.outcome == "blob_timeout";
   if (!refused && !failed) return;
-  // No room for this call, or its data went: the cluster's template has not failed.
-  const bool of_call = action.error.starts_with("ABORTED") || action.error.starts_with("RESOURCE_EXHAUSTED");
-  if (!creates && refused && of_call) return;
+  // Its data went with a session: the cluster's template has not failed.
+  if (!creates && refused && action.error.starts_with("ABORTED")) return;
   const std::string key = creates ? ClassOf(core, action.machine_id) : action.cluster_id;
   std::deque<Failure>& failures = failures_[{who.node, key}];
   // What is held already is not held anew. After so long a hold has passed and is forgotten.

@@ -75,8 +75,9 @@ struct ReasonRow {
 std::span<const ReasonRow> ReasonTable();
 std::string_view ReasonName(Reason reason);
 std::string_view ReasonSentence(Reason reason);
-// What an agent says of a failure may be megabytes, and goes into records, events and decisions.
-inline constexpr size_t kMostDetail = 4 << 10;
+// What an agent says of a failure may be megabytes, and goes into records, events and decisions. More than replies of
+// agents are cut to where they come in, so that the note of what was cut stays.
+inline constexpr size_t kMostDetail = 5 << 10;
 // The sentence, and the detail behind it if there is one, shortened to kMostDetail.
 std::string ReasonText(Reason reason, std::string_view detail);
 

@@ -192,6 +192,7 @@ TEST(ShardExecute, ALostSessionEndsWhatWaitsWithItsBlob) {
   lab.Disconnect("a");
   EXPECT_EQ(lab.core().executor().operations().size(), 1u);
   EXPECT_EQ(lab.Outcomes("no_session"), 3);
+  EXPECT_TRUE(lab.core().executor().state().lanes.empty()) << "nothing is left to wait for";
   lab.Connect("a");
   lab.silent = false;
   lab.Run(2s);

@@ -26,11 +26,8 @@ bool IsOutage(const Status& status) {
   return status.code() == Code::kUnavailable || status.code() == Code::kDeadlineExceeded;
 }
 
-// The data of this Configure is gone, or there was no room for it at the moment, here or there: it says nothing about
-// the template of the cluster.
-bool IsOfThisCall(const Status& status) {
-  return status.code() == Code::kAborted || status.code() == Code::kResourceExhausted;
-}
+// The data of this Configure went with its session: that says nothing about the template of the cluster.
+bool IsOfThisCall(const Status& status) { return status.code() == Code::kAborted; }
 
 // A provider puts the status that a transition ended with into last_error.
 bool SaysOutOfStock(const std::string& last_error) {
@@ -306,6 +303,11 @@ void Executor::OnSessionEnded(const std::string& cluster, StepContext& ctx) {
     PROBE("shard.session_lost_while_asking");
     EndOperation(id, Outcome::kNoSession, "the cluster's session ended", ctx);
   }
+  // Only turns take ids out of a lane, and there are none while the provider is away.
+  const auto lane = state_.lanes.find(cluster);
+  if (lane == state_.lanes.end()) return;
+  std::erase_if(lane->second, [&](const std::string& id) { return !state_.operations.contains(id); });
+  if (lane->second.empty()) state_.lanes.erase(lane);
 }
 
 // --- deadlines
