@@ -15,8 +15,8 @@ namespace {
 
 using placement::Wide;
 
-constexpr std::array<std::string_view, 4> kNames = {"cpu", "memory", "disk", "gpu"};
-constexpr size_t kNone = kNames.size();
+constexpr std::array<std::string_view, 4> kLimited = {"cpu", "memory", "disk", "gpu"};
+constexpr size_t kNone = kLimited.size();
 constexpr int64_t kNanos = 1'000'000'000;
 constexpr int64_t kWhole = 1000;  // thousandths of one apply
 
@@ -35,7 +35,7 @@ int64_t Narrow(Wide amount) {
 
 std::string Shown(size_t dimension, Wide amount) {
   // Disk is an amount of bytes, as storage is.
-  return model::FormatQuantityFor(kNames[dimension] == "disk" ? "storage" : kNames[dimension], Narrow(amount));
+  return model::FormatQuantityFor(kLimited[dimension] == "disk" ? "storage" : kLimited[dimension], Narrow(amount));
 }
 
 std::string TenantName(std::string_view tenant) {
@@ -140,13 +140,13 @@ Status Tenants::Admit(const std::optional<Holding>& before, const Holding& after
         fmt::format("{}{} {} of {} in use, {} more asked for", figures.empty() ? "" : "; ", what, in_use, limit, more);
   };
   for (size_t i = 0; i < kDimensions; ++i) {
-    const int64_t limit = quota.limits.Get(kNames[i]);
+    const int64_t limit = quota.limits.Get(kLimited[i]);
     const Wide others = used.amounts[i] - old_part.amounts[i];
     const Wide asked = new_part.amounts[i];
     const bool no_more = asked == 0 || (runs && asked <= old_part.amounts[i]);
     if (limit == 0 || no_more || others + asked <= limit) continue;
     const Wide held = runs ? old_part.amounts[i] : 0;
-    add(kNames[i], Shown(i, others + held), Shown(i, limit), Shown(i, asked - held));
+    add(kLimited[i], Shown(i, others + held), Shown(i, limit), Shown(i, asked - held));
   }
   const Wide more = new_part.workloads - old_part.workloads;
   if (quota.workloads >= 0 && more > 0 && used.workloads + more > quota.workloads) {
@@ -190,7 +190,7 @@ std::vector<contract::QuotaView> Tenants::Views(std::string_view tenant) const {
     contract::QuotaView& view = views.emplace_back(contract::QuotaView{.quota = quota});
     const auto at = usage_.find(name);
     if (at == usage_.end()) continue;
-    for (size_t i = 0; i < kDimensions; ++i) view.used.Set(kNames[i], Narrow(at->second.amounts[i]));
+    for (size_t i = 0; i < kDimensions; ++i) view.used.Set(kLimited[i], Narrow(at->second.amounts[i]));
     view.workloads = Narrow(at->second.workloads);
   }
   return views;
