@@ -37,9 +37,9 @@ constexpr int kSpeculative = 140;  // that could be bought
 constexpr Duration kFaultAt = 2min;
 constexpr Duration kOperatorAt = 17min;
 constexpr Duration kEnd = 27min;
-constexpr Duration kSeenWithin = 1s;   // from the shard's step until it is judged: its disk takes a moment
-constexpr Duration kKnownWithin = 8s;  // how long the shard may take to see a change
-constexpr Duration kStarvesAfter = 1min;
+constexpr Duration kSeenWithin = 1s;     // from the shard's step until it is judged: its disk takes a moment
+constexpr Duration kKnownWithin = 8s;    // how long the shard may take to see a change
+constexpr Duration kBoughtWithin = 10s;  // from when the shard counts on one no longer until another is bought
 constexpr const char* kFleet = "the fleet";
 constexpr std::string_view kPaused = "a";  // the cluster that may be paused
 constexpr int kFew = 4;                    // machines of a cluster: no mass
@@ -84,9 +84,10 @@ class LossesWorld {
                .start_call = [this](uint64_t life, const auto& call) { OnCall(life, call); },
                .emit = [this](uint64_t, const auto& effect) { OnEffect(effect); }}),
         clusters_(kernel_, host_),
-        changes_(config_.reclaim_budget, config_.reclaim_window - kSeenWithin, findings_),
-        fleet_(config_.losses.replaced, config_.losses.replace_window - kSeenWithin, findings_),
-        starvation_(kStarvesAfter, findings_) {
+        changes_(config_.reclaim_budget, config_.reclaim_window - kBoughtWithin, findings_),
+        fleet_(config_.losses.replaced, config_.losses.replace_window - kBoughtWithin, findings_),
+        // A machine that is back and in no list of changes is found by the next sweep.
+        starvation_(config_.sweep_interval + kKnownWithin, findings_) {
     provider_.SetHooks({.refuses = [this](const auto& request) { return Refusal(request); }});
     for (const char* name : {"a", "b"}) clusters_.Add(name, {.wanted = kBound});
     for (int i = 0; i < 2 * kBound + kSpeculative; ++i) {
