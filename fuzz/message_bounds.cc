@@ -75,8 +75,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::unique_ptr<google::protobuf::Message> message(type.New());
   const size_t empty = message->SpaceUsedLong();
   if (weight && message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    MUSTER_CHECK(message->SpaceUsedLong() <= empty + 2 * *weight, "{} bytes take {}, and weigh {}", bytes.size(),
-                 message->SpaceUsedLong(), *weight);
+    MUSTER_CHECK(message->SpaceUsedLong() <= empty + 2 * *weight, "{} bytes take {}, and weigh {}: {}", bytes.size(),
+                 message->SpaceUsedLong(), *weight, type.GetTypeName() + " " + message->ShortDebugString());
   }
 
   static const std::string ballast = Ballast();

@@ -99,8 +99,8 @@ class ThreadHost final : private Loop<C>::Port {
     {
       const std::lock_guard lock(mu_);
       if (stopping_) return false;
-      auto& lane = turn == Turn::kFirst ? urgent_ : mailbox_;
-      lane.push_back({.event = std::move(event), .completes_call = false, .until_taken = std::move(until_taken)});
+      Item item{.event = std::move(event), .completes_call = false, .until_taken = std::move(until_taken)};
+      (turn == Turn::kFirst ? urgent_ : mailbox_).push_back(std::move(item));
     }
     loop_wakes_.notify_one();
     return true;

@@ -229,7 +229,7 @@ class BoundedService::Handler final : public MethodHandler {
 };
 
 BoundedService::BoundedService(std::string_view name, grpc::Service& inner, OpenStreams& streams, CallBudgets& budgets,
-                               Refused refused, Callers callers) {
+                               const Refused& refused, Callers callers) {
   const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(std::string(name));
   MUSTER_CHECK(service != nullptr, "{} is no service of ours", name);
   const auto handler_of = &BoundedService::GetHandler;  // protected, so it goes by the name of this class

@@ -68,7 +68,7 @@ class BoundedService final : public grpc::Service {
  public:
   // `name` is the service's full name. `streams` and `budgets`, which are the server's, outlive this.
   BoundedService(std::string_view name, grpc::Service& inner, OpenStreams& streams, CallBudgets& budgets,
-                 Refused refused, Callers callers = Callers::kAll);
+                 const Refused& refused, Callers callers = Callers::kAll);
 
  private:
   class Handler;

@@ -85,7 +85,11 @@ class Walk {
         memory_ += field == nullptr ? kUnknown : kNumber;
         return in_.ReadLittleEndian32(&small);
       case WireFormatLite::WIRETYPE_LENGTH_DELIMITED: return Delimited(field, depth);
-      default: return false;  // groups: no message of ours has one
+      case WireFormatLite::WIRETYPE_START_GROUP:
+        // protobuf keeps one that it does not know, and reads on: what stands behind it must not go unseen.
+        refused_ = {Code::kInvalidArgument, "the message has a group, and none of this protocol has one"};
+        return false;
+      default: return false;
     }
   }
 
@@ -153,7 +157,10 @@ Result<size_t> WeighMessage(const Descriptor& type, std::span<const std::string_
                             const MessageBounds& bounds) {
   MUSTER_ASSIGN_OR_RETURN(const size_t bytes, BytesOf(pieces, bounds));
   Walk walk(pieces, bounds);
-  if (Status fit = walk.Run(type); !fit.ok() && bytes > kHarmlessBytes) return std::unexpected(std::move(fit));
+  Status fit = walk.Run(type);
+  // The weight of one that cannot be walked to its end is not known.
+  const bool harmless = bytes <= kHarmlessBytes && fit.code() == Code::kResourceExhausted;
+  if (!fit.ok() && !harmless) return std::unexpected(std::move(fit));
   return std::max(bytes, walk.memory());
 }
 

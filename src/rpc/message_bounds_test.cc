@@ -87,6 +87,19 @@ TEST(MessageBounds, ValuesOfAnotherKindThanTheirFieldCount) {
   EXPECT_EQ(Check(*pb::CapacityNeed::descriptor(), texts, {}).code(), Code::kResourceExhausted);
 }
 
+// protobuf reads on behind one, so that rows could hide there.
+TEST(MessageBounds, AGroupIsRefused) {
+  std::string message = "\x7B\x7C";  // field 15, a group with nothing in it
+  for (int i = 0; i < 100'000; ++i) message += std::string("\x0A\x00", 2);
+  pb::MachineList parsed;
+  ASSERT_TRUE(parsed.ParseFromString(message));
+  ASSERT_EQ(parsed.machines_size(), 100'000);
+  const Status fit = Check(*pb::MachineList::descriptor(), message, {});
+  EXPECT_EQ(fit, Status(Code::kInvalidArgument, "the message has a group, and none of this protocol has one"));
+  const std::vector<std::string_view> small = {std::string_view(message).substr(0, 100)};
+  EXPECT_EQ(WeighMessage(*pb::MachineList::descriptor(), small, {}).error(), fit) << "its weight is not known";
+}
+
 TEST(MessageBounds, WhatIsNoMessageIsLeftToTheParser) {
   EXPECT_EQ(Check(*pb::OperatorMessage::descriptor(), std::string(200'000, '\xFF'), {}), Status());
   EXPECT_EQ(Check(*pb::OperatorMessage::descriptor(), RollupOf(2'000).SerializeAsString().substr(0, 100'001), {}),

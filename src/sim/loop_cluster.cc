@@ -60,8 +60,11 @@ LoopCluster::LoopCluster(Kernel& kernel, Network& network, Rng& rng, const Strea
                        Ask(OperatorProcess(), call.request,
                            [this, life, id = call.id](Result<contract::ClusterReply> reply) {
                              operators::CallDone done{.id = id, .status = {}, .reply = {}};
-                             if (reply) done.reply = *std::move(reply);
-                             if (!reply) done.status = reply.error();
+                             if (reply) {
+                               done.reply = *std::move(reply);
+                             } else {
+                               done.status = reply.error();
+                             }
                              operator_.Complete(life, std::move(done));
                            });
                      },
@@ -411,7 +414,7 @@ void LoopCluster::ListAndWatch() {
 }
 
 void LoopCluster::ListNodes(size_t i, uint64_t number, const std::string& token,
-                            std::shared_ptr<operators::ClusterListed> listed, contract::Revision from) {
+                            const std::shared_ptr<operators::ClusterListed>& listed, contract::Revision from) {
   AskOne(OperatorProcess(), i, contract::ListNodes{.page = {.limit = kPage, .token = token}},
          [this, i, number, listed, from](Result<contract::ClusterReply> reply) {
            if (number != watch_number_) return;
@@ -425,7 +428,7 @@ void LoopCluster::ListNodes(size_t i, uint64_t number, const std::string& token,
 }
 
 void LoopCluster::ListWorkloads(size_t i, uint64_t number, const std::string& token,
-                                std::shared_ptr<operators::ClusterListed> listed, contract::Revision from) {
+                                const std::shared_ptr<operators::ClusterListed>& listed, contract::Revision from) {
   AskOne(OperatorProcess(), i, contract::ListWorkloads{.page = {.limit = kPage, .token = token}},
          [this, i, number, listed, from](Result<contract::ClusterReply> reply) {
            if (number != watch_number_) return;

@@ -146,10 +146,10 @@ class LoopCluster {
   void OpenSession();
   void SessionEnded(uint64_t life);
   void ListAndWatch();
-  void ListNodes(size_t i, uint64_t number, const std::string& token, std::shared_ptr<operators::ClusterListed> listed,
-                 contract::Revision from);
+  void ListNodes(size_t i, uint64_t number, const std::string& token,
+                 const std::shared_ptr<operators::ClusterListed>& listed, contract::Revision from);
   void ListWorkloads(size_t i, uint64_t number, const std::string& token,
-                     std::shared_ptr<operators::ClusterListed> listed, contract::Revision from);
+                     const std::shared_ptr<operators::ClusterListed>& listed, contract::Revision from);
   void BeginWatch(size_t i, uint64_t number, contract::Revision from);
   void WatchEnded(uint64_t number);
   ProcessId OperatorProcess() const { return ProcessId(options_.processes + 9); }

@@ -44,7 +44,7 @@ LocalAgent::LocalAgent(LocalOptions options, const Clock& clock, LocalHooks hook
 
 LocalAgent::~LocalAgent() { Stop(); }
 
-Status LocalAgent::Start(std::stop_token stop) {
+Status LocalAgent::Start(const std::stop_token& stop) {
   OpenRuntimes();
   MUSTER_RETURN_IF_ERROR(runner_.Open([this](const contract::Recovered& rows) {
     Config config = options_.config;
@@ -81,7 +81,7 @@ void LocalAgent::OpenRuntimes() {
   }
 }
 
-bool LocalAgent::WaitForRuntimes(std::stop_token stop) {
+bool LocalAgent::WaitForRuntimes(const std::stop_token& stop) {
   const auto answered = [this] { return std::ranges::all_of(runner_.View()->runtimes, &RuntimeView::answered); };
   while (!answered()) {
     if (stop.stop_requested()) return false;

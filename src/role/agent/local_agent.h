@@ -66,7 +66,7 @@ class LocalAgent final : public contract::AgentPort, public contract::LogsPort, 
 
   // Reads the state, opens the runtimes, and comes back when each has said what it has or that it cannot, or when a
   // stop is asked for. The error says what is wrong with the directory or the state.
-  Status Start(std::stop_token stop);
+  Status Start(const std::stop_token& stop);
   // Idempotent; requests without an answer are refused, readers of logs end.
   void Stop();
 
@@ -90,7 +90,7 @@ class LocalAgent final : public contract::AgentPort, public contract::LogsPort, 
   bool IsRead(const Core::Effect& effect) const override;
 
   void OpenRuntimes();
-  bool WaitForRuntimes(std::stop_token stop);
+  bool WaitForRuntimes(const std::stop_token& stop);
   void MeasureUntilStopped();
   runtime::Runtime* RuntimeOf(const std::string& workload) const;
   void ReapReaders(bool all);
