@@ -29,8 +29,8 @@ struct RoleFile {
 };
 
 template <class Options>
-RoleFile FileOf(std::string role, void (*declare)(host::Settings&, Options&)) {
-  return {.role = std::move(role), .check = [declare](const std::string& path) {
+RoleFile FileOf(std::string_view role, void (*declare)(host::Settings&, Options&)) {
+  return {.role = std::string(role), .check = [declare](const std::string& path) {
             Options options;
             host::Settings settings;
             declare(settings, options);

@@ -95,11 +95,11 @@ class ThreadHost final : private Loop<C>::Port {
 
   // False once the host is stopping: the event was not taken. `until_taken` is let go, on whatever thread, when the
   // event was stepped or will not be: a poster that may not flood the mailbox waits for it.
-  bool Post(Event event, std::shared_ptr<void> until_taken = nullptr, Turn turn = Turn::kInOrder) {
+  bool Post(Event event, const std::shared_ptr<void>& until_taken = nullptr, Turn turn = Turn::kInOrder) {
     {
       const std::lock_guard lock(mu_);
       if (stopping_) return false;
-      Item item{.event = std::move(event), .completes_call = false, .until_taken = std::move(until_taken)};
+      Item item{.event = std::move(event), .completes_call = false, .until_taken = until_taken};
       (turn == Turn::kFirst ? urgent_ : mailbox_).push_back(std::move(item));
     }
     loop_wakes_.notify_one();

@@ -81,7 +81,7 @@ void Loop::Run(Duration time) { works_->kernel().RunUntil(works_->kernel().now()
 
 Duration Loop::now() const { return works_->since_start(); }
 
-Result<contract::ClusterReply> Loop::Ask(const std::string& cluster, contract::ClusterRequest request) {
+Result<contract::ClusterReply> Loop::Ask(const std::string& cluster, const contract::ClusterRequest& request) {
   LoopCluster* const to = works_->FindCluster(cluster);
   if (to == nullptr) return Error(Code::kNotFound, fmt::format("there is no cluster {}", codec::Quote(cluster)));
   const auto answer = std::make_shared<std::optional<Result<contract::ClusterReply>>>();

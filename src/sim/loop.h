@@ -55,7 +55,7 @@ class Loop {
   Loop& operator=(const Loop&) = delete;
 
   // Asks a cluster's scheduler what clients may ask, and runs until the answer is there.
-  Result<contract::ClusterReply> Ask(const std::string& cluster, contract::ClusterRequest request);
+  Result<contract::ClusterReply> Ask(const std::string& cluster, const contract::ClusterRequest& request);
   // The same of the shard.
   Result<contract::ShardReply> AskShard(contract::ShardRequest request);
 

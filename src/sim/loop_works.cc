@@ -86,7 +86,7 @@ Status LoopWorks::Check(const LoopStart& start) {
   return core ? Status() : core.error();
 }
 
-LoopWorks::LoopWorks(LoopStart start, LoopHooks hooks)
+LoopWorks::LoopWorks(const LoopStart& start, LoopHooks hooks)
     : settings_(start.settings),
       hooks_(std::move(hooks)),
       ceilings_(start.ceilings),
@@ -195,7 +195,7 @@ LoopNode& LoopWorks::NodeOf(const std::string& id) {
               return to == nullptr ? nullptr : to->Dial(turn);
             },
             .ask = [this, id](
-                       const std::shared_ptr<Stream>& stream, contract::ClusterRequest request,
+                       const std::shared_ptr<Stream>& stream, const contract::ClusterRequest& request,
                        auto done) { FindCluster(NodeOf(id).cluster())->AskOver(stream, request, std::move(done)); },
             .changed =
                 [this, id] {

@@ -51,7 +51,7 @@ class LoopWorks {
  public:
   static constexpr ProcessId kClient = ProcessId(0);
 
-  LoopWorks(LoopStart start, LoopHooks hooks);
+  LoopWorks(const LoopStart& start, LoopHooks hooks);
   // INVALID_ARGUMENT naming what is wrong with it.
   static Status Check(const LoopStart& start);
   void Start();

@@ -234,7 +234,8 @@ class SchedulerWorld {
     const std::string node = call.to.substr(0, call.to.find(' '));
     const auto at = std::ranges::find(agents_, node, [](const auto& agent) { return agent->node(); });
     const auto open = std::make_shared<bool>(true);
-    const auto finish = [this, i, life, call, open](Status status, std::optional<contract::AgentReply> reply) {
+    const auto finish = [this, i, life, call, open](const Status& status,
+                                                    const std::optional<contract::AgentReply>& reply) {
       if (!std::exchange(*open, false)) return;
       Into(i, life, [this, i, life, call, status, reply] {
         judge_.CallEnded(i, call, status, kernel_.now().mono);
@@ -329,7 +330,7 @@ class SchedulerWorld {
             .zone = i % 2 == 0 ? "a" : "b",
             .native = !foreign,
             .claims = i == 1 ? std::vector{model::WorkloadType::kVm} : std::vector<model::WorkloadType>()},
-        100 + i, SimAgent::World{.ask = [this, i](contract::ClusterRequest request, auto done) {
+        100 + i, SimAgent::World{.ask = [this, i](const contract::ClusterRequest& request, const auto& done) {
           // Agents know all schedulers; one that does not lead sends them to the other.
           const size_t first = rng_.Chance(1, 8) ? 1 - leader_ : leader_;
           Ask(AgentProcess(i), first, request, [this, i, first, request, done](Result<contract::ClusterReply> reply) {
