@@ -137,8 +137,8 @@ class CoreRunner {
   }
 
   // As ThreadHost.
-  bool Post(typename C::Event event, std::shared_ptr<void> until_taken = nullptr) {
-    return host().Post(std::move(event), std::move(until_taken));
+  bool Post(typename C::Event event, const std::shared_ptr<void>& until_taken = nullptr) {
+    return host().Post(std::move(event), until_taken);
   }
   void Complete(typename C::CallDone done) { host().Complete(std::move(done)); }
   std::shared_ptr<const typename C::Snapshot> View() const { return host().View(); }

@@ -65,9 +65,9 @@ std::vector<contract::MachineView> LoopView::Bound(const std::string& cluster) c
 Loop::Loop(std::unique_ptr<LoopWorks> works) : works_(std::move(works)) {}
 Loop::~Loop() = default;
 
-Result<std::unique_ptr<Loop>> Loop::Make(LoopStart start) {
+Result<std::unique_ptr<Loop>> Loop::Make(const LoopStart& start) {
   if (Status wrong = LoopWorks::Check(start); !wrong.ok()) return std::unexpected(std::move(wrong));
-  std::unique_ptr<Loop> loop(new Loop(std::make_unique<LoopWorks>(std::move(start), LoopHooks{})));
+  std::unique_ptr<Loop> loop(new Loop(std::make_unique<LoopWorks>(start, LoopHooks{})));
   LoopWorks& works = *loop->works_;
   works.Start();
   for (const MonoTime end = works.kernel().now().mono + kStartTime; !Connected(works);) {

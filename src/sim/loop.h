@@ -49,7 +49,7 @@ class Loop {
  public:
   // Everything starts, and runs until every cluster has a session and every node of the start has joined.
   // INVALID_ARGUMENT naming what the start has wrong: a machine that is none, a node of a machine that serves another.
-  static Result<std::unique_ptr<Loop>> Make(LoopStart start);
+  static Result<std::unique_ptr<Loop>> Make(const LoopStart& start);
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;

@@ -75,8 +75,8 @@ inline model::Need NeedOf(int64_t cpu_milli, int64_t unit_milli, int32_t priorit
   return need;
 }
 
-inline std::unique_ptr<Loop> MakeLoop(LoopStart start) {
-  auto loop = Loop::Make(std::move(start));
+inline std::unique_ptr<Loop> MakeLoop(const LoopStart& start) {
+  auto loop = Loop::Make(start);
   if (!loop) ADD_FAILURE() << loop.error().ToString();
   return loop ? *std::move(loop) : nullptr;
 }

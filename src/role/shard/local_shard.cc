@@ -130,7 +130,7 @@ void LocalShard::Receive(contract::SessionId session, contract::OperatorMessage 
                          std::shared_ptr<void> until_taken) {
   auto* response = std::get_if<contract::BootstrapResponse>(&message);
   if (response != nullptr && !KeepBlob(session, *response)) return;
-  runner_.Post(Received{.session = session, .message = std::move(message)}, std::move(until_taken));
+  runner_.Post(Received{.session = session, .message = std::move(message)}, until_taken);
 }
 
 // A cluster may answer what it was asked, and once. The core would not look at anything else.
@@ -173,7 +173,7 @@ void LocalShard::EndSession(contract::SessionId session) {
 }
 
 void LocalShard::RefuseRollup(contract::SessionId session, Status why, std::shared_ptr<void> until_taken) {
-  runner_.Post(RollupUnreadable{.session = session, .why = std::move(why)}, std::move(until_taken));
+  runner_.Post(RollupUnreadable{.session = session, .why = std::move(why)}, until_taken);
 }
 
 void LocalShard::Closed(contract::SessionId session) {
