@@ -400,6 +400,8 @@ TEST_F(SchedulerPair, TheLeaderIsKilledInTheMiddleOfABurst) {
   SchedulerLife& standby = *Other(&leader);
   Agents agents(leader.grpc());
   ASSERT_TRUE(Eventually([&] { return leader.Nodes().size() == kNodes; }));
+  // A watch of one that has not read the store yet is told to list again.
+  ASSERT_TRUE(Eventually([&] { return standby.Nodes().size() == kNodes; }));
   Assignments assignments;
   std::atomic<bool> standby_ended = false;  // a watch ends when its scheduler loses the store
   std::vector<std::unique_ptr<rpc::OpenStream>> watches;
