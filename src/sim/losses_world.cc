@@ -85,6 +85,7 @@ class LossesWorld {
                .emit = [this](uint64_t, const auto& effect) { OnEffect(effect); }}),
         clusters_(kernel_, host_),
         changes_(config_.reclaim_budget, config_.reclaim_window - kBoughtWithin, findings_),
+        taken_(config_.reclaim_budget, config_.reclaim_window - kSeenWithin, findings_),
         fleet_(config_.losses.replaced, config_.losses.replace_window - kBoughtWithin, findings_),
         // A machine that is back and in no list of changes is found by the next sweep.
         starvation_(config_.sweep_interval + kKnownWithin, findings_) {
@@ -109,7 +110,10 @@ class LossesWorld {
 
   RunResult Run() {
     const MonoTime start = kernel_.now().mono;
-    for (const auto& [name, cluster] : clusters_.all()) changes_.Has(name, kBound, start);  // before the first cycle
+    for (const auto& [name, cluster] : clusters_.all()) {  // before the first cycle
+      changes_.Has(name, kBound, start);
+      taken_.Has(name, kBound, start);
+    }
     host_.Start();
     if (breathes_) {
       Breathe();
@@ -151,10 +155,13 @@ class LossesWorld {
     } else if (const auto* audit = std::get_if<shard::Audit>(&effect)) {
       const contract::ActionView& action = audit->action;
       if (action.kind == "Repair") OnRepair(action);
-      if (action.kind == "Provision" && action.outcome == "pending") OnProvision(action);
+      if (action.kind == "Provision" && action.outcome == "pending") bought_for_[action.machine_id] = action.cluster_id;
       // What is repaired after the losses were accepted, is by that order.
       const bool ordered = action.kind == "Repair" && accepted_;
-      if (!ordered) changes_.Audited(action, now() - (kernel_.now().wall - action.decided));
+      if (ordered) return;
+      const MonoTime decided = now() - (kernel_.now().wall - action.decided);
+      changes_.Audited(action, decided);
+      taken_.Audited(action, decided);
     }
   }
 
@@ -338,6 +345,7 @@ class LossesWorld {
   void JudgeTransition(const Request& request) {
     ++moves_;
     if constexpr (std::is_same_v<Request, contract::DeleteRequest>) JudgeDelete(request.machine_id);
+    if constexpr (std::is_same_v<Request, contract::CreateRequest>) OnBought(request.machine_id);
     findings_.Check(
         !lost_.contains(request.machine_id) || now() - fault_at_ < config_.sweep_interval + kKnownWithin, [&] {
           return fmt::format("{} is called for though the lists have not shown it for long", request.machine_id);
@@ -358,10 +366,14 @@ class LossesWorld {
   }
 
   // What is bought after machines went while the shard was down, is bought in the place of one of them.
-  void OnProvision(const contract::ActionView& action) {
-    const auto unseen = unseen_.find(action.cluster_id);
+  void OnBought(const std::string& id) {
+    const auto machine = provider_.machines().find(id);
+    if (machine == provider_.machines().end() || machine->second.state != MachineState::kSpeculative) return;
+    const auto bought = bought_for_.find(id);
+    const auto unseen = bought == bought_for_.end() ? unseen_.end() : unseen_.find(bought->second);
     if (unseen == unseen_.end() || accepted_) return;
-    changes_.GivenUp(action.cluster_id, now());
+    changes_.GivenUp(bought->second, now());
+    bought_for_.erase(bought);
     fleet_.GivenUp(kFleet, now());
     if (--unseen->second == 0) unseen_.erase(unseen);
   }
@@ -443,6 +455,7 @@ class LossesWorld {
     fleet_.Has(kFleet, fleet, now());
     for (const auto& [name, cluster] : clusters_.all()) {
       changes_.Has(name, has[name], now());
+      taken_.Has(name, has[name], now());
       starvation_.See(name, {.has = has[name], .wants = cluster.wanted, .free = IsPaused(name) ? "" : free}, now());
       JudgeDemand(name, cluster.wanted);
     }
@@ -482,7 +495,10 @@ class LossesWorld {
       findings_.Check(!paused || now() - born_ < 30s, [&] {
         return fmt::format("{} is missing and given up while {} is paused", id, machine.cluster);
       });
-      if (!machine.cluster.empty()) changes_.GivenUp(machine.cluster, now());
+      if (!machine.cluster.empty()) {
+        changes_.GivenUp(machine.cluster, now());
+        taken_.GivenUp(machine.cluster, now());
+      }
       fleet_.GivenUp(kFleet, now());
     }
   }
@@ -529,6 +545,7 @@ class LossesWorld {
   PlainClusters clusters_;
   Findings findings_;
   ChangeJudge changes_;
+  ChangeJudge taken_;  // the same without what is bought in the place of machines that nobody named, to the second
   ChangeJudge fleet_;  // what is given up of the whole fleet
   StarvationJudge starvation_;
   Mistake mistake_ = Mistake::kNone;
@@ -543,10 +560,11 @@ class LossesWorld {
   std::map<std::string, model::Machine> failed_;        // shown as Failed in masses, as they were
   std::map<std::string, model::Machine> shown_failed_;  // the same, and those that nothing says whose they are
   bool unnamed_ = false;                                // records of Failed machines do not name their cluster
-  std::map<std::string, int64_t> unseen_;    // by cluster: lost while the shard was down, and nothing bought yet
-  std::set<std::string> given_up_;           // of lost_ and failed_, those that the shard no longer counts on
-  std::map<std::string, bool> repairing_;    // whether the provider has acknowledged that
-  std::map<std::string, uint64_t> refused_;  // Deletes, by machine
+  std::map<std::string, int64_t> unseen_;          // by cluster: lost while the shard was down, and nothing bought yet
+  std::map<std::string, std::string> bought_for_;  // by machine: the cluster of the last Provision
+  std::set<std::string> given_up_;                 // of lost_ and failed_, those that the shard no longer counts on
+  std::map<std::string, bool> repairing_;          // whether the provider has acknowledged that
+  std::map<std::string, uint64_t> refused_;        // Deletes, by machine
   uint64_t lives_ = 1;
   uint64_t moves_ = 0;
 };

@@ -158,16 +158,40 @@ TEST(EarlierLayout, LayoutSixIsRead) {
   const std::optional<Core> loaded = Core::Load(bytes);
   ASSERT_TRUE(loaded.has_value());
   EXPECT_EQ(loaded->losses().failing(), (Losses::Names{"a"}));
-  EXPECT_EQ(loaded->losses().state().lacking.at("a").machines, 100);
+  EXPECT_EQ(loaded->losses().state().lacking.at("a"), 100);
+  EXPECT_EQ(Core::Load(loaded->Save())->Save(), loaded->Save());
+  EXPECT_FALSE(Core::Load(bytes + "x").has_value());
+}
+
+// Layout 7 said beside how many machines lack how many might be acquired in their place.
+TEST(EarlierLayout, LayoutSevenIsRead) {
+  SavedState state{.config = {.id = "shard-7"}};
+  state.clusters.names.insert("a");
+  state.losses.sizes = {{"", 120}, {"a", 100}};
+  std::string bytes;
+  codec::Writer writer(bytes);
+  writer.Varint(0);
+  writer.Varint(7);
+  SavedState::TakeFields([&](const auto&... field) {
+    size_t left = sizeof...(field);
+    ((left-- > 2 ? codec::Encode(writer, state.*(field.member)) : void()), ...);
+  });
+  const Losses::State& l = state.losses;
+  const auto put = [&](const auto&... fields) { (codec::Encode(writer, fields), ...); };
+  put(l.failed, l.vanished, l.replaced, l.missing, l.failing, l.vanishing, l.sizes);
+  put(std::map<std::string, std::pair<int64_t, int64_t>>{{"a", {30, 4}}}, state.sweep);
+  const std::optional<Core> loaded = Core::Load(bytes);
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_EQ(loaded->losses().state().lacking, (Losses::Counts{{"a", 30}}));
   EXPECT_EQ(Core::Load(loaded->Save())->Save(), loaded->Save());
   EXPECT_FALSE(Core::Load(bytes + "x").has_value());
 }
 
 TEST(EarlierLayout, OneOfANewerBuildIsRefused) {
   std::string bytes = Core::Recover({}, {})->Save();
-  ASSERT_EQ(bytes.substr(0, 2), std::string("\0\7", 2));
+  ASSERT_EQ(bytes.substr(0, 2), std::string("\0\10", 2));
   EXPECT_TRUE(Core::Load(bytes).has_value());
-  bytes[1] = 8;
+  bytes[1] = 9;
   EXPECT_FALSE(Core::Load(bytes).has_value());
 }
 

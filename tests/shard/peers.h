@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -44,15 +45,21 @@ class Peer : public pb::CapacityProvider::Service {
   std::function<grpc::Status()> habit = [] { return grpc::Status::OK; };
   // The same for Delete of one machine, before `habit`.
   std::function<grpc::Status(const std::string&)> deletes = [](const std::string&) { return grpc::Status::OK; };
+  // A machine that Get does not find.
+  std::function<bool(const std::string&)> hides = [](const auto&) { return false; };
   // Answers a Get in place of the real provider; false: it does not.
   std::function<bool(const std::string&, pb::Machine&)> gets = [](const auto&, auto&) { return false; };
   // Answers a list in place of the real provider; false: it does not.
   std::function<bool(const pb::ListFilter&, pb::MachineList&)> lists = [](const auto&, auto&) { return false; };
+  // Calls so far.
+  std::atomic<int> create_calls = 0;
+  std::atomic<int> delete_calls = 0;
 
  private:
   using Context = grpc::ServerContext;
 
   grpc::Status Create(Context*, const pb::CreateRequest* request, pb::TransitionAck* reply) override {
+    ++create_calls;
     return Pass([&](auto* to) { return real_->Create(to, *request, reply); });
   }
   grpc::Status Configure(Context*, const pb::ConfigureRequest* request, pb::TransitionAck* reply) override {
@@ -62,10 +69,12 @@ class Peer : public pb::CapacityProvider::Service {
     return Pass([&](auto* to) { return real_->Drain(to, *request, reply); });
   }
   grpc::Status Delete(Context*, const pb::DeleteRequest* request, pb::TransitionAck* reply) override {
+    ++delete_calls;
     if (const grpc::Status status = deletes(request->machine_id()); !status.ok()) return status;
     return Pass([&](auto* to) { return real_->Delete(to, *request, reply); });
   }
   grpc::Status Get(Context*, const pb::MachineRef* request, pb::Machine* reply) override {
+    if (hides(request->id())) return {grpc::StatusCode::NOT_FOUND, "no such machine"};
     if (gets(request->id(), *reply)) return grpc::Status::OK;
     grpc::ClientContext to;
     return real_->Get(&to, *request, reply);

@@ -1,12 +1,15 @@
 // `muster shard` and peers that lie: resource names that no machine has, empty roll-ups in a row, a log that is not
 // read, providers that refuse Delete in Failed, that answer a capped page with their head revision, that fence a call
-// by mistake.
+// by mistake, that show all machines as Failed and then none of them.
 #include "shard/peers.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <map>
+#include <mutex>
 #include <string>
 
 namespace muster::shard {
@@ -166,6 +169,69 @@ TEST_F(Peers, OneFencedCallSetsOneMachineAside) {
   const std::string machines = Run({"machines", "--limit", "0"});
   EXPECT_TRUE(machines.contains("fenced")) << machines;
   EXPECT_FALSE(shard_->process().Ended());
+}
+
+// What the provider is asked to make and to delete in place of machines that it says are lost: a tenth of them.
+TEST_F(Peers, MachinesThatAllFailAndThenVanishAreReplacedWithinTheBudget) {
+  constexpr int kServe = 20;
+  constexpr int kBudget = 2;  // a tenth
+  ASSERT_TRUE(provider_.up());
+  Peer peer(provider_.grpc());
+  enum class Lie : uint8_t { kNone, kFailed, kAbsent };
+  std::atomic<Lie> lie = Lie::kNone;
+  std::mutex mu;
+  std::map<std::string, pb::Machine> serving;  // guarded by mu; as it says that they have failed
+  peer.spoil = [&](pb::MachineList& list) {
+    const std::lock_guard lock(mu);
+    auto& machines = *list.mutable_machines();
+    if (lie == Lie::kNone) {
+      for (pb::Machine machine : machines) {
+        if (machine.state() != pb::MACHINE_STATE_CONFIGURED) continue;
+        machine.set_state(pb::MACHINE_STATE_FAILED);
+        machine.set_last_error("lost");
+        serving[machine.id()] = machine;
+      }
+    } else if (lie == Lie::kFailed) {
+      for (pb::Machine& machine : machines) {
+        if (const auto found = serving.find(machine.id()); found != serving.end()) machine = found->second;
+      }
+    } else {
+      const auto gone = std::remove_if(machines.begin(), machines.end(),
+                                       [&](const pb::Machine& machine) { return serving.contains(machine.id()); });
+      machines.erase(gone, machines.end());
+    }
+  };
+  peer.gets = [&](const std::string& id, pb::Machine& machine) {
+    const std::lock_guard lock(mu);
+    if (lie != Lie::kFailed || !serving.contains(id)) return false;
+    machine = serving[id];
+    return true;
+  };
+  peer.hides = [&](const std::string& id) {
+    const std::lock_guard lock(mu);
+    return lie == Lie::kAbsent && serving.contains(id);
+  };
+  std::vector<std::string> command =
+      fleet_.ShardCommand(peer.target(), ":0", {"--cycle-interval", "200ms", "--no-incremental-reconcile"});
+  *(std::ranges::find(command, "--reclaim-budget") + 1) = "10%/30m";
+  shard_ = std::make_unique<ShardLife>(command);
+  ASSERT_TRUE(shard_->up()) << shard_->process().err();
+  TestCluster blue("blue", shard_->grpc());
+  blue.Want({NeedOf("blue", kServe)});
+  ASSERT_TRUE(Eventually([&] {
+    const std::lock_guard lock(mu);
+    return serving.size() == kServe;
+  }));
+  const int created = peer.create_calls;
+  const int deleted = peer.delete_calls;
+  for (const Lie next : {Lie::kFailed, Lie::kAbsent}) {
+    lie = next;
+    const int64_t cycle = shard_->Cycle();
+    ASSERT_TRUE(Eventually([&] { return shard_->Cycle() >= cycle + 50; }));
+    EXPECT_TRUE(Eventually([&] { return peer.create_calls - created > 0; })) << "the budget is used";
+    EXPECT_LE(peer.create_calls - created, kBudget);
+    EXPECT_LE(peer.delete_calls - deleted, kBudget);
+  }
 }
 
 }  // namespace

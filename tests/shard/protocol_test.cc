@@ -160,14 +160,19 @@ TEST_F(Protocol, SeriesAreThereFromTheStartAndEndWithTheirCluster) {
     EXPECT_EQ(Metric(series), 0) << series;
   }
   const std::string refused = "bigfleet_shard_rollups_rejected_total{cluster=\"blue\"}";
-  EXPECT_EQ(Metric(refused), -1);
+  const std::vector<std::string> of_blue{refused, "bigfleet_shard_rollup_quarantined{cluster=\"blue\"}",
+                                         "muster_shard_actions_above_ceiling_total{cluster=\"blue\"}"};
+  for (const std::string& series : of_blue) EXPECT_EQ(Metric(series), -1) << series;
   {
     Speaker blue(shard_->grpc(), "blue");
     ASSERT_TRUE(Eventually([&] { return Metric(refused) == 0; }));
+    for (const std::string& series : of_blue) EXPECT_EQ(Metric(series), 0) << series;
     blue.Say(1, 1, [](auto& rollup) { rollup.set_cluster_id("green"); });
     ASSERT_TRUE(Eventually([&] { return Metric(refused) == 1; }));
   }
-  EXPECT_TRUE(Eventually([&] { return Metric(refused) == -1; })) << "it has no session, demand or machine any more";
+  for (const std::string& series : of_blue) {
+    EXPECT_TRUE(Eventually([&] { return Metric(series) == -1; })) << series << ": it has no session or demand any more";
+  }
 }
 
 TEST_F(Protocol, ShortNeedsAreCountedByTheClassOfTheirPriority) {

@@ -53,7 +53,8 @@ std::string EventOwner(const EventRecord& event) {
 }
 std::string EventId(std::string_view owner, uint64_t sequence) { return fmt::format("{}.{}", owner, sequence); }
 
-StoreCopy::StoreCopy(const Config& config, State state) : config_(config), state_(std::move(state)) { Rebuild(); }
+StoreCopy::StoreCopy(const Config& config, State state)
+    : config_(config), state_(std::move(state)), indexes_(Indexes::Of(state_)) {}
 
 // --- what is known
 
@@ -79,13 +80,13 @@ contract::Compare StoreCopy::Unchanged(const std::string& key) const {
 }
 
 const std::set<std::string>& StoreCopy::OnNode(std::string_view node) const {
-  const auto found = by_node_.find(node);
-  return found == by_node_.end() ? NoIds() : found->second;
+  const auto found = indexes_.by_node.find(node);
+  return found == indexes_.by_node.end() ? NoIds() : found->second;
 }
 
 const std::set<std::string>& StoreCopy::MembersOf(std::string_view set) const {
-  const auto found = by_set_.find(set);
-  return found == by_set_.end() ? NoIds() : found->second;
+  const auto found = indexes_.by_set.find(set);
+  return found == indexes_.by_set.end() ? NoIds() : found->second;
 }
 
 // --- what is told
@@ -228,14 +229,14 @@ void StoreCopy::Remove(const ParsedKey& key) {
   switch (key.kind) {
     case RecordKind::kNode:
       if (const auto found = state_.nodes.find(key.id); found != state_.nodes.end()) {
-        --node_statuses_.at(static_cast<size_t>(found->second.status));
+        indexes_.Remove(found->second);
         state_.nodes.erase(found);
       }
       changed_.insert(NodeObject(key.id));
       return;
     case RecordKind::kWorkload:
       if (const auto found = state_.workloads.find(key.id); found != state_.workloads.end()) {
-        Unindex(key.id, found->second);
+        indexes_.Remove(key.id, found->second);
         state_.workloads.erase(found);
       }
       changed_.insert(WorkloadObject(key.id));
@@ -312,52 +313,51 @@ void StoreCopy::Delete(RecordKind kind, const std::string& id, contract::Revisio
 
 // --- records and what is derived from them
 
-void StoreCopy::Count(const WorkloadRecord& record, int sign) {
-  phases_.at(static_cast<size_t>(record.workload.phase)) += sign;
-  desired_.at(static_cast<size_t>(record.workload.desired)) += sign;
+void StoreCopy::Indexes::Add(const std::string& id, const WorkloadRecord& record) {
+  ++phases.at(static_cast<size_t>(record.workload.phase));
+  ++desired.at(static_cast<size_t>(record.workload.desired));
+  if (!record.workload.assigned_node.empty()) by_node[record.workload.assigned_node].insert(id);
+  if (!record.workload.set.empty()) by_set[record.workload.set].insert(id);
 }
 
-void StoreCopy::Index(const std::string& id, const WorkloadRecord& record) {
-  Count(record, 1);
-  if (!record.workload.assigned_node.empty()) by_node_[record.workload.assigned_node].insert(id);
-  if (!record.workload.set.empty()) by_set_[record.workload.set].insert(id);
+void StoreCopy::Indexes::Remove(const std::string& id, const WorkloadRecord& record) {
+  --phases.at(static_cast<size_t>(record.workload.phase));
+  --desired.at(static_cast<size_t>(record.workload.desired));
+  Drop(by_node, record.workload.assigned_node, id);
+  Drop(by_set, record.workload.set, id);
 }
 
-void StoreCopy::Unindex(const std::string& id, const WorkloadRecord& record) {
-  Count(record, -1);
-  Drop(by_node_, record.workload.assigned_node, id);
-  Drop(by_set_, record.workload.set, id);
+StoreCopy::Indexes StoreCopy::Indexes::Of(const State& state) {
+  Indexes indexes;
+  for (const auto& [id, record] : state.workloads) indexes.Add(id, record);
+  for (const auto& [id, record] : state.nodes) indexes.Add(record);
+  return indexes;
 }
 
 void StoreCopy::Set(const std::string& id, WorkloadRecord record) {
   const auto [found, is_new] = state_.workloads.try_emplace(id);
-  if (!is_new) Unindex(id, found->second);
+  if (!is_new) indexes_.Remove(id, found->second);
   found->second = std::move(record);
   found->second.workload.id = id;
-  Index(id, found->second);
+  indexes_.Add(id, found->second);
   changed_.insert(WorkloadObject(id));
 }
 
 void StoreCopy::Set(const std::string& id, NodeRecord record) {
   const auto [found, is_new] = state_.nodes.try_emplace(id);
-  if (!is_new) --node_statuses_.at(static_cast<size_t>(found->second.status));
+  if (!is_new) indexes_.Remove(found->second);
   found->second = std::move(record);
   found->second.facts.node = id;
-  ++node_statuses_.at(static_cast<size_t>(found->second.status));
+  indexes_.Add(found->second);
   changed_.insert(NodeObject(id));
 }
 
-void StoreCopy::Rebuild() {
-  for (const auto& [id, record] : state_.workloads) Index(id, record);
-  for (const auto& [id, record] : state_.nodes) ++node_statuses_.at(static_cast<size_t>(record.status));
-}
-
 void StoreCopy::CheckInvariants() const {
-  const StoreCopy fresh(config_, state_);
-  MUSTER_CHECK(fresh.by_node_ == by_node_, "the index of workloads by node is not that of the records");
-  MUSTER_CHECK(fresh.by_set_ == by_set_, "the index of workloads by set is not that of the records");
-  MUSTER_CHECK(fresh.phases_ == phases_ && fresh.desired_ == desired_, "workloads are miscounted");
-  MUSTER_CHECK(fresh.node_statuses_ == node_statuses_, "nodes are miscounted");
+  const Indexes fresh = Indexes::Of(state_);
+  MUSTER_CHECK(fresh.by_node == indexes_.by_node, "the index of workloads by node is not that of the records");
+  MUSTER_CHECK(fresh.by_set == indexes_.by_set, "the index of workloads by set is not that of the records");
+  MUSTER_CHECK(fresh.phases == indexes_.phases && fresh.desired == indexes_.desired, "workloads are miscounted");
+  MUSTER_CHECK(fresh.node_statuses == indexes_.node_statuses, "nodes are miscounted");
   for (const auto& [id, record] : state_.workloads) {
     MUSTER_CHECK(RevisionOf(WorkloadObject(id)) != 0, "workload {} has a record and no key", id);
   }

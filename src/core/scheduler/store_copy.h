@@ -123,9 +123,9 @@ class StoreCopy {
   // Assigned to the node; members of the set. By id.
   const std::set<std::string>& OnNode(std::string_view node) const;
   const std::set<std::string>& MembersOf(std::string_view set) const;
-  const std::array<int64_t, kPhases>& phases() const { return phases_; }
-  const std::array<int64_t, kDesiredStates>& desired() const { return desired_; }
-  const std::array<int64_t, kNodeStatuses>& node_statuses() const { return node_statuses_; }
+  const std::array<int64_t, kPhases>& phases() const { return indexes_.phases; }
+  const std::array<int64_t, kDesiredStates>& desired() const { return indexes_.desired; }
+  const std::array<int64_t, kNodeStatuses>& node_statuses() const { return indexes_.node_statuses; }
 
   // --- what is told
   void List(const StoreListed& listed, StepContext& ctx);
@@ -145,6 +145,21 @@ class StoreCopy {
   void CheckInvariants() const;
 
  private:
+  // Derived from the records.
+  struct Indexes {
+    ById<std::set<std::string>> by_node;
+    ById<std::set<std::string>> by_set;
+    std::array<int64_t, kPhases> phases{};
+    std::array<int64_t, kDesiredStates> desired{};
+    std::array<int64_t, kNodeStatuses> node_statuses{};
+
+    static Indexes Of(const State& state);
+    void Add(const std::string& id, const WorkloadRecord& record);
+    void Remove(const std::string& id, const WorkloadRecord& record);
+    void Add(const NodeRecord& record) { ++node_statuses.at(static_cast<size_t>(record.status)); }
+    void Remove(const NodeRecord& record) { --node_statuses.at(static_cast<size_t>(record.status)); }
+  };
+
   bool Newer(const std::string& key, contract::Revision revision) const;
   void Note(const std::string& key, contract::Revision revision);
   bool IsAhead(const std::string& key, contract::Revision revision) const;
@@ -155,19 +170,10 @@ class StoreCopy {
   void Remove(const ParsedKey& key);
   void Set(const std::string& id, WorkloadRecord record);
   void Set(const std::string& id, NodeRecord record);
-  void Count(const WorkloadRecord& record, int sign);
-  void Index(const std::string& id, const WorkloadRecord& record);
-  void Unindex(const std::string& id, const WorkloadRecord& record);
-  void Rebuild();
 
   const Config& config_;
   State state_;
-  // Derived from the records.
-  ById<std::set<std::string>> by_node_;
-  ById<std::set<std::string>> by_set_;
-  std::array<int64_t, kPhases> phases_{};
-  std::array<int64_t, kDesiredStates> desired_{};
-  std::array<int64_t, kNodeStatuses> node_statuses_{};
+  Indexes indexes_;
   // Within a step.
   std::set<ObjectId> changed_;
 };

@@ -124,19 +124,15 @@ void ClusterCeilings::OnEarlierPledge(const std::string& machine, const std::str
   state_.coming[machine] = {.cluster = cluster, .earlier = true};
 }
 
-bool ClusterCeilings::OnStarted(const engine::Action& action) {
+void ClusterCeilings::OnStarted(const engine::Action& action) {
   const OperationKind kind = OperationKindOf(action.kind);
-  if (!action.need || !Brings(kind)) return false;
+  if (!action.need || !Brings(kind)) return;
   const std::string& cluster = action.need->cluster;
-  const auto known = state_.coming.find(action.machine);
-  const bool is_new = known == state_.coming.end() || known->second.cluster != cluster;
-  if (const auto room = for_now_.find(cluster); room != for_now_.end() && is_new) --room->second;
   if (kind != OperationKind::kBootstrap) {
     state_.coming[action.machine] = {.cluster = cluster};
     passed_on_.erase(action.machine);
   }
   if (IsWithdrawal(kind)) ++awaited_[cluster].draining;
-  return is_new;
 }
 
 // --- a cycle
@@ -158,13 +154,14 @@ bool ClusterCeilings::IsAbove(const std::string& cluster) const {
          highest->second > *ceiling->highest_priority;
 }
 
-bool ClusterCeilings::HasNoRoomForNow(const std::string& cluster) const {
-  const auto room = for_now_.find(cluster);
-  return room != for_now_.end() && room->second <= 0;
+bool ClusterCeilings::HasMostForNow(const std::string& cluster) const {
+  const auto most = for_now_.find(cluster);
+  const auto held = held_.find(cluster);
+  return most != for_now_.end() && held != held_.end() && held->second.machines >= most->second;
 }
 
 void ClusterCeilings::Count(const Clusters& clusters, const Machines& machines,
-                            const std::map<std::string, Operation, std::less<>>& operations, Room for_now,
+                            const std::map<std::string, Operation, std::less<>>& operations, Most for_now,
                             MonoTime now) {
   for_now_ = std::move(for_now);
   held_.clear();
@@ -227,7 +224,7 @@ void ClusterCeilings::Count(const Clusters& clusters, const Machines& machines,
   }
   // The engine would give it what was bought for others that lack machines too, and comes to them later.
   for (const auto& [name, held] : held_) {
-    if (HasNoRoomForNow(name) && !held.ready) barred_.insert(name);
+    if (HasMostForNow(name) && !held.ready) barred_.insert(name);
   }
 }
 
@@ -238,7 +235,7 @@ ClusterCeilings::Verdict ClusterCeilings::Admit(const engine::Action& action, mo
   if (found == held_.end() || found->second.coming.contains(action.machine)) return Verdict::kWithin;
   Held& held = found->second;
   const model::Money per_hour = Plus(held.per_hour, price);
-  if (HasNoRoomForNow(cluster)) return Verdict::kNotYet;
+  if (HasMostForNow(cluster)) return Verdict::kNotYet;
   const contract::Ceiling* ceiling = Of(cluster);
   if (ceiling == nullptr || Fits(*ceiling, held.machines + 1, per_hour) || MUTANT("shard.no_ceiling")) {
     ++held.machines;

@@ -8,8 +8,9 @@
 //                  is not begun; the first is logged, all are counted. From the next decision on the cluster acquires
 //                  nothing, so that others get what it may not have, and is tried again when it has less, when its
 //                  ceiling or its demand changes, and now and then. Nothing is taken from a cluster that is above
-//   for now        a cluster that lacks machines since the shard was last up may acquire no more than were given up of
-//                  them (losses.h). That is no ceiling of an operator, and not logged as one
+//   for now        a cluster that lacks machines since the shard was last up may have as many as it had, less those
+//   that
+//                  are not given up (losses.h). That is no ceiling of an operator, and not logged as one
 //
 // What is begun counts, not what the engine decided and a rail kept back.
 // A cluster that waits for machines bought or taken for it is not barred meanwhile: it could not take them.
@@ -96,8 +97,8 @@ class ClusterCeilings {
   void Rebuild(const engine::Memory& memory);
   // An earlier life did.
   void OnEarlierPledge(const std::string& machine, const std::string& cluster);
-  // The action has begun. Whether it brings its cluster a machine that was not on its way to it.
-  bool OnStarted(const engine::Action& action);
+  // The action has begun.
+  void OnStarted(const engine::Action& action);
 
   // Those with a ceiling of their own, and those that machines are on their way to.
   void AddClusters(Clusters::Names& used) const;
@@ -105,11 +106,11 @@ class ClusterCeilings {
   void Forget(const std::string& cluster);
 
   // --- a cycle
-  using Room = std::map<std::string, int64_t, std::less<>>;  // machines, by cluster
+  using Most = std::map<std::string, int64_t, std::less<>>;  // machines, by cluster
   // Counts what clusters with a ceiling have; before the engine is told of clusters. `for_now`: how many machines some
-  // of them may begin to acquire in this cycle.
+  // of them may have, with those that are on their way to them, until the next cycle.
   void Count(const Clusters& clusters, const Machines& machines,
-             const std::map<std::string, Operation, std::less<>>& operations, Room for_now, MonoTime now);
+             const std::map<std::string, Operation, std::less<>>& operations, Most for_now, MonoTime now);
   // Whether the cluster acquires nothing in this decision.
   bool Bars(const std::string& cluster) const { return barred_.contains(cluster); }
   // After the decision, for each action that could begin: whether it may; counts the machine if so.
@@ -127,13 +128,13 @@ class ClusterCeilings {
 
  private:
   bool IsAbove(const std::string& cluster) const;
-  bool HasNoRoomForNow(const std::string& cluster) const;
+  bool HasMostForNow(const std::string& cluster) const;
 
   State state_;
   // Derived from the engine's memory: of `coming`, those that are pledged to another cluster, or to nobody.
   std::set<std::string, std::less<>> passed_on_;
   // Derived, by Count.
-  Room for_now_;
+  Most for_now_;
   std::map<std::string, Held, std::less<>> held_;
   std::set<std::string, std::less<>> barred_;
   std::map<std::string, Awaited, std::less<>> awaited_;

@@ -60,16 +60,16 @@ TEST(ClusterCeilings, WhatWasPassedOnCountsUntilTheLackEnds) {
   lab.Start();
   const Clusters clusters({.names = {"a", "b"}});
   ClusterCeilings ceilings({});
-  const auto idle = [&](ClusterCeilings::Room room) {
-    ceilings.Count(clusters, lab.core().machines(), {}, std::move(room), lab.now.mono);
+  const auto idle = [&](ClusterCeilings::Most most) {
+    ceilings.Count(clusters, lab.core().machines(), {}, std::move(most), lab.now.mono);
     return ceilings.AwaitedBy("a").idle;
   };
   EXPECT_EQ(idle({{"a", 5}}), 0);
   const engine::NeedKey need{.cluster = "a"};
   ceilings.OnStarted({.kind = engine::ActionKind::kProvision, .machine = "m-000", .need = need});
-  EXPECT_EQ(idle({{"a", 4}}), 1);
+  EXPECT_EQ(idle({{"a", 1}}), 1);
   ceilings.OnPledge("m-000", "b");
-  EXPECT_EQ(idle({{"a", 4}}), 1);
+  EXPECT_EQ(idle({{"a", 1}}), 1);
   EXPECT_EQ(idle({}), 0);
   EXPECT_TRUE(ceilings.state().coming.empty());
 }

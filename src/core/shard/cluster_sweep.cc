@@ -18,8 +18,12 @@ void ClusterSweep::Run(StepContext& ctx) {
       unused.push_back(name);
     }
   }
-  if (unused.empty()) return;
-  for (const std::string& name : deps_.engine.engine().ForgetClusters(unused)) Forget(name, ctx);
+  for (const std::string& name : unused) Forget(name, ctx);
+  engine_has_.insert(unused.begin(), unused.end());
+  std::erase_if(engine_has_, [this](const std::string& name) { return deps_.clusters.names().contains(name); });
+  if (engine_has_.empty()) return;
+  const std::vector<std::string> names(engine_has_.begin(), engine_has_.end());
+  for (const std::string& name : deps_.engine.engine().ForgetClusters(names)) engine_has_.erase(name);
 }
 
 Clusters::Names ClusterSweep::InUse(WallTime now) const {

@@ -74,6 +74,9 @@ class ClusterSweep {
 
   const Deps deps_;
   State state_;
+  // Forgotten, and still in the engine's tables, which decides nothing: the engine needs some cycles. Not saved, for an
+  // engine that is built anew does not have them; so nothing that is durable may depend on it.
+  Clusters::Names engine_has_;
 };
 
 }  // namespace muster::shard

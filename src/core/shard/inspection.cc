@@ -198,11 +198,11 @@ void Inspection::ExplainNeed(const engine::NeedVerdict& verdict, std::vector<std
   const std::string& cluster = verdict.need.cluster;
   const std::string ceiling = deps_.rails.ceilings().Sentence(cluster);
   if (!ceiling.empty()) lines.push_back(fmt::format("  cluster {} is at its ceiling: {}", cluster, ceiling));
-  if (const Lack lack = LackOf(cluster); lack.machines > 0) {
+  if (const int64_t lacking = LackingOf(cluster); lacking > 0) {
     lines.push_back(
         fmt::format("  cluster {} lost {} machines while the shard was down, and gets others a tenth at a "
                     "time until `muster fleet accept` says that they are lost indeed",
-                    cluster, lack.machines));
+                    cluster, lacking));
   }
   const PutOff put_off = PutOffOf(cluster);
   if (put_off.growth > 0) {
@@ -217,9 +217,9 @@ void Inspection::ExplainNeed(const engine::NeedVerdict& verdict, std::vector<std
   }
 }
 
-Lack Inspection::LackOf(const std::string& cluster) const {
+int64_t Inspection::LackingOf(const std::string& cluster) const {
   const auto found = deps_.losses.lacking().find(cluster);
-  return found == deps_.losses.lacking().end() ? Lack{} : found->second;
+  return found == deps_.losses.lacking().end() ? 0 : found->second;
 }
 
 PutOff Inspection::PutOffOf(const std::string& cluster) const {
@@ -257,7 +257,7 @@ contract::ClustersListed Inspection::ListClusters(Now now) const {
                                .losses_failed = deps_.losses.failing().contains(name),
                                .losses_vanished = deps_.losses.vanishing().contains(name),
                                .failing = failing[name],
-                               .lacking = Narrow(LackOf(name).machines),
+                               .lacking = Narrow(LackingOf(name)),
                                .growth_waits = Narrow(put_off.growth),
                                .trial_waits = Narrow(put_off.trial)});
   }

@@ -77,7 +77,7 @@ class Inspection {
                                         Now now) const;
   // What the shard knows of the machine that the engine does not.
   std::optional<model::Reason> OwnReason(const std::string& id) const;
-  Lack LackOf(const std::string& cluster) const;
+  int64_t LackingOf(const std::string& cluster) const;
   PutOff PutOffOf(const std::string& cluster) const;
   void ExplainNeed(const engine::NeedVerdict& verdict, std::vector<std::string>& lines) const;
   Result<contract::ShardReply> Explain(const contract::Explain& query, const engine::Decision& decision,

@@ -94,6 +94,10 @@ void Losses::RegisterRows(contract::RowReader& reader) {
     if (!cluster.empty()) clusters_.Add(cluster);
     sizes_.insert_or_assign(cluster, machines);
   });
+  reader.On(kLackRows, [this](const std::string& cluster, int64_t machines) {
+    clusters_.Add(cluster);
+    lacking_.insert_or_assign(cluster, machines);
+  });
 }
 
 void Losses::Start(MonoTime now) {
@@ -137,9 +141,15 @@ std::vector<std::string> Losses::OnFirstSweep(ChangeBudget& budget, StepContext&
 void Losses::FindLacking(StepContext& ctx) {
   const int64_t of_nobody = MUTANT("shard.failed_of_nobody_is_there") ? 0 : failed_.Of("");
   const bool in_fleet = StoredSizeOf("") - SizeOf("") + of_nobody < config_.losses.fewest;
-  if ((in_fleet && !MUTANT("shard.drained_is_lost")) || MUTANT("shard.lost_while_down")) return;
+  if ((in_fleet && !MUTANT("shard.drained_is_lost")) || MUTANT("shard.lost_while_down")) return EndLacking("", ctx);
   for (const auto& [cluster, stored] : sizes_) {
-    if (!cluster.empty() && IsLacking(cluster)) lacking_[cluster] = {.machines = stored - SizeOf(cluster)};
+    const int64_t absent = stored - SizeOf(cluster);
+    if (!cluster.empty() && absent > 0 && (lacking_.contains(cluster) || IsLacking(cluster))) {
+      // What an earlier life has given up within the window, and not got, need not be given up again.
+      const auto earlier = lacking_.find(cluster);
+      const bool known = earlier != lacking_.end() && !MUTANT("shard.given_up_is_forgotten");
+      SetLacking(cluster, absent - (known ? GivenUpAndAbsent(cluster, earlier->second) : 0), ctx);
+    }
     if (!IsFarBelow(cluster) && !lacking_.contains(cluster)) continue;
     PROBE("shard.lacking_since_start");
     vanishing_.insert(cluster);
@@ -185,28 +195,47 @@ int64_t Losses::ServingOf(const std::string& cluster) const {
 
 void Losses::Recount(StepContext& ctx) {
   // Those that are back, or others in their place, do not lack.
-  for (auto& [cluster, lack] : lacking_) {
-    lack.machines = std::min(lack.machines, StoredSizeOf(cluster) - SizeOf(cluster));
+  const Counts before = lacking_;
+  for (const auto& [cluster, machines] : before) {
+    SetLacking(cluster, std::min(machines, StoredSizeOf(cluster) - SizeOf(cluster)), ctx);
   }
-  std::erase_if(lacking_, [](const auto& row) { return row.second.machines <= 0; });
   for (const std::string& cluster : clusters_.names()) {
     if (lacking_.contains(cluster)) continue;
     StoreSize(cluster, MUTANT("shard.drained_is_lost") ? SizeOf(cluster) : ServingOf(cluster), ctx);
   }
   int64_t lacking = 0;
-  for (const auto& [cluster, lack] : lacking_) lacking += lack.machines;
+  for (const auto& [cluster, machines] : lacking_) lacking += machines;
   StoreSize("", machines_.staying() + lacking, ctx);
 }
 
-std::map<std::string, int64_t, std::less<>> Losses::Room() const {
-  std::map<std::string, int64_t, std::less<>> room;
-  for (const auto& [cluster, lack] : lacking_) room.emplace(cluster, lack.room);
-  return room;
+Losses::Counts Losses::MostOf() const {
+  Counts most;
+  for (const auto& [cluster, lacking] : lacking_) most.emplace(cluster, StoredSizeOf(cluster) - lacking);
+  return most;
 }
 
-void Losses::OnAcquired(const std::string& cluster) {
-  const auto lack = lacking_.find(cluster);
-  if (lack != lacking_.end()) --lack->second.room;
+int64_t Losses::GivenUpAndAbsent(const std::string& cluster, int64_t lacking) const {
+  const int64_t absent = StoredSizeOf(cluster) - SizeOf(cluster) - lacking;
+  return std::clamp<int64_t>(absent, 0, replaced_.Of(cluster));
+}
+
+void Losses::SetLacking(const std::string& cluster, int64_t machines, StepContext& ctx) {
+  const auto known = lacking_.find(cluster);
+  if (known != lacking_.end() && known->second == machines) return;
+  if (machines > 0) {
+    lacking_.insert_or_assign(cluster, machines);
+    ctx.Write(kLackRows.Put(cluster, machines));
+  } else if (known != lacking_.end()) {
+    lacking_.erase(known);
+    ctx.Write(kLackRows.Erase(cluster));
+  }
+}
+
+void Losses::EndLacking(const std::string& cluster, StepContext& ctx) {
+  const Counts before = lacking_;
+  for (const auto& [name, machines] : before) {
+    if (cluster.empty() || name == cluster) SetLacking(name, 0, ctx);
+  }
 }
 
 void Losses::StoreSize(const std::string& cluster, int64_t size, StepContext& ctx) {
@@ -305,8 +334,8 @@ std::vector<std::string> Losses::TakeReplaced(const ActuationModes& modes, Chang
     if (modes.IsKeptBack(it->first) && heeds_pauses) continue;
     TakeReplaced(it->first, it->second, taken, budget, ctx);
   }
-  for (auto& [cluster, lack] : lacking_) {
-    if (!modes.IsKeptBack(cluster) || !heeds_pauses) GiveUpLacking(cluster, lack, budget, ctx);
+  for (auto& [cluster, lacking] : lacking_) {
+    if (!modes.IsKeptBack(cluster) || !heeds_pauses) GiveUpLacking(cluster, lacking, budget, ctx);
   }
   if (const auto of_none = missing_.find(""); of_none != missing_.end()) {
     TakeReplaced("", of_none->second, taken, budget, ctx);
@@ -326,13 +355,14 @@ void Losses::TakeReplaced(const std::string& cluster, Names& machines, std::vect
   }
 }
 
-void Losses::GiveUpLacking(const std::string& cluster, Lack& lack, ChangeBudget& budget, StepContext& ctx) {
-  while (lack.machines > 0 && MayReplace(cluster, budget, ctx)) {
+void Losses::GiveUpLacking(const std::string& cluster, int64_t& lacking, ChangeBudget& budget, StepContext& ctx) {
+  const int64_t before = lacking;
+  while (lacking > 0 && MayReplace(cluster, budget, ctx)) {
     PROBE("shard.lacking_replaced");
     CountReplaced("", cluster, budget, ctx);
-    --lack.machines;
-    ++lack.room;
+    --lacking;
   }
+  if (lacking < before) ctx.Write(kLackRows.Put(cluster, lacking));
 }
 
 std::vector<std::string> Losses::Accept(const std::string& cluster, StepContext& ctx) {
@@ -350,7 +380,7 @@ std::vector<std::string> Losses::Accept(const std::string& cluster, StepContext&
     }
     window->Clear(cluster);
   }
-  std::erase_if(lacking_, [&](const auto& row) { return cluster.empty() || row.first == cluster; });
+  EndLacking(cluster, ctx);
   for (Names* alerts : {&failing_, &vanishing_}) {
     if (cluster.empty()) changed.insert(alerts->begin(), alerts->end());
     std::erase_if(*alerts, [&](const std::string& name) { return cluster.empty() || name == cluster; });
@@ -382,8 +412,8 @@ int64_t Losses::SizeOf(const std::string& cluster) const {
 
 int64_t Losses::CountingFor(const std::string& cluster) const {
   int64_t counting = SizeOf(cluster) - machines_.BoundTo(cluster).failed;
-  for (const auto& [name, lack] : lacking_) {
-    if (cluster.empty() || name == cluster) counting += lack.machines + lack.room;
+  for (const auto& [name, lacking] : lacking_) {
+    if (cluster.empty() || name == cluster) counting += lacking + GivenUpAndAbsent(name, lacking);
   }
   return counting;
 }

@@ -10,8 +10,9 @@
 // What happens while the shard is down is counted when it is seen. What failed then is Failed and has no repair; what
 // vanished is not known by name. How many machines each cluster had is durable: if the first sweep shows far fewer, the
 // alert latches, and those that lack count as if they were there, until they are back, are given up in the same shares,
-// or an operator accepts the losses. Of what failed, no more count than serve no longer: a Create or a Configure that
-// ended in Failed is no loss then either.
+// or an operator accepts the losses. Until then the cluster may have, with what is on its way to it, what it had less
+// what counts as there: a purchase that fails, or that the shard did not live to make, is made again. Of what failed,
+// no more count than serve no longer: a Create or a Configure that ended in Failed is no loss then either.
 //
 // Invariants:
 //   1. `missing` holds the tracked machines that are set aside as missing or failing, and no others.
@@ -20,8 +21,8 @@
 //      losses.
 //   3. Of a cluster that lacks machines since the start, the count of the earlier life stays stored, and the fleet's
 //      count has what it lacks.
-// Durable: the counts within the windows, by cluster, the alerts, and how many machines there are. After a restart,
-// losses of an earlier life count as if they had happened then.
+// Durable: the counts within the windows, by cluster, the alerts, how many machines there are, and how many lack. After
+// a restart, losses of an earlier life count as if they had happened then.
 #pragma once
 
 #include <cstdint>
@@ -57,14 +58,7 @@ struct LossRow {
 
 inline constexpr contract::Table<std::string, LossRow> kLossRows{"loss/"};  // cluster; empty: machines of none
 inline constexpr contract::Table<std::string, int64_t> kSizeRows{"size/"};  // cluster; empty: the fleet
-
-// What a cluster lacks since the start.
-struct Lack {
-  int64_t machines = 0;
-  int64_t room = 0;  // of those that were given up, how many others may still be acquired for
-
-  MUSTER_FIELDS(Lack, machines, room)
-};
+inline constexpr contract::Table<std::string, int64_t> kLackRows{"lack/"};  // cluster
 
 class ActuationModes;
 class ChangeBudget;
@@ -72,7 +66,7 @@ class ChangeBudget;
 class Losses {
  public:
   using Names = std::set<std::string, std::less<>>;  // of clusters, if not said otherwise; the empty name is the fleet
-  using Lacking = std::map<std::string, Lack, std::less<>>;  // by cluster
+  using Counts = std::map<std::string, int64_t, std::less<>>;  // of machines, by cluster
   struct State {
     LossWindow::State failed;
     LossWindow::State vanished;
@@ -81,8 +75,8 @@ class Losses {
     Names failing;               // alerts
     Names vanishing;
     // Journals read these last (saved_state.cc).
-    std::map<std::string, int64_t, std::less<>> sizes;  // as stored: of a cluster, or of the fleet
-    Lacking lacking;
+    Counts sizes;    // as stored: of a cluster, or of the fleet
+    Counts lacking;  // machines that are not there since the start, and count as if they were
 
     MUSTER_FIELDS(State, failed, vanished, replaced, missing, failing, vanishing, sizes, lacking)
   };
@@ -123,11 +117,9 @@ class Losses {
   // aside that are given up by that.
   std::vector<std::string> Accept(const std::string& cluster, StepContext& ctx);
 
-  // How many more machines clusters may begin to acquire, because what they lack may be there unseen; others have no
-  // limit.
-  std::map<std::string, int64_t, std::less<>> Room() const;
-  // One of them has begun to.
-  void OnAcquired(const std::string& cluster);
+  // How many machines clusters may have, with those on their way to them, because what they lack may be there unseen;
+  // others have no limit.
+  Counts MostOf() const;
   // Whether machines of the cluster may be repaired without an order.
   bool MayRepair(const std::string& cluster) const;
   // Whether the cluster's budget of changes leaves room for a machine that failed or vanished by itself. A few do so in
@@ -141,7 +133,7 @@ class Losses {
   size_t missing() const;
   // Machines that are called Failed in masses and are not given up.
   size_t failing_machines() const { return failed_aside_; }
-  const Lacking& lacking() const { return lacking_; }
+  const Counts& lacking() const { return lacking_; }
 
   State state() const;
   void CheckInvariants() const;
@@ -179,7 +171,11 @@ class Losses {
   void UncountWhatNeverServed(StepContext& ctx);
   // Machines that serve the cluster, or count as if they did.
   int64_t ServingOf(const std::string& cluster) const;
-  void GiveUpLacking(const std::string& cluster, Lack& lack, ChangeBudget& budget, StepContext& ctx);
+  void GiveUpLacking(const std::string& cluster, int64_t& lacking, ChangeBudget& budget, StepContext& ctx);
+  // Of what the cluster lacked, what was given up within the window and is not there: others may be on their way.
+  int64_t GivenUpAndAbsent(const std::string& cluster, int64_t lacking) const;
+  void SetLacking(const std::string& cluster, int64_t machines, StepContext& ctx);
+  void EndLacking(const std::string& cluster, StepContext& ctx);  // of all if the name is empty
   // Takes from `machines`, which are missing of the cluster, as many as may be given up now.
   void TakeReplaced(const std::string& cluster, Names& machines, std::vector<std::string>& taken, ChangeBudget& budget,
                     StepContext& ctx);
@@ -193,8 +189,8 @@ class Losses {
   std::map<std::string, Names, std::less<>> missing_;  // by cluster; none is empty
   Names failing_;
   Names vanishing_;
-  std::map<std::string, int64_t, std::less<>> sizes_;
-  Lacking lacking_;
+  Counts sizes_;
+  Counts lacking_;
   size_t failed_aside_ = 0;  // derived from missing_: of them, those that are Failed
 };
 

@@ -299,6 +299,54 @@ TEST(ShardLostWhileDown, AnotherRestartKeepsTheLimitAndAcceptLiftsIt) {
   EXPECT_EQ(lab.Count<contract::CreateRequest>(), 60);
 }
 
+// Of a hundred machines sixty go while the shard is down. It gives ten up, and the provider hears of no purchase before
+// the shard dies once more. How many are bought soon after that.
+int64_t BoughtAfterDyingBeforeItBought(Lab& lab) {
+  lab.holds = [](const PartnerRequest& request) { return std::holds_alternative<contract::CreateRequest>(request); };
+  EXPECT_EQ(BoughtAfterLosing(lab, 60, 1s), 0);
+  EXPECT_EQ(lab.core().View()->lacking, 50);
+  lab.holds = nullptr;
+  lab.Restart();
+  lab.ConnectWith("a", 100);
+  lab.ConnectWith("b", 40);
+  lab.Run(2s);
+  return lab.Count<contract::CreateRequest>();
+}
+
+TEST(ShardLostWhileDown, WhatWasGivenUpAndNotBoughtIsBoughtByTheNextLife) {
+  Lab lab;
+  EXPECT_EQ(BoughtAfterDyingBeforeItBought(lab), 10);
+  EXPECT_EQ(lab.core().View()->lacking, 50);
+  lab.Finish();
+  lab.Run(90s);
+  EXPECT_EQ(lab.Count<contract::CreateRequest>(), 10) << "and no more of them within two minutes";
+  const faults::ScopedMutant on("shard.given_up_is_forgotten");
+  Lab other;
+  EXPECT_EQ(BoughtAfterDyingBeforeItBought(other), 0);
+}
+
+TEST(ShardLostWhileDown, AnotherPurchaseIsMadeWhenOneFails) {
+  Lab lab;
+  lab.Add("t", 100, kSpeculative);  // of a type that is not held when the other is
+  for (int i = 0; i < 100; ++i) {
+    model::Machine machine = lab.machines.at(fmt::format("t-{:03}", i));
+    machine.instance_type = "t";
+    machine.price_per_hour = {2'000'000};
+    lab.Put(std::move(machine));
+  }
+  lab.breaks = [](const model::Machine& machine) { return machine.instance_type == "m"; };
+  EXPECT_EQ(BoughtAfterLosing(lab, 60, 1s), 10);
+  lab.Finish();
+  lab.Run(5s);
+  EXPECT_EQ(lab.Count<contract::CreateRequest>(), 20) << "ten have failed";
+  lab.Finish();
+  lab.Run(5s);
+  lab.Finish();
+  lab.Run(5s);
+  EXPECT_EQ(lab.Count<contract::CreateRequest>(), 20);
+  EXPECT_EQ(lab.InState(kConfigured, "a"), 50);
+}
+
 TEST(ShardLostWhileDown, NothingIsGivenUpWhileTheClusterIsPaused) {
   Lab lab;
   EXPECT_EQ(BoughtAfterLosing(lab, 60, 1s), 10);
@@ -723,6 +771,50 @@ TEST(ShardFailing, ARestartCausesNoCallAndAcceptGivesAllOfThemUp) {
   lab.Run(2s);
   EXPECT_EQ(lab.Count<contract::CreateRequest>(), 120);
   EXPECT_TRUE(lab.core().machines().set_aside().empty());
+}
+
+// Machines of which a cluster has been told that they are Failed: its operator deletes their nodes.
+size_t ToldFailed(const Lab& lab) {
+  std::set<std::string> told;
+  for (const auto& [cluster, message] : lab.sent) {
+    const auto* update = std::get_if<contract::NodeStateUpdate>(&message);
+    if (update != nullptr && update->state == kFailed) told.insert(update->machine_id);
+  }
+  return told.size();
+}
+
+// Sixty of a hundred machines are shown as Failed; then the shard restarts, and the cluster is there before the first
+// list.
+std::pair<size_t, size_t> ToldBeforeAndAfterARestart(Lab& lab) {
+  Serve(lab, 100);
+  Fail(lab, 0, 60);
+  lab.Run(5s);
+  const size_t before = ToldFailed(lab);
+  lab.sent.clear();
+  lab.silent = true;
+  lab.Restart();
+  lab.ConnectWith("a", 100);
+  lab.silent = false;
+  lab.Run(5s);
+  return {before, ToldFailed(lab)};
+}
+
+TEST(ShardFailing, ItsClusterIsToldWhenItIsGivenUp) {
+  Lab lab;
+  const auto [before, after] = ToldBeforeAndAfterARestart(lab);
+  EXPECT_GE(before, 10u) << "those that are given up";
+  EXPECT_LE(before, 16u) << "and those that failed before it was known that they are many";
+  EXPECT_GE(after, 10u);
+  EXPECT_LE(after, 16u);
+  lab.sent.clear();
+  lab.Connect("a");
+  EXPECT_LE(ToldFailed(lab), 16u) << "a new session";
+  lab.sent.clear();
+  lab.AskFor<contract::LossesAccepted>(contract::AcceptLosses{.cluster_id = "a", .reason = "they are gone"});
+  EXPECT_GE(ToldFailed(lab), 40u);
+  const faults::ScopedMutant on("shard.failing_told");
+  Lab other;
+  EXPECT_EQ(ToldBeforeAndAfterARestart(other), (std::pair<size_t, size_t>{60, 60}));
 }
 
 TEST(ShardFailing, AFewAreReplacedAtOnceAndCountWhenTheyTurnOutToBeMany) {

@@ -1,5 +1,7 @@
 #include "core/shard/machine_changes.h"
 
+#include <algorithm>
+
 #include "base/probe.h"
 
 namespace muster::shard {
@@ -11,7 +13,7 @@ void MachineChanges::OnAdopted(const model::Machine& machine, bool first_sweep, 
   if (first_sweep && machine.state == MachineState::kFailed && !deps_.repairs.Knows(machine.id)) {
     deps_.losses.OnFoundFailed(machine.id, machine.cluster, ctx);
   }
-  OnState({}, machine, first_sweep, ctx);
+  OnState({}, machine, first_sweep, machine.state != MachineState::kFailed || !first_sweep, ctx);
 }
 
 std::vector<std::string> MachineChanges::OnMoved(const model::Machine& before, const model::Machine& machine,
@@ -29,16 +31,20 @@ std::vector<std::string> MachineChanges::OnMoved(const model::Machine& before, c
       aside = deps_.losses.OnFailed(machine.id, cluster, deps_.rails.budget(), ctx);
     }
   }
-  OnState(before, machine, first_sweep, ctx);
+  // A cluster deletes the node of a Failed machine. What waits to be given up may be well.
+  const bool waits =
+      std::ranges::find(aside, machine.id) != aside.end() || (first_sweep && machine.state == MachineState::kFailed);
+  OnState(before, machine, first_sweep, !waits, ctx);
   return aside;
 }
 
-void MachineChanges::OnState(const model::Machine& before, const model::Machine& machine, bool first_sweep,
+void MachineChanges::OnState(const model::Machine& before, const model::Machine& machine, bool first_sweep, bool told,
                              StepContext& ctx) {
-  if (!before.cluster.empty() && before.cluster != machine.cluster) {
+  told = told || MUTANT("shard.failing_told");
+  if (told && !before.cluster.empty() && before.cluster != machine.cluster) {
     deps_.sessions.SendNodeState(before.cluster, machine, ctx);
   }
-  if (!machine.cluster.empty()) deps_.sessions.SendNodeState(machine.cluster, machine, ctx);
+  if (told && !machine.cluster.empty()) deps_.sessions.SendNodeState(machine.cluster, machine, ctx);
   if (machine.state != MachineState::kConfigured && machine.state != MachineState::kDraining) {
     deps_.executor.VoidInstructions(machine.id);
   }
@@ -51,8 +57,21 @@ void MachineChanges::OnState(const model::Machine& before, const model::Machine&
 void MachineChanges::OnStillFailing(const model::Machine& machine, StepContext& ctx) {
   deps_.losses.RestoreFailing(machine.id);
   deps_.machines.Put(machine.id, SetAside::kFailing);
-  OnState(machine, machine, true, ctx);
+  OnState(machine, machine, true, false, ctx);
   ctx.cycle.Request();
+}
+
+void MachineChanges::TellFailed(StepContext& ctx) const {
+  for (const auto& [id, tracked] : deps_.machines.tracked()) {
+    const model::Machine& machine = *tracked.record;
+    const bool failed = machine.state == MachineState::kFailed && !machine.cluster.empty();
+    if (failed && deps_.machines.AsideOf(id) == SetAside::kNo)
+      deps_.sessions.SendNodeState(machine.cluster, machine, ctx);
+  }
+}
+
+void MachineChanges::OnGivenUp(const model::Machine& machine, StepContext& ctx) const {
+  if (!machine.cluster.empty()) deps_.sessions.SendNodeState(machine.cluster, machine, ctx);
 }
 
 void MachineChanges::OnReturned(const model::Machine& machine, bool first_sweep, StepContext& ctx) {

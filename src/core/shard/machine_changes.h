@@ -42,6 +42,10 @@ class MachineChanges {
                                    StepContext& ctx);
   // The first sweep is done, and all machines have been seen: what failed meanwhile is stored.
   void OnFirstSweep(StepContext& ctx) { deps_.repairs.OnFirstSweep(ctx); }
+  // It is known which of the Failed machines are set aside: clusters are told of the others.
+  void TellFailed(StepContext& ctx) const;
+  // A machine that was set aside as Failed is that from now on: its cluster is told.
+  void OnGivenUp(const model::Machine& machine, StepContext& ctx) const;
   // The first sweep shows as Failed what an earlier life has set aside as that.
   void OnStillFailing(const model::Machine& machine, StepContext& ctx);
   // Whether an earlier life, or this one, has seen the machine fail.
@@ -59,7 +63,9 @@ class MachineChanges {
   void Drop(const std::string& id, const std::string& detail, StepContext& ctx);
 
  private:
-  void OnState(const model::Machine& before, const model::Machine& machine, bool first_sweep, StepContext& ctx);
+  // `told`: whether its cluster hears of it now.
+  void OnState(const model::Machine& before, const model::Machine& machine, bool first_sweep, bool told,
+               StepContext& ctx);
 
   const Deps deps_;
 };

@@ -233,34 +233,47 @@ std::string Machines::ConfiguringFor(const std::string& id, const Tracked& track
   return under_way == nullptr ? tracked.record->cluster : under_way->cluster;
 }
 
+// After every step of the simulator: one pass, in which each cluster's machines are met in the order of its sets.
 void Machines::CheckInvariants() const {
+  struct Seen {
+    const Bound& known;
+    std::set<std::string>::const_iterator bound = known.machines.begin();  // the next
+    std::set<std::string>::const_iterator configuring = known.configuring.begin();
+    int64_t configured = 0;
+    int64_t failed = 0;
+  };
+  std::map<std::string_view, Seen> clusters;
+  for (const auto& [name, known] : bound_) clusters.emplace(name, Seen{known});
   std::map<MachineKind, uint64_t> counts;
-  std::map<std::string, int64_t> configured;
-  std::map<std::string, int64_t> failed;
-  std::map<std::string, std::set<std::string>> configuring;
-  std::map<std::string, size_t> bound;
   int64_t staying = 0;
   for (const auto& [id, tracked] : state_.tracked) {
     const model::Machine& machine = *tracked.record;
     MUSTER_CHECK(machine.id == id);
     ++counts[KindOf(machine)];
-    configuring[ConfiguringFor(id, tracked)].insert(id);
-    staying += Stays(StateForEngine(id, tracked)) ? 1 : 0;
+    const MachineState state = StateForEngine(id, tracked);
+    staying += Stays(state) ? 1 : 0;
+    if (state == MachineState::kConfiguring) {
+      if (const std::string cluster = ConfiguringFor(id, tracked); !cluster.empty()) {
+        Seen& seen = clusters.at(cluster);
+        MUSTER_CHECK(seen.configuring != seen.known.configuring.end() && *seen.configuring++ == id,
+                     "{} is not known to be configured for {}", id, cluster);
+      }
+    }
     if (machine.cluster.empty()) continue;
-    ++bound[machine.cluster];
-    MUSTER_CHECK(BoundTo(machine.cluster).machines.contains(id));
-    if (StateForEngine(id, tracked) == MachineState::kConfigured) ++configured[machine.cluster];
-    if (StateForEngine(id, tracked) == MachineState::kFailed) ++failed[machine.cluster];
+    Seen& seen = clusters.at(machine.cluster);
+    MUSTER_CHECK(seen.bound != seen.known.machines.end() && *seen.bound++ == id, "{} is not known to be bound", id);
+    seen.configured += state == MachineState::kConfigured ? 1 : 0;
+    seen.failed += state == MachineState::kFailed ? 1 : 0;
   }
   for (const auto& [kind, count] : counts_) MUSTER_CHECK(counts[kind] == count);
-  for (const auto& [name, known] : bound_) {
-    MUSTER_CHECK(known.machines.size() == bound[name]);
-    MUSTER_CHECK(known.configured == configured[name], "cluster {} has {} Configured machines, not {}", name,
-                 configured[name], known.configured);
-    MUSTER_CHECK(known.configuring == configuring[name], "cluster {} has {} Configuring machines, not {}", name,
-                 configuring[name].size(), known.configuring.size());
-    MUSTER_CHECK(known.failed == failed[name], "cluster {} has {} Failed machines, not {}", name, failed[name],
-                 known.failed);
+  for (const auto& [name, seen] : clusters) {
+    MUSTER_CHECK(seen.bound == seen.known.machines.end(), "{} is bound to {} no longer", *seen.bound, name);
+    MUSTER_CHECK(seen.configuring == seen.known.configuring.end(), "{} is configured for {} no longer",
+                 *seen.configuring, name);
+    MUSTER_CHECK(seen.known.configured == seen.configured, "cluster {} has {} Configured machines, not {}", name,
+                 seen.configured, seen.known.configured);
+    MUSTER_CHECK(seen.known.failed == seen.failed, "cluster {} has {} Failed machines, not {}", name, seen.failed,
+                 seen.known.failed);
   }
   MUSTER_CHECK(staying == staying_);
   for (const auto& [id, why] : state_.set_aside) MUSTER_CHECK(state_.tracked.contains(id), "{} is not tracked", id);

@@ -336,7 +336,7 @@ bool Rails::Admit(const engine::Action& action, Readiness readiness, const Queue
   }
   started_ += limited ? 1 : 0;
   // What goes instead of a machine that serves somebody is beyond the budget, and outside it.
-  const bool counts = action.reason != model::Reason::kReclaimInstead;
+  const bool counts = action.reason != model::Reason::kReclaimInstead || MUTANT("shard.instead_spends");
   if (action.kind == engine::ActionKind::kReclaim && counts) budget_.Spend(action.cluster, ctx);
   return true;
 }

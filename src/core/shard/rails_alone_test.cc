@@ -1,6 +1,7 @@
 // Each rail by itself, without a shard around it.
 #include <gtest/gtest.h>
 
+#include "base/probe.h"
 #include "core/shard/rails.h"
 #include "core/shard/step_for_test.h"
 
@@ -130,6 +131,20 @@ TEST_F(RailsTest, VolumeLimitsEverythingButPreempt) {
   EXPECT_EQ(rails_.budget().SpentBy("a"), 1);
   rails_.BeginCycle();
   EXPECT_TRUE(rails_.Admit(Act(ActionKind::kProvision), Readiness::kReady, {}, {}, step_.ctx));
+}
+
+TEST_F(RailsTest, SurplusThatGoesInsteadOfAVictimIsOutsideTheBudget) {
+  const auto spent = [&](model::Reason reason) {
+    rails_.BeginCycle();
+    engine::Action action = Act(ActionKind::kReclaim);
+    action.reason = reason;
+    EXPECT_TRUE(rails_.Admit(action, Readiness::kReady, {}, {}, step_.ctx));
+    return rails_.budget().SpentBy("a");
+  };
+  EXPECT_EQ(spent(model::Reason::kReclaimInstead), 0);
+  EXPECT_EQ(spent(model::Reason::kReclaimSurplus), 1);
+  const faults::ScopedMutant on("shard.instead_spends");
+  EXPECT_EQ(spent(model::Reason::kReclaimInstead), 2);
 }
 
 TEST_F(RailsTest, WhatGrowthAndTrialPutOffIsCountedByClusterInEachCycle) {

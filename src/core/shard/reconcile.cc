@@ -240,6 +240,7 @@ void Reconcile::EndSweep(StepContext& ctx) {
   deps_.lifecycle.OnFirstSweep(deps_.machines, ctx);
   deps_.changes.OnFirstSweep(ctx);
   PutFailing(deps_.losses.OnFirstSweep(deps_.rails.budget(), ctx), ctx);
+  deps_.changes.TellFailed(ctx);
 }
 
 void Reconcile::ApplyPage(StepContext& ctx) {
@@ -475,6 +476,7 @@ bool Reconcile::GiveUp(const std::string& id, const std::string& detail, StepCon
   }
   EndLost(id, ctx);
   ctx.Note(Reason::kFailed, id, detail);
+  deps_.changes.OnGivenUp(*deps_.machines.Find(id)->record, ctx);
   return false;
 }
 

@@ -138,7 +138,7 @@ std::optional<SavedState> LoadSecond(codec::Reader& reader) {
   return s;
 }
 
-// --- layouts 2 to 6
+// --- layouts 2 to 7
 
 // Decodes the value but for its last `kNew` fields.
 template <size_t kNew, class T>
@@ -171,8 +171,25 @@ bool DecodeWithoutCeilings(codec::Reader& reader, Rails::State& r) {
 void TakeLacking(const Losses::Names& clusters, Losses::State& losses) {
   for (const std::string& cluster : clusters) {
     const auto size = losses.sizes.find(cluster);
-    if (size != losses.sizes.end()) losses.lacking[cluster] = {.machines = size->second};
+    if (size != losses.sizes.end()) losses.lacking[cluster] = size->second;
   }
+}
+
+struct SeventhLack {
+  int64_t machines = 0;
+  int64_t room = 0;
+
+  MUSTER_FIELDS(SeventhLack, machines, room)
+};
+
+std::optional<SavedState> LoadSeventh(codec::Reader& reader) {
+  SavedState s;
+  std::map<std::string, SeventhLack, std::less<>> lacking;
+  const bool ok = DecodeAllBut<2>(reader, s) && DecodeAllBut<1>(reader, s.losses) &&
+                  DecodeAll(reader, lacking, s.sweep) && reader.done();
+  if (!ok) return std::nullopt;
+  for (const auto& [cluster, lack] : lacking) s.losses.lacking.emplace(cluster, lack.machines);
+  return s;
 }
 
 std::optional<SavedState> LoadSixth(codec::Reader& reader) {
@@ -280,6 +297,7 @@ void FindPledges(SavedState& s) {
 
 std::optional<SavedState> LoadEarlier(codec::Reader& reader, uint64_t layout) {
   if (layout == 1) return LoadSecond(reader);
+  if (layout == 7) return LoadSeventh(reader);
   if (layout == 6) return LoadSixth(reader);
   return layout >= 4 ? LoadFifth(reader, layout) : LoadThird(reader, layout);
 }
@@ -296,7 +314,7 @@ std::optional<SavedState> LoadState(std::string_view bytes) {
   codec::Reader reader(bytes.substr(1));
   uint64_t layout = 0;
   if (!reader.Varint(layout) || layout == 0 || layout > kLayout) return std::nullopt;
-  if (layout == 5 || layout == 6) return LoadEarlier(reader, layout);  // they have them
+  if (layout >= 5 && layout < kLayout) return LoadEarlier(reader, layout);  // they have them
   if (layout < kLayout) return WithPledges(LoadEarlier(reader, layout));
   SavedState state;
   if (!codec::Decode(reader, state) || !reader.done()) return std::nullopt;

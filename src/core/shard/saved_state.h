@@ -9,7 +9,8 @@
 // Layout 3 forgot that a machine was fenced when it was dropped, and which repairs an operator had allowed. Layout 4
 // knew no ceilings. Layout 5 did not know since when calls are open, which checks of pages failed, how many machines
 // each cluster had, nor a limit for the first machines of a cluster. Layout 6 knew which clusters lack machines since
-// the start, and not how many, and forgot no cluster. All are read.
+// the start, and not how many, and forgot no cluster. Layout 7 had beside them how many machines might be acquired in
+// their place. All are read.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +47,7 @@
 
 namespace muster::shard {
 
-inline constexpr uint64_t kLayout = 7;
+inline constexpr uint64_t kLayout = 8;
 
 struct SavedState {
   engine::Memory memory;  // the engine's

@@ -67,7 +67,7 @@ bool Sessions::CloseOlder(const std::string& cluster, StepContext& ctx) {
   return true;
 }
 
-void Sessions::Open(const SessionOpened& opened, const Machines& machines, StepContext& ctx) {
+void Sessions::Open(const SessionOpened& opened, const Machines& machines, bool all_seen, StepContext& ctx) {
   const std::string& cluster = opened.hello.cluster_id;
   ++ctx.counters.sessions_installed;
   clusters_.Add(cluster);
@@ -75,7 +75,15 @@ void Sessions::Open(const SessionOpened& opened, const Machines& machines, StepC
   state_.clusters[opened.session] = cluster;
   Acknowledge(cluster, "hello", ctx);
   for (const std::string& id : machines.BoundTo(cluster).machines) {
-    SendNodeState(cluster, *machines.Find(id)->record, ctx);
+    model::Machine machine = *machines.Find(id)->record;
+    if (machine.state == model::MachineState::kFailed && !MUTANT("shard.failing_told")) {
+      if (!all_seen) continue;
+      if (machines.AsideOf(id) == SetAside::kFailing) {
+        machine.state = model::MachineState::kConfigured;
+        machine.last_error.clear();
+      }
+    }
+    SendNodeState(cluster, machine, ctx);
   }
 }
 

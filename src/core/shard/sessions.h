@@ -36,8 +36,10 @@ class Sessions {
   bool Check(const SessionOpened& opened, StepContext& ctx) const;
   // Ends an older session of the cluster. Whether there was one.
   bool CloseOlder(const std::string& cluster, StepContext& ctx);
-  // Installs the session, acknowledges it and tells it of the machines bound to its cluster.
-  void Open(const SessionOpened& opened, const Machines& machines, StepContext& ctx);
+  // Installs the session, acknowledges it and tells it of the machines bound to its cluster. What is called Failed in
+  // masses counts as if it served until it is given up, so the cluster is not told. Until `all_seen`, the shard does
+  // not know of how many machines that is.
+  void Open(const SessionOpened& opened, const Machines& machines, bool all_seen, StepContext& ctx);
   // The cluster whose session has ended; empty if the session was replaced, or never opened.
   std::string Close(contract::SessionId session, StepContext& ctx);
 

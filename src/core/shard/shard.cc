@@ -108,7 +108,7 @@ void Core::RunCycle(StepContext& ctx) {
 // What this decision depends on beside machines and needs.
 void Core::TellEngine(StepContext& ctx) {
   Parts& p = *parts_;
-  p.rails.ceilings().Count(p.clusters, p.machines, p.executor.operations(), p.losses.Room(), ctx.now.mono);
+  p.rails.ceilings().Count(p.clusters, p.machines, p.executor.operations(), p.losses.MostOf(), ctx.now.mono);
   if (const auto holds = p.rails.holds().TakeChanges(p.machines, ctx)) p.engine.engine().SetHolds(*holds);
   for (const std::string& name : p.clusters.names()) {
     const int64_t configured = p.machines.BoundTo(name).configured;
@@ -150,7 +150,7 @@ void Core::StartActions(const std::vector<engine::fast::NamedAction>& actions, S
     const Tracked* tracked = p.machines.Find(named.action.machine);
     const model::Money price = tracked == nullptr ? model::Money{} : tracked->record->price_per_hour;
     if (!p.rails.Admit(named.action, readiness, load, price, ctx)) continue;
-    if (p.rails.ceilings().OnStarted(named.action)) p.losses.OnAcquired(named.action.need->cluster);
+    p.rails.ceilings().OnStarted(named.action);
     p.executor.Start(named, ctx);
   }
   p.repairs.RunDue(p.losses, p.rails, p.executor, ctx);
@@ -184,7 +184,7 @@ void Core::OnSessionOpened(const SessionOpened& opened, StepContext& ctx) {
     p.hints.OnSessionEnded(cluster);
     p.executor.OnSessionEnded(cluster, ctx);
   }
-  p.sessions.Open(opened, p.machines, ctx);
+  p.sessions.Open(opened, p.machines, p.lifecycle.ready(), ctx);
   p.sweep.OnSessionOpened(cluster);
   p.executor.OnSessionOpened(cluster, ctx);
   p.cycle.Request();
@@ -261,7 +261,7 @@ std::shared_ptr<const Snapshot> Core::View() const {
   view->losses_failed = p.losses.failing();
   view->losses_vanished = p.losses.vanishing();
   view->failing = p.losses.failing_machines();
-  for (const auto& [name, lack] : p.losses.lacking()) view->lacking += lack.machines;
+  for (const auto& [name, machines] : p.losses.lacking()) view->lacking += machines;
   for (const auto& [name, put_off] : p.rails.put_off()) {
     view->put_off.growth += put_off.growth;
     view->put_off.trial += put_off.trial;
