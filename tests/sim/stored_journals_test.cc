@@ -9,11 +9,13 @@
 #include "base/source_dir_for_test.h"
 #include "core/counter/counter.h"
 #include "core/provider/provider.h"
+#include "core/shard/shard.h"
 #include "host/journal.h"
 #include "host/replay.h"
 #include "host/temp_dir_for_test.h"
 #include "sim/counter_world.h"
 #include "sim/provider_world.h"
+#include "sim/shard_world.h"
 
 namespace muster::sim {
 namespace {
@@ -70,6 +72,10 @@ TEST(StoredJournals, OfACounter) {
 TEST(StoredJournals, OfAProvider) {
   ExpectReplays<provider::Core>([](const std::string& dir) { RunProviderWorld(5, {.journal_directory = dir}); },
                                 "provider");
+}
+
+TEST(StoredJournals, OfAShard) {
+  ExpectReplays<shard::Core>([](const std::string& dir) { RunShardWorld(5, {.journal_directory = dir}); }, "node-1");
 }
 
 }  // namespace
