@@ -21,6 +21,13 @@ void ChangeJudge::Audited(const contract::ActionView& action, MonoTime decided) 
   if (repairs) Count(action.cluster_id, "repaired", decided);
 }
 
+void ChangeJudge::TakeBackGivenUp(const std::string& cluster) {
+  auto& changes = clusters_[cluster].changes;
+  const auto last =
+      std::ranges::find(changes.rbegin(), changes.rend(), kGivenUp, [](const auto& row) { return row.second; });
+  if (last != changes.rend()) changes.erase(std::next(last).base());
+}
+
 void ChangeJudge::Count(const std::string& cluster, std::string_view how, MonoTime when) {
   auto& [sizes, changes] = clusters_[cluster];
   while (!changes.empty() && when - changes.front().first >= window_) changes.pop_front();

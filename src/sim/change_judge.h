@@ -43,9 +43,12 @@ class ChangeJudge {
   // so lines are shown when they are; `decided`: when the shard decided.
   void Audited(const contract::ActionView& action, MonoTime decided);
   // A machine that the cluster had is given up.
-  void GivenUp(const std::string& cluster, MonoTime when) { Count(cluster, "given up", when); }
+  void GivenUp(const std::string& cluster, MonoTime when) { Count(cluster, kGivenUp, when); }
+  // The last one that counts as given up was not: what was bought in its place has gone to another cluster.
+  void TakeBackGivenUp(const std::string& cluster);
 
  private:
+  static constexpr std::string_view kGivenUp = "given up";
   struct Cluster {
     std::deque<std::pair<MonoTime, int64_t>> sizes;             // since when it has had so many
     std::deque<std::pair<MonoTime, std::string_view>> changes;  // when, and how

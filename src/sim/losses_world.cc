@@ -346,6 +346,7 @@ class LossesWorld {
     ++moves_;
     if constexpr (std::is_same_v<Request, contract::DeleteRequest>) JudgeDelete(request.machine_id);
     if constexpr (std::is_same_v<Request, contract::CreateRequest>) OnBought(request.machine_id);
+    if constexpr (std::is_same_v<Request, contract::ConfigureRequest>) OnGiven(request.machine_id, request.cluster_id);
     findings_.Check(
         !lost_.contains(request.machine_id) || now() - fault_at_ < config_.sweep_interval + kKnownWithin, [&] {
           return fmt::format("{} is called for though the lists have not shown it for long", request.machine_id);
@@ -372,10 +373,28 @@ class LossesWorld {
     const auto bought = bought_for_.find(id);
     const auto unseen = bought == bought_for_.end() ? unseen_.end() : unseen_.find(bought->second);
     if (unseen == unseen_.end() || accepted_) return;
-    changes_.GivenUp(bought->second, now());
-    bought_for_.erase(bought);
     fleet_.GivenUp(kFleet, now());
-    if (--unseen->second == 0) unseen_.erase(unseen);
+    changes_.GivenUp(bought->second, now());
+    InPlaceOfOne(bought->second);
+    in_place_[id] = bought->second;
+    bought_for_.erase(bought);
+  }
+
+  void InPlaceOfOne(const std::string& cluster) {
+    const auto unseen = unseen_.find(cluster);
+    if (unseen != unseen_.end() && --unseen->second == 0) unseen_.erase(unseen);
+  }
+
+  // A machine that was bought for one cluster may go to another that comes first.
+  void OnGiven(const std::string& id, const std::string& cluster) {
+    const auto bought = in_place_.find(id);
+    if (bought == in_place_.end() || accepted_) return;
+    if (bought->second != cluster) {
+      changes_.TakeBackGivenUp(bought->second);
+      ++unseen_[bought->second];
+      InPlaceOfOne(cluster);
+    }
+    in_place_.erase(bought);
   }
 
   void OnRepair(const contract::ActionView& action) {
@@ -562,6 +581,7 @@ class LossesWorld {
   bool unnamed_ = false;                                // records of Failed machines do not name their cluster
   std::map<std::string, int64_t> unseen_;          // by cluster: lost while the shard was down, and nothing bought yet
   std::map<std::string, std::string> bought_for_;  // by machine: the cluster of the last Provision
+  std::map<std::string, std::string> in_place_;    // the same, of those bought in the place of unseen ones
   std::set<std::string> given_up_;                 // of lost_ and failed_, those that the shard no longer counts on
   std::map<std::string, bool> repairing_;          // whether the provider has acknowledged that
   std::map<std::string, uint64_t> refused_;        // Deletes, by machine

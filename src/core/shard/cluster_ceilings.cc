@@ -196,9 +196,13 @@ void ClusterCeilings::Count(const Clusters& clusters, const Machines& machines,
     const Tracked* tracked = machines.Find(id);
     const MachineState state = tracked == nullptr ? MachineState::kFailed : machines.StateForEngine(id, *tracked);
     const bool moves = state == MachineState::kCreating || state == MachineState::kDraining;
+    // What an earlier life bought for one that lacks machines may have come while the shard was down. What it pledged
+    // to one that may have no more was bought for another.
+    const bool came = for_now_.contains(coming.cluster) && !HasMostForNow(coming.cluster);
+    const bool waits = state == MachineState::kIdle && (!coming.earlier || came);
     // What was kept for one that may not buy a second one is another's once it may.
     const bool passed_on = passed_on_.contains(id) && !for_now_.contains(coming.cluster);
-    if (passed_on || (!moves && (state != MachineState::kIdle || coming.earlier))) {
+    if (passed_on || (!moves && !waits)) {
       passed_on_.erase(id);
       it = state_.coming.erase(it);
       continue;
@@ -225,6 +229,16 @@ void ClusterCeilings::Count(const Clusters& clusters, const Machines& machines,
   // The engine would give it what was bought for others that lack machines too, and comes to them later.
   for (const auto& [name, held] : held_) {
     if (HasMostForNow(name) && !held.ready) barred_.insert(name);
+  }
+}
+
+void ClusterCeilings::CountBootstraps(const std::vector<engine::fast::NamedAction>& actions) {
+  if (for_now_.empty()) return;
+  for (const auto& [action, profile] : actions) {
+    if (action.kind != engine::ActionKind::kBootstrap || !action.need || HasMostForNow(action.need->cluster)) continue;
+    const auto held = held_.find(action.need->cluster);
+    const bool limited = held != held_.end() && for_now_.contains(held->first);
+    if (limited && held->second.coming.insert(action.machine).second) ++held->second.machines;
   }
 }
 

@@ -25,6 +25,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/fields.h"
 #include "base/time.h"
@@ -34,6 +35,7 @@
 #include "core/shard/machines.h"
 #include "core/shard/operation.h"
 #include "core/shard/step_context.h"
+#include "engine/fast/engine.h"
 #include "engine/types.h"
 #include "model/money.h"
 
@@ -113,7 +115,10 @@ class ClusterCeilings {
              const std::map<std::string, Operation, std::less<>>& operations, Most for_now, MonoTime now);
   // Whether the cluster acquires nothing in this decision.
   bool Bars(const std::string& cluster) const { return barred_.contains(cluster); }
-  // After the decision, for each action that could begin: whether it may; counts the machine if so.
+  // After the decision: machines that are there count for a cluster that may have only so many for now before others
+  // are bought for it, in whatever order the actions come.
+  void CountBootstraps(const std::vector<engine::fast::NamedAction>& actions);
+  // For each action that could begin: whether it may; counts the machine if so.
   enum class Verdict : uint8_t { kWithin, kAbove, kAboveAsBefore, kNotYet };
   Verdict Admit(const engine::Action& action, model::Money price, MonoTime now);
 

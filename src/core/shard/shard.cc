@@ -141,6 +141,7 @@ void Core::CountPlans(PlanMode mode, StepContext& ctx) {
 void Core::StartActions(const std::vector<engine::fast::NamedAction>& actions, StepContext& ctx) {
   Parts& p = *parts_;
   p.rails.BeginCycle();
+  p.rails.ceilings().CountBootstraps(actions);
   for (const engine::fast::NamedAction& named : actions) {
     const Readiness readiness = p.executor.ReadinessOf(named, ctx.now.mono);
     // What growth and trial put off is decided again in every cycle, and counted when it is its turn.
