@@ -159,9 +159,10 @@ void OperatorRole::Stop() {
     changed_.notify_all();
     links_.join();
   }
-  cluster_.reset();  // its answers go to the core
   runner_.Stop();
-  enrol_.reset();  // after the core, which asks it
+  // After the core, which asks them. Their end answers what is open; a core that has stopped takes no answer.
+  cluster_.reset();
+  enrol_.reset();
   server_.Stop();
 }
 
