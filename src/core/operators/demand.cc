@@ -35,6 +35,15 @@ size_t MostOfSizeGroup(const model::Resources& request) {
   return bytes;
 }
 
+size_t TextsOfNeed(const DemandUnit& unit) {
+  return model::TextsOf(unit.profile) + std::max(unit.group.size(), MostOfSizeGroup(unit.request));
+}
+
+// Whether LeftOutBy has a reason.
+bool IsLeftOut(const DemandUnit& unit) {
+  return !std::ranges::all_of(unit.profile.requirements(), IsOfProtocol) || TextsOfNeed(unit) > model::kMostTextsOfNeed;
+}
+
 // Topology keys within which the workload must be with others of its group.
 std::vector<std::string> RequiredColocation(const model::WorkloadTemplate& spec) {
   std::vector<std::string> keys;
@@ -142,6 +151,86 @@ bool CountsAs(const DemandUnit& a, const DemandUnit& b) {
 
 }  // namespace
 
+// What stands where, for all needs of one review. It refers to the units and nodes of the demand.
+struct Demand::Occupancy {
+  struct Place {
+    const BoundNode* node = nullptr;
+    std::optional<model::Resources> free;  // none: it takes nothing
+    model::Resources taken;                // by what is in a need
+    std::vector<size_t> kinds;             // of each of these
+    bool whole = false;                    // one of them is alone on its host
+  };
+
+  // Which places a profile may use.
+  const std::vector<bool>& MayUse(const model::Profile& profile) {
+    const auto [at, is_new] = usable.try_emplace(profile.fingerprint());
+    if (is_new) {
+      for (const Place& place : places) at->second.push_back(MatchesNode(profile, *place.node));
+    }
+    return at->second;
+  }
+
+  std::vector<Place> places;             // in the order of their nodes' ids
+  std::vector<const DemandUnit*> kinds;  // one of each profile, request and rule about hosts
+  std::vector<std::pair<model::Profile, model::Resources>> unplaced;  // what some node could carry, by profile
+  std::map<std::string, std::vector<bool>> usable;                    // by fingerprint, as far as asked for
+};
+
+// Nodes that are emptied into the others, one after the other.
+class Demand::Emptying {
+ public:
+  explicit Emptying(Occupancy& occupancy) : occupancy_(occupancy), first_(occupancy.kinds.size()) {
+    for (const Occupancy::Place& place : occupancy.places) free_.push_back(place.free);
+    for (const DemandUnit* kind : occupancy.kinds) usable_.push_back(&occupancy.MayUse(kind->profile));
+  }
+
+  // Moves the node's workloads into what is free elsewhere, all or none. The node takes nothing from then on. After
+  // kMostFailed nodes that could not be emptied, no further one is.
+  bool Empty(size_t node) {
+    const std::vector<size_t>& kinds = occupancy_.places[node].kinds;
+    if (!std::ranges::all_of(kinds, [this](size_t kind) { return HasRoom(kind); })) return false;
+    if (failed_ == kMostFailed) return false;
+    std::vector<std::pair<size_t, model::Resources>> before;  // of what was changed, in order
+    for (const size_t kind : kinds) {
+      size_t to = first_[kind];
+      while (to < free_.size() && (to == node || !Takes(to, kind))) ++to;
+      if (to == free_.size()) {
+        for (const auto& [place, left] : before | std::views::reverse) free_[place] = left;
+        PROBE("operators.not_emptied");
+        ++failed_;
+        return false;
+      }
+      before.emplace_back(to, *free_[to]);
+      free_[to] = model::SubtractSaturating(*free_[to], occupancy_.kinds[kind]->request);
+    }
+    free_[node].reset();
+    return true;
+  }
+
+ private:
+  // Nodes that are tried in vain: each such try looks at every other node.
+  static constexpr int kMostFailed = 32;
+
+  // Whether a node takes one of the kind while nothing is being moved. Room only shrinks: none is looked at again.
+  bool HasRoom(size_t kind) {
+    // What excludes others of its kind finds no node among those that have one: each has a node already.
+    if (occupancy_.kinds[kind]->alone_on_host) return false;
+    size_t& first = first_[kind];
+    while (first < free_.size() && !Takes(first, kind)) ++first;
+    return first < free_.size();
+  }
+  bool Takes(size_t place, size_t kind) const {
+    PROBE("operators.room_looked_at");
+    return (*usable_[kind])[place] && free_[place] && free_[place]->Covers(occupancy_.kinds[kind]->request);
+  }
+
+  const Occupancy& occupancy_;
+  std::vector<std::optional<model::Resources>> free_;  // by place
+  std::vector<const std::vector<bool>*> usable_;       // by kind
+  std::vector<size_t> first_;                          // place that may take one, by kind
+  int failed_ = 0;
+};
+
 bool CountsAsDemand(const contract::WorkloadView& view) {
   switch (view.phase) {
     case model::WorkloadPhase::kStopped:
@@ -182,7 +271,7 @@ DemandUnit UnitOf(const contract::WorkloadView& view) {
       nowhere && view.desired == model::DesiredState::kRunning && !view.reason.empty() && !IsHopeless(view.reason);
   if (unit.waits && IsOfNeighbours(view.reason)) unit.by_neighbours = view.reason;
   // No machine can be asked for on behalf of what is left out.
-  if (!LeftOutBy(unit).empty()) unit.waits = false;
+  if (IsLeftOut(unit)) unit.waits = false;
   return unit;
 }
 
@@ -193,7 +282,7 @@ std::string LeftOutBy(const DemandUnit& unit) {
     return fmt::format("the shard's protocol cannot express \"{}\": use In with the values that are meant",
                        ToString(*at));
   }
-  const size_t bytes = model::TextsOf(unit.profile) + std::max(unit.group.size(), MostOfSizeGroup(unit.request));
+  const size_t bytes = TextsOfNeed(unit);
   if (bytes <= model::kMostTextsOfNeed) return {};
   return fmt::format(
       "its requirements, spread and group take {} bytes, and the shard takes at most {}: make them fewer", bytes,
@@ -261,7 +350,7 @@ std::map<Demand::Key, Demand::Sum> Demand::Sums() const {
   NodeSizes sizes(nodes_);
   for (const auto& [id, unit] : units_) {
     if (unit.node.empty() && MUTANT("operators.counts_placed_only")) continue;
-    if (!operators::LeftOutBy(unit).empty() && !MUTANT("operators.says_every_operator")) continue;
+    if (IsLeftOut(unit) && !MUTANT("operators.says_every_operator")) continue;
     Key key{unit.profile.fingerprint(), unit.group};
     const bool judged = !sizes.None(unit.profile) || apart_.contains(key);
     if (judged && !sizes.Carries(unit.profile, unit.request) && !IsGang(unit.profile) &&
@@ -313,7 +402,7 @@ void Demand::Raise(const Key& key, const Sum& sum, const std::vector<std::string
   for (const DemandUnit& unit : units_ | std::views::values) {
     const bool own = unit.profile.fingerprint() == key.fingerprint && unit.group == key.group;
     // The shard is not told of what is left out: it would not acquire for the room that this takes.
-    if (!operators::LeftOutBy(unit).empty()) continue;
+    if (IsLeftOut(unit)) continue;
     if (!own && nodes_.contains(unit.node)) taken = Plus(taken, unit.request);
     if (const auto at = barred.find(unit.node); at != barred.end()) {
       at->second = model::SubtractSaturating(at->second, unit.request);
@@ -410,81 +499,81 @@ Demand::Waits Demand::WhatWaits(MonoTime now) const {
   return waits;
 }
 
-bool Demand::Empty(const std::vector<const DemandUnit*>& units, const std::string& node,
-                   std::map<std::string, model::Resources>& free) const {
-  std::vector<std::pair<std::string, model::Resources>> before;  // of what was changed, in order
-  for (const DemandUnit* unit : units) {
-    // What excludes others of its kind finds no node among those that have one: each has a node already.
-    const auto to = unit->alone_on_host ? free.end() : std::ranges::find_if(free, [&](const auto& other) {
-      return other.first != node && other.second.Covers(unit->request) &&
-             MatchesNode(unit->profile, nodes_.at(other.first));
-    });
-    if (to == free.end()) {
-      for (const auto& [id, left] : before | std::views::reverse) free[id] = left;
-      return false;
-    }
-    before.emplace_back(to->first, to->second);
-    to->second = model::SubtractSaturating(to->second, unit->request);
+Demand::Occupancy Demand::Occupy() const {
+  PROBE("operators.occupancy");
+  Occupancy occupancy;
+  std::map<std::string, model::Resources> free = Free();
+  std::map<std::string_view, size_t> places;
+  for (const auto& [id, node] : nodes_) {
+    places.emplace(id, occupancy.places.size());
+    Occupancy::Place& place = occupancy.places.emplace_back(Occupancy::Place{.node = &node});
+    if (const auto at = free.find(id); at != free.end()) place.free = std::move(at->second);
   }
-  free.erase(node);
-  return true;
+  std::map<std::tuple<std::string_view, std::string, bool>, size_t> kinds;
+  std::map<std::string_view, size_t> unplaced;  // by fingerprint
+  NodeSizes sizes(nodes_);
+  for (const DemandUnit& unit : units_ | std::views::values) {
+    if (IsLeftOut(unit)) continue;
+    if (const auto at = places.find(unit.node); at != places.end()) {
+      Occupancy::Place& place = occupancy.places[at->second];
+      place.taken = Plus(place.taken, unit.request);
+      place.whole |= unit.alone_on_host;
+      const auto [kind, is_new] = kinds.try_emplace(
+          {unit.profile.fingerprint(), unit.request.ToString(), unit.alone_on_host}, occupancy.kinds.size());
+      if (is_new) occupancy.kinds.push_back(&unit);
+      place.kinds.push_back(kind->second);
+    } else if (sizes.Carries(unit.profile, unit.request)) {
+      const auto [sum, is_new] = unplaced.try_emplace(unit.profile.fingerprint(), occupancy.unplaced.size());
+      if (is_new) occupancy.unplaced.emplace_back(unit.profile, model::Resources());
+      model::Resources& amount = occupancy.unplaced[sum->second].second;
+      amount = Plus(amount, unit.request);
+    }
+  }
+  return occupancy;
 }
 
-model::Resources Demand::RoomToKeep(const Key& key, const std::map<Key, Sum>& sums) const {
-  struct Candidate {
-    int64_t fullness = 0;
-    const std::string* id = nullptr;
-  };
+model::Resources Demand::RoomToKeep(const Key& key, const std::map<Key, Sum>& sums,
+                                    std::optional<Occupancy>& looked_up) const {
+  if (!looked_up) looked_up = Occupy();
+  Occupancy& occupancy = *looked_up;
   const Sum& own = sums.at(key);
-  std::vector<const BoundNode*> bound;  // that the profile may use
-  for (const BoundNode& node : nodes_ | std::views::values) {
-    if (MatchesNode(own.need.profile, node)) bound.push_back(&node);
-  }
-  std::map<std::string, bool> is_served;  // by one of them, a profile
-  const auto serves = [&](const model::Profile& profile) {
-    const auto [at, fresh] = is_served.try_emplace(profile.fingerprint());
-    if (fresh) at->second = std::ranges::any_of(bound, [&](const auto* node) { return MatchesNode(profile, *node); });
-    return at->second;
-  };
-  NodeSizes sizes(nodes_);
-  std::map<std::string_view, std::vector<const DemandUnit*>> on;
-  model::Resources asked;  // of what is there, of what is to be, and of other corrections
-  for (const DemandUnit& unit : units_ | std::views::values) {
-    if (!operators::LeftOutBy(unit).empty()) continue;
-    if (nodes_.contains(unit.node)) {
-      on[unit.node].push_back(&unit);
-    } else if (serves(unit.profile) && sizes.Carries(unit.profile, unit.request)) {
-      asked = Plus(asked, unit.request);
+  const std::vector<bool>& usable = occupancy.MayUse(own.need.profile);
+  const auto serves = [&](const model::Profile& profile) {  // one of the nodes that the need may use
+    const std::vector<bool>& others = occupancy.MayUse(profile);
+    for (size_t i = 0; i < usable.size(); ++i) {
+      if (usable[i] && others[i]) return true;
     }
+    return false;
+  };
+  model::Resources asked;  // of what is there, of what is to be, and of other corrections
+  for (const auto& [profile, amount] : occupancy.unplaced) {
+    if (serves(profile)) asked = Plus(asked, amount);
   }
   for (const auto& [other, correction] : corrections_) {
     const auto sum = sums.find(other);
     if (other != key && sum != sums.end() && serves(sum->second.need.profile)) asked = Plus(asked, correction.extra);
   }
-  std::set<std::string_view> whole;
-  for (const Sum& sum : sums | std::views::values) whole.insert(sum.whole_nodes.begin(), sum.whole_nodes.end());
   model::Resources room;
-  std::vector<Candidate> candidates;
-  for (const auto& [id, node] : nodes_) {
-    if (!MatchesNode(own.need.profile, node)) continue;
-    model::Resources taken;
-    for (const DemandUnit* unit : on[id]) taken = Plus(taken, unit->request);
-    room = Plus(room, node.total);
-    asked = Plus(asked, whole.contains(id) ? node.total : taken);
+  std::vector<std::pair<int64_t, size_t>> candidates;  // fullness and place
+  for (size_t i = 0; i < usable.size(); ++i) {
+    if (!usable[i]) continue;
+    const Occupancy::Place& place = occupancy.places[i];
+    room = Plus(room, place.node->total);
+    asked = Plus(asked, place.whole ? place.node->total : place.taken);
     // From one that takes nothing the workloads would go as well, and nothing says that it comes back.
-    if (node.usable) candidates.push_back({Fullness(taken, node.total), &id});
+    if (place.node->usable) candidates.emplace_back(Fullness(place.taken, place.node->total), i);
   }
   // The emptiest first: from them the fewest have to go.
-  std::ranges::sort(candidates, {}, [](const Candidate& one) { return std::tie(one.fullness, *one.id); });
-  std::map<std::string, model::Resources> free = Free();
+  std::ranges::sort(candidates);
+  Emptying emptying(occupancy);
   std::vector<const BoundNode*> kept;
   const auto is_surplus = [&](const BoundNode& node) {
     return model::SubtractSaturating(room, node.total).Covers(asked);
   };
-  for (const Candidate& candidate : candidates) {
-    const BoundNode& node = nodes_.at(*candidate.id);
+  for (const auto& [fullness, i] : candidates) {
+    const BoundNode& node = *occupancy.places[i].node;
     if (!is_surplus(node)) continue;
-    if (Empty(on[*candidate.id], *candidate.id, free)) {
+    if (emptying.Empty(i)) {
       room = model::SubtractSaturating(room, node.total);
     } else {
       kept.push_back(&node);
@@ -498,11 +587,11 @@ model::Resources Demand::RoomToKeep(const Key& key, const std::map<Key, Sum>& su
   return extra;
 }
 
-void Demand::FindRaises(MonoTime now, std::vector<std::string>& changes) {
+void Demand::FindRaises(std::optional<Occupancy>& occupancy, MonoTime now, std::vector<std::string>& changes) {
   const std::map<Key, Sum> sums = Sums();
   for (const auto& [key, sum] : sums) {
     if (key.group.starts_with(kSizeGroup)) continue;
-    const model::Resources extra = RoomToKeep(key, sums);
+    const model::Resources extra = RoomToKeep(key, sums, occupancy);
     if (extra.empty()) continue;
     corrections_[key] = {.extra = extra, .calm_since = now, .hold = hold_};
     changes.push_back(
@@ -559,8 +648,8 @@ void Demand::ReviewSizes(bool more_comes, MonoTime now, std::vector<std::string>
   }
 }
 
-void Demand::Lower(const Key& key, Correction& correction, bool useless, const std::map<Key, Sum>& sums, MonoTime now,
-                   std::vector<std::string>& changes) {
+void Demand::Lower(const Key& key, Correction& correction, bool useless, const std::map<Key, Sum>& sums,
+                   std::optional<Occupancy>& occupancy, MonoTime now, std::vector<std::string>& changes) {
   correction.stuck.clear();
   if (!correction.calm_since) correction.calm_since = now;
   if (correction.extra.empty()) return;
@@ -569,7 +658,7 @@ void Demand::Lower(const Key& key, Correction& correction, bool useless, const s
   if (!over) return;
   if (useless) correction.useless_until = now + correction.hold;
   model::Resources kept;
-  if (sums.contains(key)) kept = Min(correction.extra, RoomToKeep(key, sums));
+  if (sums.contains(key)) kept = Min(correction.extra, RoomToKeep(key, sums, occupancy));
   const model::Resources less = model::SubtractSaturating(correction.extra, kept);
   if (!kept.empty()) correction.calm_since = now;
   if (less.empty()) return;
@@ -581,7 +670,8 @@ void Demand::Lower(const Key& key, Correction& correction, bool useless, const s
 std::vector<std::string> Demand::Review(bool more_comes, MonoTime now) {
   summed_.reset();
   std::vector<std::string> changes;
-  if (!std::exchange(reviewed_, true)) FindRaises(now, changes);
+  std::optional<Occupancy> occupancy;  // most reviews need none
+  if (!std::exchange(reviewed_, true)) FindRaises(occupancy, now, changes);
   const Waits waits = WhatWaits(now);
   ReviewSizes(more_comes, now, changes);
   const std::map<Key, Sum> sums = Sums();
@@ -597,7 +687,9 @@ std::vector<std::string> Demand::Review(bool more_comes, MonoTime now) {
   }
   for (auto at = corrections_.begin(); at != corrections_.end();) {
     auto& [key, correction] = *at;
-    if (!waits.stuck.contains(key)) Lower(key, correction, waits.helpless.contains(key), sums, now, changes);
+    if (!waits.stuck.contains(key)) {
+      Lower(key, correction, waits.helpless.contains(key), sums, occupancy, now, changes);
+    }
     // A profile remembers for some holds how often it was corrected.
     const bool forgotten = correction.calm_since && now - *correction.calm_since >= 4 * correction.hold;
     const bool ended = !sums.contains(key) || (correction.extra.empty() && forgotten);
@@ -626,8 +718,7 @@ const Demand::Total& Demand::Summed() const {
 
 Demand::Total Demand::AddUp() const {
   Total total;
-  total.left_out = static_cast<size_t>(std::ranges::count_if(
-      units_ | std::views::values, [](const DemandUnit& unit) { return !operators::LeftOutBy(unit).empty(); }));
+  total.left_out = static_cast<size_t>(std::ranges::count_if(units_ | std::views::values, IsLeftOut));
   for (const auto& [key, sum] : Sums()) {
     model::Need need = sum.need;
     need.aggregate = Asked(sum);

@@ -175,17 +175,20 @@ class Demand {
   // What is left of each node that takes something.
   std::map<std::string, model::Resources> Free() const;
   void Raise(const Key& key, const Sum& sum, const std::vector<std::string>& stuck, std::vector<std::string>& changes);
+  struct Occupancy;
+  class Emptying;
+  Occupancy Occupy() const;
   // What must be asked for beyond all requests, so that no node is given back that the sums could do without, and whose
-  // workloads would fit nowhere else. Corrections of other needs count, the need's own does not.
-  model::Resources RoomToKeep(const Key& key, const std::map<Key, Sum>& sums) const;
-  // Moves the node's workloads into what is free elsewhere, all or none.
-  bool Empty(const std::vector<const DemandUnit*>& units, const std::string& node,
-             std::map<std::string, model::Resources>& free) const;
+  // workloads would fit nowhere else. Corrections of other needs count, the need's own does not. The emptiest nodes are
+  // tried first; once some tens were tried in vain, the fuller ones count as such too: a large cluster does not wait
+  // for the search. `occupancy` is made where there is none yet.
+  model::Resources RoomToKeep(const Key& key, const std::map<Key, Sum>& sums,
+                              std::optional<Occupancy>& occupancy) const;
   // What an earlier life of the operator had raised shows in what is bound.
-  void FindRaises(MonoTime now, std::vector<std::string>& changes);
+  void FindRaises(std::optional<Occupancy>& occupancy, MonoTime now, std::vector<std::string>& changes);
   // Of a need of which nothing is stuck.
-  void Lower(const Key& key, Correction& correction, bool useless, const std::map<Key, Sum>& sums, MonoTime now,
-             std::vector<std::string>& changes);
+  void Lower(const Key& key, Correction& correction, bool useless, const std::map<Key, Sum>& sums,
+             std::optional<Occupancy>& occupancy, MonoTime now, std::vector<std::string>& changes);
   void ReviewSizes(bool more_comes, MonoTime now, std::vector<std::string>& changes);
 
   std::string cluster_;

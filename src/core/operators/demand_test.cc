@@ -1,5 +1,6 @@
 #include "core/operators/demand.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/probe.h"
@@ -379,6 +380,48 @@ TEST(OperatorsDemand, ARestartKeepsNoSurplusBesideWhatIsFragmented) {
   }
   EXPECT_TRUE(alone.Review(false, kStart).empty());
   EXPECT_EQ(Cpu(alone), 12000);
+}
+
+// The first roll-up waits for the search: what it looks at must not grow with needs times nodes times workloads.
+TEST(OperatorsDemand, ARestartLooksThroughALargeClusterOnce) {
+  constexpr int kNodes = 200;
+  constexpr int kNeeds = 20;
+  constexpr int kOnANode = 20;
+  Demand demand = Empty();
+  for (int node = 0; node < kNodes; ++node) {
+    const std::string id = fmt::format("n{:03}", node);
+    demand.SetNode(id, {.total = {{"cpu", 32000}}});
+    for (int i = 0; i < kOnANode; ++i) {
+      WorkloadView view = On(id, fmt::format("w{:03}-{}", node, i), 800);
+      view.spec.priority = i % kNeeds;
+      Set(demand, view);
+    }
+  }
+  faults::ResetProbes();
+  EXPECT_TRUE(demand.Review(false, kStart).empty()) << "half of the nodes can be emptied into the others";
+  auto hits = faults::ProbeHits();
+  EXPECT_EQ(hits["operators.occupancy"], faults::Compiled() ? 1U : 0U);
+  // For each need: twice for each workload that is moved, and every node for each kind of them.
+  EXPECT_LE(hits["operators.room_looked_at"], kNeeds * (2U * kNodes / 2 * kOnANode + kNodes * kNeeds));
+  EXPECT_EQ(hits["operators.not_emptied"], 0U);
+}
+
+TEST(OperatorsDemand, OfManyNodesThatCannotBeEmptiedOnlyTheEmptiestAreTried) {
+  Demand demand = Empty();
+  demand.SetNode("hole", {.total = {{"cpu", 40000}}});
+  for (const char* id : {"h1", "h2", "h3"}) Set(demand, On("hole", id, 11000));
+  for (int node = 0; node < 100; ++node) {
+    const std::string id = fmt::format("n{:03}", node);
+    demand.SetNode(id, {.total = {{"cpu", 20000}}});
+    // One of them finds room, in the hole, and the other does not.
+    for (const char* half : {"a", "b"}) Set(demand, On(id, id + half, 7000));
+  }
+  faults::ResetProbes();
+  EXPECT_EQ(demand.Review(false, kStart).size(), 1U);
+  EXPECT_EQ(Cpu(demand), 2'040'000) << "all that is bound";
+  auto hits = faults::ProbeHits();
+  EXPECT_EQ(hits["operators.not_emptied"], faults::Compiled() ? 32U : 0U);
+  EXPECT_LE(hits["operators.room_looked_at"], 32U * 200);
 }
 
 // The shard counts a node that takes nothing: beside it another machine is wanted.
