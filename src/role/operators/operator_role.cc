@@ -67,8 +67,8 @@ Result<contract::Revision> ListAll(rpc::ClusterClient& cluster, Request what, st
   what.page.limit = kPage;
   std::optional<contract::Revision> revision;
   do {
-    auto page =
-        contract::AskPage([&](const Request& request) { return AskAndWait<Reply>(cluster, request, stop); }, what);
+    auto page = contract::AskPage([&](const Request& request) { return AskAndWait<Reply>(cluster, request, stop); },
+                                  what, kPage);
     if (!page) return std::unexpected(page.error());
     if (!revision) revision = page->revision;
     std::ranges::move((*page).*part, std::back_inserter(objects));
