@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
 #include <utility>
 
 #include "base/probe.h"
@@ -12,17 +13,30 @@ namespace {
 constexpr int32_t kMostTold = 10;
 constexpr Duration kCountedFor = 1s;
 constexpr Duration kRemembered = 1min;
+constexpr std::string_view kOthers = ":";  // no tenant's name has a colon
+
+// By the bound on all workloads, as Tenants::Admit words it.
+bool IsOfScheduler(const Status& status) { return status.message().starts_with("scheduler: "); }
 
 }  // namespace
 
+Refusals::Told& Refusals::Count(const std::string& tenant, const Status& status, MonoTime now) {
+  auto& all = state_.tenants;
+  const bool full = all.size() >= kMostTenants && !all.contains(tenant);
+  const bool shared = full || IsOfScheduler(status);
+  const auto [at, is_new] = all.try_emplace(shared ? std::string(kOthers) : tenant, Told{.since = now});
+  Told& told = at->second;
+  if (!is_new && now - told.since < kCountedFor) return told;
+  const bool forgotten = now - told.since > kRemembered;
+  told = {.since = now, .left_out = forgotten ? 0 : told.left_out};
+  // Once a second for each tenant: a flood does not look through all of them for every refusal.
+  std::erase_if(all, [&](const auto& entry) { return now - entry.second.since > kRemembered; });
+  return told;
+}
+
 void Refusals::Tell(const std::string& tenant, const ObjectId& object, Reason reason, const Status& status,
                     StepContext& ctx) {
-  std::erase_if(state_.tenants, [&](const auto& entry) { return ctx.now.mono - entry.second.since > kRemembered; });
-  Told& told = state_.tenants.try_emplace(tenant, Told{.since = ctx.now.mono}).first->second;
-  if (ctx.now.mono - told.since >= kCountedFor) {
-    told.since = ctx.now.mono;
-    told.told = 0;
-  }
+  Told& told = Count(tenant, status, ctx.now.mono);
   if (told.told >= kMostTold && !MUTANT("scheduler.refusals_flood")) {
     PROBE("scheduler.refusal_left_out");
     ++told.left_out;

@@ -1,6 +1,7 @@
 #include "core/scheduler/refusals.h"
 
 #include "core/scheduler/lab_for_test.h"
+#include "model/workload_bounds.h"
 
 namespace muster::scheduler {
 namespace {
@@ -87,6 +88,45 @@ TEST(SchedulerRefusals, OfAFloodTenASecondAreToldAndTheRestIsCounted) {
   flood(1);
   EXPECT_FALSE(Refused(lab)[0].contains("not told")) << "long ago";
   EXPECT_EQ(lab.core.parts().refusals.state().tenants.size(), 1U);
+}
+
+// A caller without a tenant may name another one with each request.
+TEST(SchedulerRefusals, WhatTheSchedulersOwnBoundRefusesCountsAsOfOneTenant) {
+  auto store = std::make_shared<LabStore>();
+  const std::string key = KeyOf("", RecordKind::kSet, "big");
+  const SetRecord big{.spec = {.kind = model::WorkloadKind::kSet,
+                               .name = "big",
+                               .replicas = static_cast<int32_t>(model::kMostWorkloads),
+                               .spec = Lab::Template()},
+                      .revision = "r"};
+  store->rows[key] = {.key = key, .value = Encode(big), .created = 1, .modified = 1};
+  Lab lab({}, store);
+  lab.Run(1s);
+  for (int i = 0; i < 100; ++i) {
+    contract::ApplyWorkload apply = Lab::ApplyOf(fmt::format("w{}", i));
+    apply.tenant = fmt::format("invented-{}", i);
+    EXPECT_TRUE(lab.Try(apply).message().starts_with("scheduler: workloads 250000 of 250000 in use"));
+  }
+  EXPECT_EQ(Refused(lab).size(), 10U);
+  EXPECT_EQ(lab.core.parts().refusals.state().tenants.size(), 1U);
+}
+
+TEST(SchedulerRefusals, AtMostAThousandTenantsAreCountedApart) {
+  std::vector<Effect> effects;
+  Counters counters;
+  Refusals refusals({});
+  const auto refuse = [&](size_t tenant, Duration at) {
+    StepContext ctx{.now = {.mono = MonoTime(at)}, .effects = effects, .counters = counters};
+    const std::string name = fmt::format("t{}", tenant);
+    refusals.Tell(name, WorkloadObject("w"), Reason::kQuotaFull,
+                  Status(Code::kResourceExhausted, fmt::format("tenant {}: cpu 1 of 1 in use", name)), ctx);
+  };
+  for (size_t i = 0; i < 3 * Refusals::kMostTenants; ++i) refuse(i, 1h);
+  EXPECT_EQ(effects.size(), Refusals::kMostTenants + 10) << "all others have ten decisions together";
+  EXPECT_EQ(refusals.state().tenants.size(), Refusals::kMostTenants + 1);
+  for (const size_t late : {1, 5'000, 5'001}) refuse(late, 1h + 2min);
+  EXPECT_EQ(effects.size(), Refusals::kMostTenants + 13);
+  EXPECT_EQ(refusals.state().tenants.size(), 3U) << "those of two minutes ago are forgotten";
 }
 
 }  // namespace
