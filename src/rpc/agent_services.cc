@@ -13,6 +13,7 @@
 #include "rpc/persys_agent_conversion.h"
 #include "rpc/unary_answer.h"
 #include "rpc/wire_parts.h"
+#include "rpc/work_budget.h"
 #include "rpc/worker.h"
 
 namespace muster::rpc {
@@ -132,8 +133,8 @@ class AgentService final : public v1::Agent::CallbackService {
   MUSTER_UNARY_METHOD(GetStatus, v1::GetStatusOnAgent, v1::WorkloadStatus, contract::WorkloadStatus);
   MUSTER_UNARY_METHOD(List, v1::ListOnAgent, v1::ListedOnAgent, contract::ListedOnAgent);
 
-  grpc::ServerWriteReactor<v1::LogChunk>* Logs(Context* /*context*/, const v1::LogsRequest* request) override {
-    const auto stream = std::make_shared<LogsStream>(senders_);
+  grpc::ServerWriteReactor<v1::LogChunk>* Logs(Context* context, const v1::LogsRequest* request) override {
+    const auto stream = std::make_shared<LogsStream>(senders_, StreamBudget(*context));
     auto* held = stream->Hold();
     auto what = FromWire(*request);
     if (!what) {

@@ -1,18 +1,15 @@
 #include "rpc/awaited_request.h"
 
-#include <fmt/format.h>
 #include <grpcpp/server_context.h>
 
 #include <chrono>
 #include <list>
-#include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
 
 #include "base/check.h"
 #include "host/system_clock.h"
-#include "model/names.h"
 #include "rpc/bounded_read.h"
 
 namespace muster::rpc {
@@ -61,13 +58,7 @@ class AwaitedRequests {
   Status Add(Awaited& request, std::pair<const void*, std::string> who) {
     const MonoTime now = host::SystemClock().Read().mono;
     const std::lock_guard lock(mu_);
-    size_t& count = of_[who];
-    if (count >= kMostAwaited) {
-      return {Code::kResourceExhausted,
-              fmt::format("{} has {} calls open without a message, and no more are allowed; send those first",
-                          model::Quoted(who.second), count)};
-    }
-    ++count;
+    MUSTER_RETURN_IF_ERROR(count_.Add(who.first, who.second));
     request.until_ = now + kFirstWordTimeout;
     request.who_ = std::move(who);
     request.place_ = all_.insert(all_.end(), &request);
@@ -77,8 +68,7 @@ class AwaitedRequests {
   bool Remove(Awaited& request) {
     const std::lock_guard lock(mu_);
     all_.erase(request.place_);
-    const auto found = of_.find(request.who_);
-    if (--found->second == 0) of_.erase(found);
+    count_.Remove(request.who_.first, request.who_.second);
     return request.silent_;
   }
 
@@ -97,8 +87,8 @@ class AwaitedRequests {
   }
 
   std::mutex mu_;
-  std::list<Awaited*> all_;                                   // guarded by mu_
-  std::map<std::pair<const void*, std::string>, size_t> of_;  // guarded by mu_: callers without such a call have none
+  std::list<Awaited*> all_;  // guarded by mu_
+  AwaitedCount count_;       // guarded by mu_
 };
 
 AwaitedRequests& AllAwaited() {
@@ -115,6 +105,18 @@ void Awaited::Came() {
 }
 
 }  // namespace
+
+Status AwaitedCount::Add(const void* server, const std::string& who) {
+  const auto of = of_.try_emplace(server, "calls open without a message", "send those first").first;
+  return of->second.Add(who, kMostAwaited, kMostAwaitedOfAll);
+}
+
+void AwaitedCount::Remove(const void* server, const std::string& who) {
+  const auto of = of_.find(server);
+  MUSTER_CHECK(of != of_.end(), "no call of {} is awaited there", who);
+  of->second.Remove(who);
+  if (of->second.all() == 0) of_.erase(of);
+}
 
 Status AwaitRequest(const void* server, std::string who, grpc_call* call, grpc::ServerContextBase& context,
                     RequestCame came) {

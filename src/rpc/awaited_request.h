@@ -11,10 +11,13 @@
 
 #include <grpc/grpc.h>
 
+#include <cstddef>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "base/status.h"
+#include "rpc/caller_count.h"
 
 namespace grpc {
 class ServerContextBase;
@@ -22,15 +25,27 @@ class ServerContextBase;
 
 namespace muster::rpc {
 
-// Calls of one caller that wait for their message.
+// Calls that wait for their message: of one caller, and of all callers of a server. One costs 20 KiB.
 inline constexpr size_t kMostAwaited = 2'048;
+inline constexpr size_t kMostAwaitedOfAll = 8'192;
+
+// These calls, of every server of the process. Its owner has a lock.
+class AwaitedCount {
+ public:
+  // RESOURCE_EXHAUSTED, naming the bound; if OK, Remove follows.
+  Status Add(const void* server, const std::string& who);
+  void Remove(const void* server, const std::string& who);
+
+ private:
+  std::map<const void*, CallerCount> of_;  // servers without such a call have no entry
+};
 
 // The message, which is the taker's to free, or null if none came; and whether the call was cancelled for it. On a
 // thread of gRPC.
 using RequestCame = std::function<void(grpc_byte_buffer* message, bool silent)>;
 
 // `server` tells callers of one name at different servers apart. The call and its context last until `came` was called.
-// RESOURCE_EXHAUSTED, naming the bound, for a caller that has too many such calls; `came` is not called then.
+// RESOURCE_EXHAUSTED, naming the bound, if the caller or all have too many such calls; `came` is not called then.
 Status AwaitRequest(const void* server, std::string who, grpc_call* call, grpc::ServerContextBase& context,
                     RequestCame came);
 

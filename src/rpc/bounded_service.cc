@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "model/names.h"
 #include "rpc/awaited_request.h"
 #include "rpc/bounded_read.h"
 #include "rpc/channel.h"
@@ -64,45 +63,25 @@ class RefusedStream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffe
 }  // namespace
 
 Status OpenStreams::Open(const std::string& who, bool identified) {
-  const size_t most = identified ? bounds_.of_identity : bounds_.of_address;
   const std::lock_guard lock(mu_);
-  if (all_ >= bounds_.of_all) {
-    return {Code::kResourceExhausted, fmt::format("{} streams are open, and no more are allowed; close some", all_)};
-  }
-  size_t& open = of_[who];
-  if (open >= most) {
-    return {Code::kResourceExhausted,
-            fmt::format("{} has {} streams open, and no more are allowed; close some", model::Quoted(who), open)};
-  }
-  ++open;
-  ++all_;
-  return {};
+  return open_.Add(who, identified ? bounds_.of_identity : bounds_.of_address, bounds_.of_all);
 }
 
 void OpenStreams::Close(const std::string& who) {
   const std::lock_guard lock(mu_);
-  const auto found = of_.find(who);
-  MUSTER_CHECK(found != of_.end(), "{} has no stream", who);
-  if (--found->second == 0) of_.erase(found);
-  --all_;
+  open_.Remove(who);
 }
 
 Result<std::shared_ptr<void>> OpenStreams::Unheard(const std::string& who) {
   const std::lock_guard lock(mu_);
-  size_t& unheard = unheard_of_[who];
-  if (unheard >= bounds_.unheard) {
-    return Error(
-        Code::kResourceExhausted,
-        fmt::format("{} has {} streams open that have said nothing, and no more are allowed; send on those first",
-                    model::Quoted(who), unheard));
+  if (Status fit = unheard_.Add(who, bounds_.unheard, bounds_.unheard_of_all); !fit.ok()) {
+    return std::unexpected(std::move(fit));
   }
-  ++unheard;
   // The pointer carries nothing but its end.
   return std::shared_ptr<void>(this, [who](void* streams) {
     auto& self = *static_cast<OpenStreams*>(streams);
     const std::lock_guard end(self.mu_);
-    const auto found = self.unheard_of_.find(who);
-    if (--found->second == 0) self.unheard_of_.erase(found);
+    self.unheard_.Remove(who);
   });
 }
 
@@ -151,7 +130,7 @@ class BoundedService::Handler final : public MethodHandler {
     auto share = budgets_.requests.Take(who, *weight);
     if (!share) return Refuse(call, bytes, kTooMany, share.error());
     // What gRPC calls when the call is over.
-    auto over = [share = *std::move(share), began = BeginCall(*call.server_context, budgets_.answers, who),
+    auto over = [share = *std::move(share), began = BeginCall(*call.server_context, budgets_, who),
                  requester = call.call_requester]() mutable {
       began.reset();
       share.reset();

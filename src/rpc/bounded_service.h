@@ -3,7 +3,7 @@
 //   - A request beyond MessageBounds is refused before it is parsed. Methods that read a stream check each message
 //     themselves (bounded_read.h), because gRPC parses those without asking.
 //   - Streams are bounded, of one caller and of all: a caller beyond the bound is refused, and the others are served.
-//   - So are, more tightly, those of a caller that have not said anything yet (Heard): one costs 20 KiB.
+//   - So are, more tightly, those that have not said anything yet (Heard): one costs 20 KiB.
 //   - What all requests take that are being worked on is bounded, of one caller and of all, and so are the answers that
 //     are not taken yet (work_budget.h). A request that begins a stream of answers is kept as long as that, and bounded
 //     to 64 KiB.
@@ -19,13 +19,13 @@
 
 #include <cstddef>
 #include <deque>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 
 #include "base/status.h"
+#include "rpc/caller_count.h"
 #include "rpc/identity.h"
 #include "rpc/refusal.h"
 #include "rpc/work_budget.h"
@@ -41,6 +41,7 @@ struct StreamBounds {
   size_t of_address = 2'048;  // in plaintext, of one address
   size_t of_all = 16'384;
   size_t unheard = 128;  // of one caller, before their first message
+  size_t unheard_of_all = 4'096;
 };
 
 // The streams that are open at a server.
@@ -59,9 +60,8 @@ class OpenStreams {
  private:
   const StreamBounds bounds_;
   std::mutex mu_;
-  size_t all_ = 0;                            // guarded by mu_
-  std::map<std::string, size_t> of_;          // guarded by mu_: callers without a stream have no entry
-  std::map<std::string, size_t> unheard_of_;  // guarded by mu_: the same
+  CallerCount open_{"streams open", "close some"};                                     // guarded by mu_
+  CallerCount unheard_{"streams open that have said nothing", "send on those first"};  // guarded by mu_
 };
 
 class BoundedService final : public grpc::Service {

@@ -16,6 +16,7 @@
 #include "muster/v1/cluster.grpc.pb.h"
 #include "persys/control/v1/control.grpc.pb.h"
 #include "rpc/agent_client.h"
+#include "rpc/bounded_service.h"
 #include "rpc/certificates_for_test.h"
 #include "rpc/channel.h"
 #include "rpc/cluster_client.h"
@@ -23,6 +24,7 @@
 #include "rpc/cluster_services.h"
 #include "rpc/join_client.h"
 #include "rpc/server.h"
+#include "rpc/whole_list.h"
 
 namespace muster::rpc {
 namespace {
@@ -291,25 +293,53 @@ TEST_F(ClusterRpc, AWatchBringsChangesAndSaysWhyItEnds) {
   EXPECT_FALSE(sink->Send(std::make_shared<const contract::ClusterChange>(decided)));
 }
 
-TEST_F(ClusterRpc, AWatchThatIsNotReadEndsByWhatItsChangesWeigh) {
-  const auto stub = v1::Cluster::NewStub(channel_);
-  grpc::ClientContext context;
+// As a role serves it, with what callers are lent.
+struct Bounded {
+  Bounded() { EXPECT_EQ(server.Start(std::vector<grpc::Service*>{&cluster, &control}), Status()); }
+
+  ToldScheduler scheduler;
+  OpenStreams streams{{}};
+  CallBudgets budgets;
+  std::shared_ptr<grpc::Service> inner_cluster = MakeClusterService(scheduler, scheduler, scheduler, scheduler);
+  std::shared_ptr<grpc::Service> inner_control = MakeControlService(scheduler, scheduler, scheduler);
+  BoundedService cluster{kClusterService, *inner_cluster, streams, budgets, [](const Refusal&) {}};
+  BoundedService control{kControlService, *inner_control, streams, budgets, [](const Refusal&) {}};
+  Server server{{.address = {.host = "127.0.0.1", .port = 0}, .stop_grace = 100ms}};
+};
+
+TEST(ClusterBounds, WhatWaitsOnAllWatchesOfACallerIsBounded) {
+  Bounded served;
+  const auto channel = *MakeChannel({.target = served.server.address().ToString()});
+  const auto stub = v1::Cluster::NewStub(channel);
   v1::WatchRequest everything;
   everything.set_decisions(true);
+  grpc::ClientContext context;
   const auto watch = stub->Watch(&context, everything);
-  const auto asked = served_.scheduler.watches.Take();
-  ASSERT_TRUE(asked);
+  const auto sink = served.scheduler.watches.Take()->second;
+  grpc::ClientContext other_context;
+  const auto other = stub->Watch(&other_context, everything);
+  const auto other_sink = served.scheduler.watches.Take()->second;
   const auto change = std::make_shared<const contract::ClusterChange>(contract::Decision{
       .kind = contract::DecisionKind::kRefused, .workload = "w", .message = std::string(1 << 20, 'x')});
+  constexpr int kFit = 60;  // of 64
+  for (int i = 0; i < kFit; ++i) ASSERT_TRUE(sink->Send(change)) << i;
   int taken = 0;
-  while (taken < 1'000 && asked->second->Send(change)) ++taken;
-  EXPECT_LT(taken, 1'000);
-  EXPECT_GT(taken, 100);
+  while (taken < kFit && other_sink->Send(change)) ++taken;
+  EXPECT_GT(taken, 0);
+  EXPECT_LT(taken, 6);
   v1::WatchEvent event;
-  while (watch->Read(&event)) {
+  while (other->Read(&event)) {
   }
-  EXPECT_EQ(FromGrpc(watch->Finish()),
-            Status(Code::kResourceExhausted, "too many changes wait to be read; read faster, and watch again"));
+  const Status end = FromGrpc(other->Finish());
+  EXPECT_EQ(end.code(), Code::kResourceExhausted);
+  EXPECT_TRUE(end.message().ends_with("of them of \"local\", and no more are allowed; read faster, and begin again"))
+      << end.ToString();
+  for (int i = 0; i < kFit; ++i) ASSERT_TRUE(watch->Read(&event));
+  for (int i = 0; i < kFit; ++i) {  // room again
+    ASSERT_TRUE(sink->Send(change));
+    ASSERT_TRUE(watch->Read(&event));
+  }
+  context.TryCancel();
 }
 
 TEST_F(ClusterRpc, AWatchThatIsDestroyedLetsTheSchedulerKnow) {
@@ -608,6 +638,54 @@ TEST_F(ClusterRpc, ListsOfPersysArePutTogetherFromPages) {
   EXPECT_EQ(reply.nodes(1).node_id(), "b");
   ASSERT_TRUE(served_.scheduler.requests.Take());
   EXPECT_EQ(std::get<contract::ListNodes>(*served_.scheduler.requests.Take()).page.token, "a");
+}
+
+TEST(ClusterBounds, ListsOfPersysWaitForTheirTurn) {
+  Bounded served;
+  served.scheduler.answers_later = true;
+  const auto channel = *MakeChannel({.target = served.server.address().ToString()});
+  const auto stub = pb::AgentControl::NewStub(channel);
+  struct List {
+    grpc::ClientContext context;
+    pb::ListWorkloadsRequest request;
+    pb::ListWorkloadsResponse reply;
+  };
+  std::vector<std::unique_ptr<List>> lists;
+  Inbox<Status> ends;
+  for (size_t i = 0; i <= ListTurns::kOfCaller; ++i) {
+    List& list = *lists.emplace_back(std::make_unique<List>());
+    stub->async()->ListWorkloads(&list.context, &list.request, &list.reply,
+                                 [&](const grpc::Status& status) { ends.Put(FromGrpc(status)); });
+  }
+  EXPECT_EQ(ends.Take(),
+            Status(Code::kResourceExhausted,
+                   "\"local\" has 16 lists of the whole cluster under way, and no more are allowed; wait for "
+                   "those"));
+  for (size_t i = 0; i < ListTurns::kOfCaller; ++i) {
+    served.scheduler.AnswerOne(contract::WorkloadsListed());
+  }
+  for (size_t i = 0; i < ListTurns::kOfCaller; ++i) EXPECT_EQ(ends.Take(), Status());
+  EXPECT_EQ(served.scheduler.most_kept(), ListTurns::kAtOnce);
+}
+
+TEST(ClusterBounds, AListOfPersysTakesFromTheBudgetWhileItGrows) {
+  Bounded served;
+  served.scheduler.answers_later = true;
+  const auto channel = *MakeChannel({.target = served.server.address().ToString()});
+  const auto stub = pb::AgentControl::NewStub(channel);
+  const auto other = served.budgets.answers.Take("local", 60 << 20);  // of 64 MiB
+  grpc::ClientContext context;
+  const pb::ListWorkloadsRequest request;
+  pb::ListWorkloadsResponse reply;
+  std::promise<Status> ended;
+  stub->async()->ListWorkloads(&context, &request, &reply,
+                               [&](const grpc::Status& status) { ended.set_value(FromGrpc(status)); });
+  contract::WorkloadView row;
+  row.phase = model::WorkloadPhase::kRunning;
+  row.message = std::string(3 << 19, 'x');  // in the answer, and once more as bytes
+  served.scheduler.AnswerOne(contract::WorkloadsListed{.workloads = {row}, .next = "w"});
+  served.scheduler.AnswerOne(contract::WorkloadsListed{.workloads = {row}, .next = "x"});
+  EXPECT_EQ(ended.get_future().get().code(), Code::kResourceExhausted) << "no third page is asked for";
 }
 
 class Suggestions : public ClusterRpc {

@@ -1,6 +1,5 @@
 #include <grpcpp/grpcpp.h>
 
-#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -17,6 +16,7 @@
 #include "rpc/server_credentials.h"
 #include "rpc/tenant_scope.h"
 #include "rpc/unary_answer.h"
+#include "rpc/work_budget.h"
 #include "rpc/worker.h"
 
 namespace muster::rpc {
@@ -24,35 +24,36 @@ namespace {
 
 using Change = std::shared_ptr<const contract::ClusterChange>;
 
-struct WeighedChange {
+struct WaitingChange {
   Change change;
-  size_t weight = 0;
+  std::shared_ptr<void> share;  // of the caller's budget
 };
 
-class WatchStream final : public QueuedStream<grpc::ServerWriteReactor<v1::WatchEvent>, WeighedChange, v1::WatchEvent>,
+class WatchStream final : public QueuedStream<grpc::ServerWriteReactor<v1::WatchEvent>, WaitingChange, v1::WatchEvent>,
                           public WatchSink {
  public:
-  using QueuedStream::QueuedStream;
+  WatchStream(Worker& senders, StreamBudget budget) : QueuedStream(senders), budget_(std::move(budget)) {}
 
   bool Send(Change change) override {
-    const size_t weight = WeightOf(*change);
-    if (waiting() >= kMostWaiting || weight_.fetch_add(weight) > kMostWeight) {
+    if (waiting() >= kMostWaiting) {
       Drop({Code::kResourceExhausted, "too many changes wait to be read; read faster, and watch again"});
+      return false;
     }
-    return Push({.change = std::move(change), .weight = weight});
+    auto share = budget_.Take(WeightOf(*change), idle());
+    if (!share) {
+      Drop(share.error());
+      return false;
+    }
+    return Push({.change = std::move(change), .share = *std::move(share)});
   }
   void Close(Status status) override { End(std::move(status)); }
 
  private:
   static constexpr size_t kMostWaiting = 100'000;
-  static constexpr size_t kMostWeight = 128 << 20;  // twice what is kept for those who watch from an earlier revision
 
-  void Encode(const WeighedChange& weighed, v1::WatchEvent& out) override {
-    ToWire(*weighed.change, out);
-    weight_ -= weighed.weight;
-  }
+  void Encode(const WaitingChange& item, v1::WatchEvent& out) override { ToWire(*item.change, out); }
 
-  std::atomic<size_t> weight_ = 0;  // of what waits
+  StreamBudget budget_;
 };
 
 class ClusterService final : public v1::Cluster::CallbackService {
@@ -71,7 +72,7 @@ class ClusterService final : public v1::Cluster::CallbackService {
 
  private:
   grpc::ServerWriteReactor<v1::WatchEvent>* Watch(Context* context, const v1::WatchRequest* request) override {
-    const auto stream = std::make_shared<WatchStream>(senders_);
+    const auto stream = std::make_shared<WatchStream>(senders_, StreamBudget(*context));
     auto* held = stream->Hold();
     auto what = FromWire(*request);
     if (!what) {
@@ -86,7 +87,7 @@ class ClusterService final : public v1::Cluster::CallbackService {
     return held;
   }
   grpc::ServerWriteReactor<v1::LogChunk>* Logs(Context* context, const v1::LogsRequest* request) override {
-    const auto stream = std::make_shared<LogsStream>(senders_);
+    const auto stream = std::make_shared<LogsStream>(senders_, StreamBudget(*context));
     auto* held = stream->Hold();
     auto what = FromWire(*request);
     if (!what) {

@@ -57,8 +57,8 @@ class NodeStreams {
 class WatchSink {
  public:
   virtual ~WatchSink() = default;
-  // False once the watcher is gone. A watcher that does not read while thousands of changes wait is ended with
-  // RESOURCE_EXHAUSTED.
+  // False once the watcher is gone. A watcher that does not read is ended with RESOURCE_EXHAUSTED when its caller has
+  // no room left for what waits (work_budget.h).
   virtual bool Send(std::shared_ptr<const contract::ClusterChange> change) = 0;
   virtual void Close(Status status) = 0;
 };

@@ -1,13 +1,10 @@
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
-#include <functional>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "host/system_clock.h"
 #include "model/names.h"
@@ -21,6 +18,7 @@
 #include "rpc/server_credentials.h"
 #include "rpc/tenant_scope.h"
 #include "rpc/unary_answer.h"
+#include "rpc/whole_list.h"
 #include "rpc/wire_parts.h"
 #include "rpc/worker.h"
 
@@ -29,28 +27,26 @@ namespace {
 
 namespace pb = persys::control::v1;
 
-std::vector<contract::NodeView>& RowsIn(contract::NodesListed& listed) { return listed.nodes; }
-std::vector<contract::WorkloadView>& RowsIn(contract::WorkloadsListed& listed) { return listed.workloads; }
+// What rows that were added to an answer take, as messages and as bytes.
+template <class Rows>
+size_t TakenFrom(const Rows& rows, int first) {
+  size_t bytes = 0;
+  for (int i = first; i < rows.size(); ++i) bytes += rows.Get(i).SpaceUsedLong() + rows.Get(i).ByteSizeLong();
+  return bytes;
+}
+size_t AddNodes(const contract::NodesListed& listed, pb::ListNodesResponse& wire) {
+  const int before = wire.nodes_size();
+  ToWire(listed.nodes, wire);
+  return TakenFrom(wire.nodes(), before);
+}
+size_t AddWorkloads(const contract::WorkloadsListed& listed, pb::ListWorkloadsResponse& wire) {
+  const int before = wire.workloads_size();
+  ToWire(listed.workloads, wire);
+  return TakenFrom(wire.workloads(), before);
+}
 
 const std::string& NodeOf(const contract::RegisterNode& request) { return request.facts.node; }
 const std::string& NodeOf(const contract::Heartbeat& request) { return request.node; }
-
-// Asks for one page after the other; `done` gets all rows.
-template <class Listed, class Request, class View>
-void AskForAll(contract::ClusterPort& cluster, Request request, std::vector<View> rows,
-               std::function<void(Result<std::variant<std::vector<View>>>)> done) {
-  Request next = request;
-  cluster.Ask(std::move(request), [&cluster, next = std::move(next), rows = std::move(rows),
-                                   done = std::move(done)](Result<contract::ClusterReply> reply) mutable {
-    if (!reply) return done(std::unexpected(reply.error()));
-    auto& listed = Expect<Listed>(*reply);
-    auto& page = RowsIn(listed);
-    rows.insert(rows.end(), std::make_move_iterator(page.begin()), std::make_move_iterator(page.end()));
-    if (listed.next.empty()) return done(std::move(rows));
-    next.page.token = listed.next;
-    AskForAll<Listed>(cluster, std::move(next), std::move(rows), std::move(done));
-  });
-}
 
 // One call of SubmitAutomationSuggestion; whoever answers last frees it.
 class Suggestion : public std::enable_shared_from_this<Suggestion> {
@@ -135,20 +131,39 @@ class ControlService final : public pb::AgentControl::CallbackService {
   }
 
  private:
-  using Nodes = std::vector<contract::NodeView>;
-  using Workloads = std::vector<contract::WorkloadView>;
-
   MUSTER_UNARY_METHOD(RegisterNode, pb::RegisterNodeRequest, pb::RegisterNodeResponse, contract::NodeRegistered);
   MUSTER_UNARY_METHOD(Heartbeat, pb::HeartbeatRequest, pb::HeartbeatResponse, contract::HeartbeatAck);
   MUSTER_UNARY_METHOD(ApplyWorkload, pb::ApplyWorkloadRequest, pb::ApplyWorkloadResponse, contract::Applied);
   MUSTER_UNARY_METHOD(DeleteWorkload, pb::DeleteWorkloadRequest, pb::DeleteWorkloadResponse, contract::Done);
   MUSTER_UNARY_METHOD(RetryWorkload, pb::RetryWorkloadRequest, pb::RetryWorkloadResponse, contract::Done);
-  MUSTER_UNARY_METHOD(ListNodes, pb::ListNodesRequest, pb::ListNodesResponse, Nodes);
   MUSTER_UNARY_METHOD(GetNode, pb::GetNodeRequest, pb::GetNodeResponse, contract::NodeView);
-  MUSTER_UNARY_METHOD(ListWorkloads, pb::ListWorkloadsRequest, pb::ListWorkloadsResponse, Workloads);
   MUSTER_UNARY_METHOD(GetWorkload, pb::GetWorkloadRequest, pb::GetWorkloadResponse, contract::WorkloadView);
   MUSTER_UNARY_METHOD(GetClusterSummary, pb::GetClusterSummaryRequest, pb::GetClusterSummaryResponse,
                       contract::Summary);
+
+  grpc::ServerUnaryReactor* ListNodes(Context* context, const pb::ListNodesRequest* request,
+                                      pb::ListNodesResponse* reply) override {
+    return List(*context, FromWire(*request), *reply, &AddNodes);
+  }
+  grpc::ServerUnaryReactor* ListWorkloads(Context* context, const pb::ListWorkloadsRequest* request,
+                                          pb::ListWorkloadsResponse* reply) override {
+    auto asked = FromWire(*request);
+    if (asked) asked->tenant = TenantOf(CallerOf(*context));  // empty: of all
+    return List(*context, std::move(asked), *reply, &AddWorkloads);
+  }
+
+  template <class Listed, class Request, class Reply>
+  grpc::ServerUnaryReactor* List(Context& context, Result<Request> request, Reply& reply,
+                                 size_t (*write)(const Listed&, Reply&)) {
+    if (!request) {
+      grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
+      reactor->Finish(ToGrpc(request.error()));
+      return reactor;
+    }
+    const auto list = std::make_shared<WholeList<Listed, Request, Reply>>(context, reply, cluster_, lists_,
+                                                                          *std::move(request), write);
+    return list->Begin(CallerName(context));
+  }
 
   grpc::ServerUnaryReactor* SubmitAutomationSuggestion(Context* context,
                                                        const pb::SubmitAutomationSuggestionRequest* request,
@@ -170,17 +185,7 @@ class ControlService final : public pb::AgentControl::CallbackService {
             const Status allowed = CheckNode(CallerOf(context), NodeOf(asked));
             if (!allowed.ok()) return done(Result<contract::ClusterReply>(std::unexpected(allowed)));
           }
-          if constexpr (std::is_same_v<Reply, Nodes>) {
-            AskForAll<contract::NodesListed, contract::ListNodes, contract::NodeView>(cluster_, std::move(asked), {},
-                                                                                      std::move(done));
-          } else if constexpr (std::is_same_v<Reply, Workloads>) {
-            asked.tenant = TenantOf(CallerOf(context));  // empty: of all
-            AskForAll<contract::WorkloadsListed, contract::ListWorkloads, contract::WorkloadView>(
-                cluster_, std::move(asked), {}, std::move(done));
-          } else {
-            AskAs(CallerOf(context), cluster_, tenants_, std::move(asked),
-                  contract::ClusterPort::Done(std::move(done)));
-          }
+          AskAs(CallerOf(context), cluster_, tenants_, std::move(asked), contract::ClusterPort::Done(std::move(done)));
         });
   }
 
@@ -189,6 +194,7 @@ class ControlService final : public pb::AgentControl::CallbackService {
   TenantPort& tenants_;
   Worker encoders_;
   Worker senders_;
+  ListTurns lists_;
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // LogsStream: an answer to Logs, of an agent or of a scheduler, as a contract::LogsSink. A megabyte at most waits for
-// the caller to read.
+// the caller to read, and what waits is taken from the caller's budget (work_budget.h).
 //
 // Thread-safety: as LogsSink.
 #pragma once
@@ -13,33 +13,43 @@
 #include <mutex>
 #include <utility>
 
+#include "base/weight.h"
 #include "contract/logs.h"
 #include "muster/v1/agent.pb.h"
 #include "rpc/agent_conversion.h"
 #include "rpc/queued_stream.h"
+#include "rpc/work_budget.h"
 
 namespace muster::rpc {
 
-class LogsStream final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>, contract::LogChunk, v1::LogChunk>,
+struct WaitingChunk {
+  contract::LogChunk chunk;
+  size_t weight = 0;
+  std::shared_ptr<void> share;  // of the caller's budget
+};
+
+class LogsStream final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>, WaitingChunk, v1::LogChunk>,
                          public contract::LogsSink {
  public:
-  using QueuedStream::QueuedStream;
+  LogsStream(Worker& senders, StreamBudget budget) : QueuedStream(senders), budget_(std::move(budget)) {}
 
   bool Write(contract::LogChunk chunk) override {
+    const size_t weight = WeightOf(chunk);
     std::unique_lock lock(room_mu_);
-    room_.wait(lock, [this] { return gone_ || bytes_ < kMostWaiting; });
+    room_.wait(lock, [this] { return gone_ || waiting_ < kMostWaiting; });
     if (gone_) return false;
-    bytes_ += chunk.data.size();
+    waiting_ += weight;
     lock.unlock();
-    return Push(std::move(chunk));
+    return Keep(std::move(chunk), weight);
   }
   void WriteThen(contract::LogChunk chunk, std::function<void(bool)> next) override {
+    const size_t weight = WeightOf(chunk);
     {
       const std::lock_guard lock(room_mu_);
-      bytes_ += chunk.data.size();
-      if (!gone_ && bytes_ >= kMostWaiting) next_ = std::exchange(next, nullptr);
+      waiting_ += weight;
+      if (!gone_ && waiting_ >= kMostWaiting) next_ = std::exchange(next, nullptr);
     }
-    const bool taken = Push(std::move(chunk));
+    const bool taken = Keep(std::move(chunk), weight);
     if (next) next(taken);
   }
   bool Gone() const override { return ended(); }
@@ -56,18 +66,26 @@ class LogsStream final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChu
   void End(Status status) override { QueuedStream::End(std::move(status)); }
 
  private:
-  static constexpr size_t kMostWaiting = 1 << 20;
+  static constexpr size_t kMostWaiting = 1 << 20;  // of what chunks weigh
 
-  void Encode(const contract::LogChunk& chunk, v1::LogChunk& out) override {
-    ToWire(chunk, out);
-    sent_ = chunk.data.size();
+  bool Keep(contract::LogChunk chunk, size_t weight) {
+    auto share = budget_.Take(weight, idle());
+    if (!share) {
+      Drop(share.error());
+      return false;
+    }
+    return Push({.chunk = std::move(chunk), .weight = weight, .share = *std::move(share)});
+  }
+  void Encode(const WaitingChunk& item, v1::LogChunk& out) override {
+    ToWire(item.chunk, out);
+    sent_ = item.weight;
   }
   void Sent() override {
     std::function<void(bool)> next;
     {
       const std::lock_guard lock(room_mu_);
-      bytes_ -= sent_;
-      if (bytes_ < kMostWaiting) next = std::exchange(next_, nullptr);
+      waiting_ -= sent_;
+      if (waiting_ < kMostWaiting) next = std::exchange(next_, nullptr);
     }
     room_.notify_all();
     if (next) next(true);
@@ -86,11 +104,12 @@ class LogsStream final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChu
     if (gone) gone();
   }
 
-  size_t sent_ = 0;  // of the item that is being sent
+  StreamBudget budget_;
+  size_t sent_ = 0;  // what the chunk weighs that is being sent
   std::mutex room_mu_;
   std::condition_variable room_;
   // Guarded by room_mu_.
-  size_t bytes_ = 0;  // that wait
+  size_t waiting_ = 0;  // what the chunks weigh that wait
   bool gone_ = false;
   std::function<void(bool)> next_;  // waits for room
   std::function<void()> on_gone_;

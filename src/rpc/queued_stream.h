@@ -9,7 +9,9 @@
 //   2. Once `end_` is set nothing is queued; it is set before the stream is finished. After gRPC is done with the
 //      stream nothing touches the service any more.
 //
-// Thread-safety: Push, End, Drop, waiting and ended from any thread.
+// An item lives until gRPC has taken what was made of it: what the item holds of a budget is held as long.
+//
+// Thread-safety: Push, End, Drop, waiting, idle and ended from any thread.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -64,6 +66,11 @@ class QueuedStream : public Base, public std::enable_shared_from_this<QueuedStre
     const std::lock_guard lock(mu_);
     return queue_.size();
   }
+  // Nothing waits and nothing is being written.
+  bool idle() const {
+    const std::lock_guard lock(mu_);
+    return queue_.empty() && !current_;
+  }
   bool ended() const {
     const std::lock_guard lock(mu_);
     return end_.has_value();
@@ -103,19 +110,20 @@ class QueuedStream : public Base, public std::enable_shared_from_this<QueuedStre
   }
   // Called by who holds `writing_`.
   void WriteNext() {
-    std::optional<Item> next;
+    const Item* next = nullptr;
     std::optional<Status> end;
     {
       const std::lock_guard lock(mu_);
+      current_.reset();
       if (!queue_.empty()) {
-        next = std::move(queue_.front());
+        next = &current_.emplace(std::move(queue_.front()));
         queue_.pop_front();
       } else {
         end = end_;
         writing_ = end.has_value();  // never given back once the stream is finished
       }
     }
-    if (next) {
+    if (next != nullptr) {
       out_.Clear();
       Encode(*next, out_);
       Sent();
@@ -138,6 +146,7 @@ class QueuedStream : public Base, public std::enable_shared_from_this<QueuedStre
   mutable std::mutex mu_;
   // Guarded by mu_.
   std::deque<Item> queue_;
+  std::optional<Item> current_;  // that is being written: of who holds `writing_`
   bool writing_ = false;
   std::optional<Status> end_;  // what the stream ends with, once that is certain
 };

@@ -11,9 +11,9 @@ namespace muster::rpc {
 namespace {
 
 struct CallWork {
-  CallWork(WorkBudget& budget, std::string caller) : answers(budget), who(std::move(caller)) {}
+  CallWork(CallBudgets& from, std::string caller) : budgets(from), who(std::move(caller)) {}
 
-  WorkBudget& answers;
+  CallBudgets& budgets;
   const std::string who;
   std::shared_ptr<void> answer = nullptr;  // what it takes
 };
@@ -28,20 +28,25 @@ CallsAtWork& AllCalls() {
   return calls;
 }
 
+std::shared_ptr<CallWork> Find(const grpc::ServerContextBase& context) {
+  const std::lock_guard lock(AllCalls().mu);
+  const auto found = AllCalls().by_context.find(&context);
+  return found == AllCalls().by_context.end() ? nullptr : found->second;
+}
+
 }  // namespace
 
-Result<std::shared_ptr<void>> WorkBudget::Take(const std::string& who, size_t bytes) {
+Result<std::shared_ptr<void>> WorkBudget::Take(const std::string& who, size_t bytes, bool always) {
   const std::lock_guard lock(taken_->mu);
   const auto found = taken_->of.find(who);
   const size_t has = found == taken_->of.end() ? 0 : found->second;
-  const bool first = taken_->all == 0 || (bounds_.first_of_caller && has == 0);
+  const bool first = always || taken_->all == 0 || (bounds_.first_of_caller && has == 0);
   const bool of_each = has + bytes <= bounds_.of_each && taken_->all + bytes <= bounds_.of_both;
   const bool fits = of_each || (has + bytes <= bounds_.of_caller && taken_->all + bytes <= bounds_.of_all);
   if (!first && !fits && bytes > bounds_.harmless) {
-    return Error(
-        Code::kResourceExhausted,
-        fmt::format("{} of {} bytes are under way here, {} of them of {}, and no more are allowed; wait for those",
-                    what_, taken_->all, has, model::Quoted(who)));
+    return Error(Code::kResourceExhausted,
+                 fmt::format("{} of {} bytes are under way here, {} of them of {}, and no more are allowed; {}", what_,
+                             taken_->all, has, model::Quoted(who), advice_));
   }
   taken_->of[who] += bytes;
   taken_->all += bytes;
@@ -63,8 +68,8 @@ size_t WorkBudget::taken() const {
   return taken_->all;
 }
 
-std::shared_ptr<void> BeginCall(const grpc::ServerContextBase& context, WorkBudget& answers, const std::string& who) {
-  auto call = std::make_shared<CallWork>(answers, who);
+std::shared_ptr<void> BeginCall(const grpc::ServerContextBase& context, CallBudgets& budgets, const std::string& who) {
+  auto call = std::make_shared<CallWork>(budgets, who);
   {
     const std::lock_guard lock(AllCalls().mu);
     AllCalls().by_context.insert_or_assign(&context, call);
@@ -80,18 +85,29 @@ std::shared_ptr<void> BeginCall(const grpc::ServerContextBase& context, WorkBudg
 }
 
 Status TakeForAnswer(const grpc::ServerContextBase& context, size_t bytes) {
-  std::shared_ptr<CallWork> call;
+  const std::shared_ptr<CallWork> call = Find(context);
+  if (call == nullptr) return {};
   {
     const std::lock_guard lock(AllCalls().mu);
-    const auto found = AllCalls().by_context.find(&context);
-    if (found == AllCalls().by_context.end()) return {};
-    call = found->second;
+    call->answer.reset();
   }
-  auto share = call->answers.Take(call->who, bytes);
+  auto share = call->budgets.answers.Take(call->who, bytes);
   if (!share) return share.error();
   const std::lock_guard lock(AllCalls().mu);
   call->answer = *std::move(share);
   return {};
+}
+
+StreamBudget::StreamBudget(const grpc::ServerContextBase& context) {
+  const std::shared_ptr<CallWork> call = Find(context);
+  if (call == nullptr) return;
+  who_ = call->who;
+  budget_.emplace(call->budgets.streams);
+}
+
+Result<std::shared_ptr<void>> StreamBudget::Take(size_t bytes, bool first) {
+  if (!budget_) return std::shared_ptr<void>();
+  return budget_->Take(who_, bytes, first);
 }
 
 }  // namespace muster::rpc

@@ -1,12 +1,13 @@
 // WorkBudget: how many bytes of a server's calls may be in its hands at a time, of one caller and of all: requests from
-// when they are read until their call is over, and answers until they are taken.
+// when they are read until their call is over, answers until they are taken, and what waits to be read on a stream of
+// answers (Watch, Logs).
 //
 // The bounds of one message do not help against a hundred that are just within them, nor against answers that nobody
 // reads. So every call takes what its request is estimated to be in memory (message_bounds.h), and its answer what it
 // has in bytes, and a call beyond the budget is refused.
 //
 // The answer is made by a service, which does not know the server: BeginCall leaves there what the call may take from,
-// by its context, and TakeForAnswer finds it.
+// by its context, and TakeForAnswer and StreamBudget find it.
 //
 // Thread-safety: all functions may be called from any thread.
 #pragma once
@@ -16,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,14 +40,16 @@ struct WorkBounds {
   bool first_of_caller = false;
 };
 
+// Copies take from the same.
 class WorkBudget {
  public:
-  // `what` is for the refusal: "requests".
-  WorkBudget(std::string_view what, WorkBounds bounds) : what_(what), bounds_(bounds) {}
+  // `what` and `advice`, which are literals, are for the refusal: "requests", "wait for those".
+  WorkBudget(std::string_view what, WorkBounds bounds, std::string_view advice = "wait for those")
+      : what_(what), advice_(advice), bounds_(bounds) {}
 
   // Taken as long as the result lives, which may be longer than this. RESOURCE_EXHAUSTED, naming the bound. Where
-  // nothing is taken, one share of any size is given.
-  Result<std::shared_ptr<void>> Take(const std::string& who, size_t bytes);
+  // nothing is taken, one share of any size is given; so is one that is `always` given.
+  Result<std::shared_ptr<void>> Take(const std::string& who, size_t bytes, bool always = false);
   size_t taken() const;
 
  private:
@@ -56,7 +60,8 @@ class WorkBudget {
   };
   static void GiveBack(Taken& taken, const std::string& who, size_t bytes);
 
-  const std::string what_;
+  const std::string_view what_;
+  const std::string_view advice_;
   const WorkBounds bounds_;
   const std::shared_ptr<Taken> taken_ = std::make_shared<Taken>();
 };
@@ -66,12 +71,30 @@ struct CallBudgets {
   WorkBudget requests{"requests", {.of_caller = 16 << 20, .of_all = 32 << 20, .of_each = 4 << 20, .of_both = 96 << 20}};
   WorkBudget answers{"answers",
                      {.of_caller = 64 << 20, .of_all = 256 << 20, .harmless = 64 << 10, .first_of_caller = true}};
+  WorkBudget streams{"answers on streams",
+                     {.of_caller = 64 << 20, .of_all = 256 << 20, .of_each = 4 << 20, .of_both = 320 << 20},
+                     "read faster, and begin again"};
 };
 
-// As long as the result lives, TakeForAnswer takes for this call, and the answer has what it took. `answers` outlives
+// As long as the result lives, TakeForAnswer takes for this call, and the answer has what it took. `budgets` outlive
 // the call.
-std::shared_ptr<void> BeginCall(const grpc::ServerContextBase& context, WorkBudget& answers, const std::string& who);
-// RESOURCE_EXHAUSTED if the answer may not be sent. OK for a call that no server has begun so.
+std::shared_ptr<void> BeginCall(const grpc::ServerContextBase& context, CallBudgets& budgets, const std::string& who);
+// The answer takes so much, in place of what it took before. RESOURCE_EXHAUSTED if it may not. OK for a call that no
+// server has begun so.
 Status TakeForAnswer(const grpc::ServerContextBase& context, size_t bytes);
+
+// What the items of one stream of answers take while they wait to be read. It may outlive the call and the server.
+class StreamBudget {
+ public:
+  explicit StreamBudget(const grpc::ServerContextBase& context);
+
+  // For one item, as long as the result lives. `first`: no other item of the stream waits; it is given whatever others
+  // have. RESOURCE_EXHAUSTED, naming the bound.
+  Result<std::shared_ptr<void>> Take(size_t bytes, bool first);
+
+ private:
+  std::string who_;
+  std::optional<WorkBudget> budget_;  // nothing: no server has begun the call so
+};
 
 }  // namespace muster::rpc

@@ -62,19 +62,50 @@ TEST(WorkBudget, ACallerMayBeGivenItsFirstShareWhateverOthersHave) {
 }
 
 TEST(WorkBudget, AnAnswerIsOfItsCall) {
-  WorkBudget budget("answers", {.of_caller = kKiB, .of_all = kKiB});
+  CallBudgets budgets{.answers{"answers", {.of_caller = kKiB, .of_all = kKiB}}};
+  const WorkBudget& budget = budgets.answers;
   const grpc::CallbackServerContext context;
   EXPECT_EQ(TakeForAnswer(context, 10 * kKiB), Status()) << "no server has begun it";
-  auto began = BeginCall(context, budget, "a");
+  auto began = BeginCall(context, budgets, "a");
   EXPECT_EQ(TakeForAnswer(context, kKiB), Status());
   EXPECT_EQ(budget.taken(), kKiB);
-  auto next = BeginCall(context, budget, "a");  // the same place in memory
+  auto next = BeginCall(context, budgets, "a");  // the same place in memory
   EXPECT_EQ(TakeForAnswer(context, 1).code(), Code::kResourceExhausted);
   began.reset();
   EXPECT_EQ(budget.taken(), 0u);
   EXPECT_EQ(TakeForAnswer(context, kKiB), Status()) << "the end of the one is not the end of the other";
   next.reset();
   EXPECT_EQ(budget.taken(), 0u);
+}
+
+TEST(WorkBudget, AnAnswerThatGrowsTakesWhatItHasBecome) {
+  CallBudgets budgets{.answers{"answers", {.of_caller = 4 * kKiB, .of_all = 4 * kKiB}}};
+  const auto other = budgets.answers.Take("a", kKiB);
+  const grpc::CallbackServerContext context;
+  const auto began = BeginCall(context, budgets, "a");
+  EXPECT_EQ(TakeForAnswer(context, 2 * kKiB), Status());
+  EXPECT_EQ(TakeForAnswer(context, 3 * kKiB), Status());
+  EXPECT_EQ(budgets.answers.taken(), 4 * kKiB);
+  EXPECT_EQ(TakeForAnswer(context, 4 * kKiB).code(), Code::kResourceExhausted);
+}
+
+TEST(WorkBudget, TheItemsOfAllStreamsOfACallerAreBounded) {
+  CallBudgets budgets{.streams{"answers on streams", {.of_caller = 4 * kKiB, .of_all = 6 * kKiB}, "read faster"}};
+  const grpc::CallbackServerContext context;
+  EXPECT_TRUE(StreamBudget(context).Take(10 * kKiB, false)) << "no server has begun it";
+  auto began = BeginCall(context, budgets, "a");
+  StreamBudget one(context);
+  StreamBudget another(context);
+  began.reset();
+  auto item = one.Take(4 * kKiB, true);
+  EXPECT_EQ(another.Take(1, false).error(),
+            Status(Code::kResourceExhausted,
+                   "answers on streams of 4096 bytes are under way here, 4096 of them of \"a\", and no more are "
+                   "allowed; read faster"));
+  EXPECT_TRUE(another.Take(4 * kKiB, true)) << "the first of a stream";
+  item->reset();
+  EXPECT_TRUE(another.Take(kKiB, false)) << "given back when it was read";
+  EXPECT_EQ(budgets.streams.taken(), 0u);
 }
 
 }  // namespace

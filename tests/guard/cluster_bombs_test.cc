@@ -156,8 +156,11 @@ class ClusterBombs : public ::testing::TestWithParam<Bombed> {
     EXPECT_EQ(host::HttpGet(*host::ParseListenAddress(server_->http(), false, "http"), "/livez").status, 200);
     EXPECT_LT(SecondsSince(start), 1);
   }
+  std::string Metrics() {
+    return host::HttpGet(*host::ParseListenAddress(server_->http(), false, "http"), "/metrics").body;
+  }
   int Refused(const std::string& reason) {
-    const std::string text = host::HttpGet(*host::ParseListenAddress(server_->http(), false, "http"), "/metrics").body;
+    const std::string text = Metrics();
     const std::string name = "\nmuster_server_refused_total{reason=\"" + reason + "\"} ";
     const size_t at = text.find(name);
     return at == std::string::npos ? 0 : std::stoi(text.substr(at + name.size()));
@@ -417,6 +420,83 @@ TEST_P(ClusterBombs, WatchesOfHealthAreBoundedInNumber) {
       again.Write("");
       return again.Read();
     })) << "closed ones make room";
+  });
+}
+
+// What waits for one caller is bounded, however many streams it waits on. A scheduler keeps the last changes for
+// itself: those are there before.
+TEST_P(ClusterBombs, WatchesThatAreNotReadHoldLittle) {
+  if (GetParam().name != "scheduler") return;
+  server_ = std::make_unique<smoke::Server>(std::vector<std::string>{smoke::ProgramUnderTest(), "scheduler", "--store",
+                                                                     "sqlite:" + dir_.File("store"), "--listen",
+                                                                     "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"});
+  ASSERT_NE(server_->grpc(), "") << server_->process().err();
+  constexpr int kWatches = 64;
+  const auto channel = Channel();
+  v1::ApplyWorkloadRequest apply;
+  apply.set_workload("web");
+  apply.mutable_spec()->set_type(v1::WORKLOAD_TYPE_CONTAINER);
+  apply.mutable_spec()->set_image("image");
+  auto& env = *apply.mutable_spec()->mutable_env();
+  for (int i = 0; i < 6; ++i) env[fmt::format("VARIABLE_{}", i)] = std::string(30'000, 'v');
+  int number = 0;
+  const auto change = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      env["NUMBER"] = std::to_string(++number);
+      const grpc::Status status = RawCall(channel, "/muster.v1.Cluster/ApplyWorkload", apply.SerializeAsString());
+      ASSERT_TRUE(status.ok()) << status.error_message();
+    }
+  };
+  ASSERT_TRUE(shard::Eventually([&] {
+    return RawCall(channel, "/muster.v1.Cluster/ApplyWorkload", apply.SerializeAsString()).ok();
+  })) << "it leads";
+  change(400);  // of 180 KiB
+  std::vector<std::unique_ptr<RawStream>> watches;
+  Survive([&] {
+    v1::WatchRequest all;
+    all.set_workloads(true);
+    for (int i = 0; i < kWatches; ++i) {
+      watches.push_back(std::make_unique<RawStream>(channel, "/muster.v1.Cluster/Watch"));
+      watches.back()->Write(all.SerializeAsString());
+      watches.back()->Close();
+    }
+    EXPECT_TRUE(shard::Eventually([&] { return Metrics().contains("\nmuster_scheduler_watchers 64\n"); }));
+    change(800);
+    IsAlive();
+  });
+  for (const auto& watch : watches) EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+// They have no pages, and are as large as the cluster.
+TEST_P(ClusterBombs, ListsOfPersysOfManyAtOnceHoldLittle) {
+  if (GetParam().name != "scheduler") return;
+  constexpr int kWorkloads = 5'000;
+  constexpr int kCallers = 64;
+  const auto channel = Channel();
+  v1::ApplySpecRequest apply;
+  FillIn(apply);
+  apply.mutable_spec()->set_replicas(kWorkloads);
+  ASSERT_TRUE(RawCall(channel, "/muster.v1.Cluster/ApplySpec", apply.SerializeAsString()).ok());
+  const std::string state =
+      fmt::format("\npersys_scheduler_workloads_desired_state{{desired_state=\"Running\"}} {}\n", kWorkloads);
+  ASSERT_TRUE(shard::Eventually([&] { return Metrics().contains(state); })) << Metrics();
+  Survive([&] {
+    std::atomic<int> listed = 0;
+    std::atomic<int> refused = 0;
+    {
+      std::vector<std::jthread> callers;
+      for (int i = 0; i < kCallers; ++i) {
+        callers.emplace_back([&, own = Channel()] {
+          const auto code = RawCall(own, "/persys.control.v1.AgentControl/ListWorkloads", "").error_code();
+          if (code == grpc::StatusCode::OK) ++listed;
+          if (code == grpc::StatusCode::RESOURCE_EXHAUSTED) ++refused;
+        });
+      }
+    }
+    std::cout << fmt::format("{} listed, {} refused\n", listed.load(), refused.load());
+    EXPECT_GT(listed, 0);
+    EXPECT_EQ(listed + refused, kCallers);
+    IsAlive();
   });
 }
 
