@@ -88,12 +88,12 @@ log::Sink JsonSink() {
   };
 }
 
-// Lines of one message beyond its rate are left out, and counted in the next one that is not.
+// Lines of one message and kind beyond their rate are left out, and counted in the next one that is not.
 log::Sink Limited(log::Sink sink) {
   const auto limit = std::make_shared<LogLimit>();
   return [limit, sink = std::move(sink)](log::Level level, std::string_view message,
                                          std::span<const log::KeyValue> fields) {
-    const std::optional<uint64_t> left_out = limit->Take(message, SystemClock().Read().mono);
+    const std::optional<uint64_t> left_out = limit->Take(message, fields, SystemClock().Read().mono);
     if (!left_out) return;
     if (*left_out == 0) return sink(level, message, fields);
     std::vector<log::KeyValue> more(fields.begin(), fields.end());

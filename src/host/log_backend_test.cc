@@ -148,14 +148,32 @@ TEST(LogLimit, AMessageIsWrittenSoOftenAndTheRestCounted) {
   LogLimit limit;
   MonoTime now(1h);
   int written = 0;
-  for (int i = 0; i < 5'000; ++i) written += limit.Take("refused", now) ? 1 : 0;
+  for (int i = 0; i < 5'000; ++i) written += limit.Take("refused", {}, now) ? 1 : 0;
   EXPECT_EQ(written, 1'000);
-  EXPECT_EQ(limit.Take("other", now), 0u) << "each message has its own";
-  EXPECT_EQ(limit.Take("order", now), 0u);
-  for (int i = 0; i < 5'000; ++i) EXPECT_EQ(limit.Take("order", now), 0u) << "orders are never left out";
+  EXPECT_EQ(limit.Take("other", {}, now), 0u) << "each message has its own";
+  EXPECT_EQ(limit.Take("order", {}, now), 0u);
+  for (int i = 0; i < 5'000; ++i) EXPECT_EQ(limit.Take("order", {}, now), 0u) << "orders are never left out";
   now += 1s;
-  EXPECT_EQ(limit.Take("refused", now), 4'000u);
-  EXPECT_EQ(limit.Take("refused", now), 0u);
+  EXPECT_EQ(limit.Take("refused", {}, now), 4'000u);
+  EXPECT_EQ(limit.Take("refused", {}, now), 0u);
+}
+
+TEST(LogLimit, AFloodOfOneKindHidesNoOther) {
+  LogLimit limit;
+  const MonoTime now(1h);
+  const auto take = [&](std::string_view key, const std::string& kind) {
+    const KeyValue fields[] = {{key, kind}, {"who", "somebody"}};
+    return limit.Take("call refused", fields, now).has_value();
+  };
+  for (int i = 0; i < 5'000; ++i) take("reason", "too_many");
+  EXPECT_FALSE(take("reason", "too_many"));
+  EXPECT_TRUE(take("reason", "denied"));
+  // What is no kind, or one of too many, shares a limit.
+  for (int i = 0; i < 5'000; ++i) take("who", std::to_string(i));
+  EXPECT_FALSE(take("who", "another"));
+  for (size_t i = 0; i < LogLimit::kMostKinds; ++i) take("reason", std::to_string(i));
+  EXPECT_FALSE(take("reason", "one more"));
+  EXPECT_TRUE(take("reason", "denied"));
 }
 
 }  // namespace
