@@ -47,6 +47,7 @@ class AgingChannel final : public grpc::ChannelInterface {
       : options_(std::move(options)), half_(options_.tls.connection_age / 2), current_(std::move(first)) {}
 
   grpc_connectivity_state GetState(bool try_to_connect) override { return Current()->GetState(try_to_connect); }
+  void ConnectAgainSoon() { grpc::experimental::ChannelResetConnectionBackoff(Current().get()); }
 
  private:
   grpc::internal::Call CreateCall(const grpc::internal::RpcMethod& method, grpc::ClientContext* context,
@@ -117,6 +118,11 @@ Result<std::shared_ptr<grpc::ChannelInterface>> MakeAgingChannel(const ChannelOp
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel, MakeChannel(own));
   if (!ages) return channel;
   return std::make_shared<AgingChannel>(std::move(own), std::move(channel));
+}
+
+void ConnectAgainSoon(grpc::ChannelInterface& channel) {
+  if (auto* aging = dynamic_cast<AgingChannel*>(&channel)) return aging->ConnectAgainSoon();
+  grpc::experimental::ChannelResetConnectionBackoff(static_cast<grpc::Channel*>(&channel));
 }
 
 }  // namespace muster::rpc

@@ -25,4 +25,7 @@ namespace muster::rpc {
 // As MakeChannel, with the age of `options.tls`; without TLS or an age, it is a plain channel.
 Result<std::shared_ptr<grpc::ChannelInterface>> MakeAgingChannel(const ChannelOptions& options);
 
+// The channel, which MakeAgingChannel or MakeChannel made, waits no longer after a failure before it connects again.
+void ConnectAgainSoon(grpc::ChannelInterface& channel);
+
 }  // namespace muster::rpc

@@ -8,7 +8,7 @@
 
 #include "host/parser.h"
 #include "muster/v1/enrol.pb.h"
-#include "rpc/channel.h"
+#include "rpc/aging_channel.h"
 #include "rpc/open_calls.h"
 
 namespace muster::rpc {
@@ -16,7 +16,7 @@ namespace {
 
 constexpr Duration kEnrolTimeout = 10s;
 
-using Channels = std::vector<std::shared_ptr<grpc::Channel>>;
+using Channels = std::vector<std::shared_ptr<grpc::ChannelInterface>>;
 
 Result<TokenText> ReadToken(v1::CreateTokenResponse& reply) {
   if (reply.token_pem().empty()) return InvalidArgument("token_pem: missing");
@@ -78,12 +78,13 @@ Result<std::unique_ptr<EnrolClient>> MakeEnrolClient(const std::string& schedule
     const std::string target(part);
     // A connection of its own: what it shows is the certificate that these files hold now.
     MUSTER_ASSIGN_OR_RETURN(
-        const std::shared_ptr<grpc::Channel> channel,
-        MakeChannel({.target = target,
-                     .tls = tls,
-                     .serves = {.kinds = {Identity::Kind::kScheduler, Identity::Kind::kCluster}, .cluster = cluster},
-                     .longest_reconnect = 1s,
-                     .own_connection = true}));
+        const std::shared_ptr<grpc::ChannelInterface> channel,
+        MakeAgingChannel(
+            {.target = target,
+             .tls = tls,
+             .serves = {.kinds = {Identity::Kind::kScheduler, Identity::Kind::kCluster}, .cluster = cluster},
+             .longest_reconnect = 1s,
+             .own_connection = true}));
     all.push_back(channel);
   }
   return std::make_unique<GrpcEnrolClient>(schedulers, std::move(all));

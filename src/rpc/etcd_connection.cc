@@ -7,6 +7,7 @@
 
 #include "base/probe.h"
 #include "host/system_clock.h"
+#include "rpc/aging_channel.h"
 #include "rpc/channel.h"
 
 namespace muster::rpc {
@@ -44,12 +45,13 @@ Result<std::unique_ptr<EtcdConnection>> EtcdConnection::Make(const EtcdOptions& 
   if (options.endpoints.empty()) return InvalidArgument("an etcd store needs at least one HOST:PORT");
   std::unique_ptr<EtcdConnection> connection(new EtcdConnection(options));
   for (const std::string& target : options.endpoints) {
-    MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
-                            MakeChannel({.target = target,
-                                         .tls = options.tls,
-                                         .max_message_bytes = kLargeMessageBytes,
-                                         .keep_alive = kKeepAlive,
-                                         .transparent_retries = false}));
+    MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ChannelInterface> channel,
+                            MakeAgingChannel({.target = target,
+                                              .tls = options.tls,
+                                              .serves = {.foreign = true},
+                                              .max_message_bytes = kLargeMessageBytes,
+                                              .keep_alive = kKeepAlive,
+                                              .transparent_retries = false}));
     connection->members_.push_back({.target = target,
                                     .channel = channel,
                                     .kv = pb::KV::NewStub(channel),
@@ -76,7 +78,7 @@ void EtcdConnection::MemberFailed(size_t index) {
     next = current_;
   }
   // Pauses are ours: gRPC's own would keep a member that is back waiting for seconds.
-  grpc::experimental::ChannelResetConnectionBackoff(members_[next].channel.get());
+  ConnectAgainSoon(*members_[next].channel);
 }
 
 void EtcdConnection::Call(EtcdCall call) { TryOnce(std::make_shared<Attempt>(std::move(call))); }

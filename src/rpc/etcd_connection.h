@@ -23,7 +23,7 @@ namespace muster::rpc {
 
 struct EtcdMember {
   std::string target;
-  std::shared_ptr<grpc::Channel> channel;
+  std::shared_ptr<grpc::ChannelInterface> channel;
   std::unique_ptr<etcdserverpb::KV::Stub> kv;
   std::unique_ptr<etcdserverpb::Watch::Stub> watch;
   std::unique_ptr<etcdserverpb::Lease::Stub> lease;

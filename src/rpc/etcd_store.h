@@ -9,6 +9,10 @@
 // check, the watch goes on at the next member after the last revision it gave. Progress answers say that the member is
 // alive and nothing else: those of 3.4 may overtake events, so they never move the watch.
 //
+// With TLS the certificate of a member must name the host that is dialled and have no identity of ours: one of a node,
+// which may name any host, is not that of an etcd. A watch goes on at the next member when its connection is as old as
+// the files allow (aging_channel.h).
+//
 // With a user, every call carries a token of that user. A token that the cluster refuses (expired, or unknown to its
 // member) is replaced, and the call repeated: the cluster has done nothing then.
 //

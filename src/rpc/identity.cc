@@ -223,7 +223,15 @@ Status Authorise(std::string_view method, std::span<const std::string> uris, For
 }
 
 Status CheckServer(std::span<const std::string> uris, const ExpectedServer& expected) {
-  if (expected.kinds.empty() || std::ranges::none_of(uris, IsOurs)) return {};
+  const auto own = std::ranges::find_if(uris, IsOurs);
+  if (own == uris.end()) return {};
+  if (expected.foreign) {
+    return {Code::kPermissionDenied,
+            fmt::format("{} is not who this address must be, which has no such identity; check the address and the "
+                        "server's certificate",
+                        model::Quoted(*own))};
+  }
+  if (expected.kinds.empty()) return {};
   const Result<Identity> server = IdentityOf(uris);
   if (!server) return server.error();
   const auto refuse = [&](const std::string& why) {
@@ -255,9 +263,11 @@ Status CheckNode(const std::optional<Identity>& caller, std::string_view node) {
           fmt::format("{} may not speak for node {}", model::Quoted(caller->ToString()), model::Quoted(node))};
 }
 
-bool IsOrder(std::string_view method, const std::optional<Identity>& caller) {
+bool IsOrder(std::string_view method, const std::optional<Identity>& caller, bool on_socket) {
   const Rule* rule = FindRule(method);
-  if (rule == nullptr || (rule->callers & kAdmin) == 0 || (rule->callers & Bit(Kind::kReadonly)) != 0) return false;
+  if (rule == nullptr || (rule->callers & Bit(Kind::kReadonly)) != 0) return false;
+  if (on_socket) return true;
+  if ((rule->callers & kAdmin) == 0) return false;
   if ((rule->callers & (kNode | kScheduler)) == 0) return true;
   return caller && (caller->kind == Kind::kAdmin || caller->kind == Kind::kCluster);
 }

@@ -80,6 +80,8 @@ struct ExpectedServer {
   std::vector<Identity::Kind> kinds = {};  // empty: anybody
   std::string cluster = {};                // of an identity that names one; empty: any
   std::string node = {};                   // of a node's identity, without its cluster; empty: any
+  // A server that is none of ours, as an etcd: a certificate with a URI of ours is that of another program.
+  bool foreign = false;
 
   bool operator==(const ExpectedServer&) const = default;
 };
@@ -93,8 +95,9 @@ Status CheckServer(std::span<const std::string> uris, const ExpectedServer& expe
 Status CheckNode(const std::optional<Identity>& caller, std::string_view node);
 
 // Whether the call changes something by an operator's will, and so leaves a line: what admin may call and readonly may
-// not. Where programs call too, nodes and schedulers, only the call of an operator with a certificate is one.
-bool IsOrder(std::string_view method, const std::optional<Identity>& caller);
+// not. Where programs call too, nodes and schedulers, only the call of an operator with a certificate is one. On the
+// socket every method is one that changes something: whoever calls there owns it.
+bool IsOrder(std::string_view method, const std::optional<Identity>& caller, bool on_socket = false);
 
 // Whether the table says anything about the method.
 bool HasRule(std::string_view method);

@@ -52,6 +52,16 @@ TEST(Identity, AServerIsOfTheKindThatIsMeantOrHasNoUri) {
   EXPECT_EQ(CheckServer(Uris{"bigfleet://cluster/c"}, {}), Status()) << "anybody";
 }
 
+TEST(Identity, AServerThatIsNoneOfOursHasNoIdentity) {
+  const ExpectedServer etcd = {.foreign = true};
+  EXPECT_EQ(CheckServer(Uris{}, etcd), Status());
+  EXPECT_EQ(CheckServer(Uris{"spiffe://other/x"}, etcd), Status());
+  EXPECT_EQ(CheckServer(Uris{"muster://node/blue/n-1"}, etcd),
+            Status(Code::kPermissionDenied,
+                   "\"muster://node/blue/n-1\" is not who this address must be, which has no such identity; check the "
+                   "address and the server's certificate"));
+}
+
 TEST(Identity, AServerIsOfTheClusterThatIsMeant) {
   using enum Identity::Kind;
   const ExpectedServer blue = {.kinds = {kScheduler, kCluster}, .cluster = "blue"};
@@ -91,6 +101,13 @@ TEST(Identity, AnOrderIsWhatOperatorsMayAndReadersMayNot) {
   EXPECT_FALSE(IsOrder("/muster.v1.Agent/Apply", std::nullopt)) << "a scheduler calls it all the time";
   EXPECT_TRUE(IsOrder("/muster.v1.Agent/Apply", Identity{.kind = Identity::Kind::kAdmin, .id = {}}));
   EXPECT_FALSE(IsOrder("/muster.v1.Agent/Apply", Identity{.kind = Identity::Kind::kScheduler, .id = "c"}));
+  for (const char* changes : {"/muster.v1.Agent/Apply", "/muster.v1.Agent/Delete", "/muster.v1.Fleet/SetActuation",
+                              "/bigfleet.v1alpha1.CapacityProvider/Delete"}) {
+    EXPECT_TRUE(IsOrder(changes, std::nullopt, true)) << changes;
+  }
+  EXPECT_FALSE(IsOrder("/muster.v1.Agent/List", std::nullopt, true));
+  EXPECT_FALSE(IsOrder("/bigfleet.v1alpha1.CapacityProvider/Get", std::nullopt, true));
+  EXPECT_FALSE(IsOrder("/grpc.health.v1.Health/Check", std::nullopt, true));
 }
 
 TEST(Identity, WhoMayCallWhat) {

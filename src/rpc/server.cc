@@ -99,7 +99,7 @@ class CallWatch final : public grpc::experimental::Interceptor {
         streams_(streams),
         on_socket_(on_socket) {
     // Who calls is looked at when the call ends; for some methods it decides.
-    if (IsOrder(info_.method(), Identity{.kind = Identity::Kind::kAdmin, .id = {}})) {
+    if (IsOrder(info_.method(), Identity{.kind = Identity::Kind::kAdmin, .id = {}}, on_socket_)) {
       AwaitSubject(*info_.server_context());
     }
   }
@@ -134,7 +134,7 @@ class CallWatch final : public grpc::experimental::Interceptor {
     if (status.code() == Code::kDeadlineExceeded && ReadsStream(method) && refused_) {
       refused_({kSilent, CallerName(*info_.server_context()), std::string(method), status.message()});
     }
-    if (IsOrder(method, CallerOf(*info_.server_context()))) WriteOrder(method, status);
+    if (IsOrder(method, CallerOf(*info_.server_context()), on_socket_)) WriteOrder(method, status);
   }
 
   // Lines are limited by their message, those of operators are not: what others send as fast as they can neither pushes

@@ -9,15 +9,20 @@
 #include <fstream>
 #include <future>
 #include <iostream>
+#include <iterator>
 #include <mutex>
 #include <optional>
+#include <span>
 
 #include "bigfleet/v1alpha1/provider.grpc.pb.h"
 #include "guard/hostile.h"
 #include "host/http_get_for_test.h"
+#include "host/log_backend.h"
 #include "host/temp_dir_for_test.h"
 #include "muster/v1/cluster.grpc.pb.h"
 #include "persys/control/v1/control.grpc.pb.h"
+#include "rpc/agent_probe.h"
+#include "rpc/agent_services.h"
 #include "rpc/certificates_for_test.h"
 #include "rpc/channel.h"
 #include "rpc/cluster_client.h"
@@ -43,6 +48,43 @@ class Closed final : public contract::ProviderPort {
   void Ask(contract::ProviderRequest, Duration, Done done) override {
     done(Error(Code::kUnimplemented, "it was let in"));
   }
+};
+
+class ClosedAgent final : public contract::AgentPort, public contract::LogsPort {
+ public:
+  void Ask(contract::AgentRequest, Done done) override { done(Error(Code::kUnimplemented, "it was let in")); }
+  void Read(contract::ReadLogs, std::shared_ptr<contract::LogsSink> sink) override { sink->End({}); }
+};
+
+// The lines of this process with their message, as a person reads them.
+class OwnLog {
+ public:
+  OwnLog() {
+    log::SetSink([this](log::Level, std::string_view message, std::span<const log::KeyValue> fields) {
+      const std::lock_guard lock(mu_);
+      lines_.push_back(host::FormatText(message, fields));
+    });
+  }
+  ~OwnLog() { log::SetSink({}); }
+  OwnLog(const OwnLog&) = delete;
+  OwnLog& operator=(const OwnLog&) = delete;
+
+  // The only line that begins so, once there is one.
+  std::string Only(const std::string& start) {
+    std::vector<std::string> found;
+    static_cast<void>(Eventually([&] {
+      const std::lock_guard lock(mu_);
+      found.clear();
+      std::ranges::copy_if(lines_, std::back_inserter(found),
+                           [&](const auto& line) { return line.starts_with(start); });
+      return !found.empty();
+    }));
+    return found.size() == 1 ? found[0] : fmt::format("{} lines", found.size());
+  }
+
+ private:
+  std::mutex mu_;
+  std::vector<std::string> lines_;  // guarded by mu_
 };
 
 // Keeps its requests until it is told to answer them.
@@ -261,6 +303,43 @@ TEST_F(Identities, TheOwnerOfTheDataDirectoryNeedsNoCertificate) {
   const auto reply = shard::Wait<contract::ProviderReply>(
       [&](auto done) { (*client)->Ask(contract::CreateRequest{.machine_id = "m"}, 20s, std::move(done)); });
   EXPECT_EQ(reply.error().message(), "it was let in");
+}
+
+// Whoever calls there is an operator, whatever programs call the same methods elsewhere.
+TEST_F(Identities, WhatIsChangedOverTheSocketIsAnOrder) {
+  OwnLog log;
+  ClosedAgent agent;
+  rpc::RoleServerOptions options;
+  options.listen = options.metrics_addr = {"127.0.0.1", 0};
+  options.data_dir = dir_.File("data");
+  rpc::RoleServer server(options);
+  ASSERT_EQ(server.OpenDataDir(), Status());
+  ASSERT_EQ(server.Listen({{rpc::kProviderService, rpc::MakeProviderService(port_)},
+                           {rpc::kAgentService, rpc::MakeAgentService(agent, agent)}}),
+            Status());
+  server.Serve();
+  const auto change = [&](const std::string& target) {
+    const auto provider = *rpc::MakeProviderClient(target);
+    for (const contract::ProviderRequest& request :
+         {contract::ProviderRequest(contract::DeleteRequest{.machine_id = "m", .fence = {}}),
+          contract::ProviderRequest(contract::GetRequest{.machine_id = "m"})}) {
+      const auto reply =
+          shard::Wait<contract::ProviderReply>([&](auto done) { provider->Ask(request, 20s, std::move(done)); });
+      EXPECT_EQ(reply.error().message(), "it was let in");
+    }
+    const auto probe = *rpc::MakeAgentProbe(target);
+    for (const contract::AgentRequest& request :
+         {contract::AgentRequest(contract::DeleteOnAgent{.workload = "w", .grace = {}, .stamp = {}}),
+          contract::AgentRequest(contract::ListOnAgent{})}) {
+      EXPECT_FALSE(probe->Ask(rpc::AgentProbe::Service::kNative, request));
+    }
+  };
+  change("unix:" + dir_.File("data") + "/control.sock");
+  change(server.listen_address().ToString());
+  EXPECT_TRUE(log.Only("order who=local what=/bigfleet.v1alpha1.CapacityProvider/")
+                  .starts_with("order who=local what=/bigfleet.v1alpha1.CapacityProvider/Delete object=machine/m "));
+  EXPECT_TRUE(log.Only("order who=local what=/muster.v1.Agent/")
+                  .starts_with("order who=local what=/muster.v1.Agent/Delete object=workload/w "));
 }
 
 TEST_F(Identities, TheControlAddressIsForOperatorsAlone) {

@@ -57,6 +57,7 @@ void DeclareStore(host::Settings& settings, RoleOptions& options) {
            "Certificate for an etcd with TLS; all three or none")
       .Add("--store-tls-key", options.store_access.tls.key, "", Text("a file"), "Its private key")
       .Add("--store-tls-ca", options.store_access.tls.ca, "", Text("a file"), "The CA of the etcd's certificates")
+      .Add("--store-tls-crl", options.store_access.tls.crl, "", Text("a file"), "What that CA has revoked")
       .Add("--store-lost-after", options.store_lost_after, "5s", Interval(),
            "How long the store may be silent before reads are marked as stale and writes refused")
       .Add("--store-compact-every", options.store_compact_every, "5m", AnyDuration(),
@@ -71,9 +72,10 @@ void DeclareStore(host::Settings& settings, RoleOptions& options) {
           return {Code::kInvalidArgument,
                   "--store-user and --store-password-file belong together; give both or neither"};
         }
-        auto tls = rpc::TlsFilesFromFlags(access.tls.cert, access.tls.key, access.tls.ca);
+        auto tls = rpc::TlsFilesFromFlags(access.tls.cert, access.tls.key, access.tls.ca, access.tls.crl);
         if (!tls) return tls.error();
         access.tls.insecure = options.server.tls.insecure;
+        access.tls.connection_age = options.server.tls.connection_age;
         if (password_file->empty()) return {};
         const auto text = host::ReadTextFile(*password_file, {.max_bytes = 4096});
         if (!text) return text.error();
