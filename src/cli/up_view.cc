@@ -114,7 +114,7 @@ std::string ChildrenLine(const UpPicture& picture) {
   std::string line;
   for (const host::ChildView& child : picture.children) {
     line += fmt::format("{}{} {}", line.empty() ? "" : "  ", child.name,
-                        child.pid != 0 ? "up" : fmt::format("DOWN ({})", child.last_end));
+                        child.pid != 0 ? "up" : fmt::format("DOWN ({})", Printable(child.last_end)));
     if (child.deaths > 0) line += fmt::format(" (restarted {} x)", child.deaths);
   }
   return line;
@@ -154,10 +154,11 @@ std::string OneLine(const UpPicture& picture) {
                       picture.needs ? picture.needs->needs.size() : 0, model::FormatMoney(totals.all));
   if (picture.actions && !picture.actions->actions.empty()) {
     const contract::ActionView& last = picture.actions->actions.front();
-    line += fmt::format("; last: {} {} ({})", last.kind, last.machine_id, model::ReasonSentence(last.reason));
+    line += fmt::format("; last: {} {} ({})", Printable(last.kind), Printable(last.machine_id),
+                        model::ReasonSentence(last.reason));
   }
   for (const host::ChildView& child : picture.children) {
-    if (child.pid == 0) line += fmt::format("; {} is down: {}", child.name, child.last_end);
+    if (child.pid == 0) line += fmt::format("; {} is down: {}", child.name, Printable(child.last_end));
   }
   return line;
 }
