@@ -21,10 +21,12 @@
 #include "rpc/agent_probe.h"
 #include "rpc/cluster_client.h"
 #include "rpc/control_client.h"
+#include "rpc/coordinator_client.h"
 #include "rpc/enrol_client.h"
 #include "rpc/join_client.h"
 #include "rpc/provider_client.h"
 #include "rpc/session_client.h"
+#include "rpc/shard_client.h"
 #include "shard/fleet.h"
 #include "smoke/server.h"
 
@@ -49,9 +51,9 @@ class HostileServer final : public grpc::CallbackGenericService {
   ~HostileServer() override { server_->Shutdown(std::chrono::system_clock::now()); }
   std::string target() const { return fmt::format("127.0.0.1:{}", port_); }
 
-  void Say(const std::string& method, std::string bytes) {
+  void Say(const std::string& method, std::string bytes, bool compressed = false) {
     const std::lock_guard lock(mu_);
-    answers_[method] = Bytes(bytes);
+    answers_[method] = {.bytes = Bytes(bytes), .compressed = compressed};
     said_ = 0;
   }
   // Answers to that method that were taken since.
@@ -60,14 +62,15 @@ class HostileServer final : public grpc::CallbackGenericService {
  private:
   class Call final : public grpc::ServerGenericBidiReactor {
    public:
-    Call(HostileServer& server, const std::string& method) : server_(server) {
+    Call(HostileServer& server, grpc::GenericCallbackServerContext& context) : server_(server) {
       const std::lock_guard lock(server.mu_);
-      const auto found = server.answers_.find(method);
+      const auto found = server.answers_.find(context.method());
       if (found == server.answers_.end()) {
         Finish({grpc::StatusCode::UNIMPLEMENTED, "not here"});
         return;
       }
-      answer_ = found->second;
+      answer_ = found->second.bytes;
+      if (found->second.compressed) context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
       StartWriteAndFinish(&answer_, {}, grpc::Status::OK);
       counts_ = true;
     }
@@ -82,22 +85,27 @@ class HostileServer final : public grpc::CallbackGenericService {
     bool counts_ = false;
   };
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
-    return new Call(*this, context->method());
+    return new Call(*this, *context);
   }
+  struct Answer {
+    grpc::ByteBuffer bytes;
+    bool compressed = false;
+  };
 
   int port_ = 0;
   std::mutex mu_;
-  std::map<std::string, grpc::ByteBuffer> answers_;  // guarded by mu_
+  std::map<std::string, Answer> answers_;  // guarded by mu_
   std::atomic<int> said_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
 
 // What the bomb costs the process until it has been taken a few times.
-double GrowthUnder(smoke::Process& caller, HostileServer& server, const std::string& method, const std::string& bomb) {
+double GrowthUnder(smoke::Process& caller, HostileServer& server, const std::string& method, const std::string& bomb,
+                   bool compressed = false) {
   const pid_t pid = caller.pid();
   ForgetPeak(pid);
   const double before = PeakMiB(pid);
-  server.Say(method, bomb);
+  server.Say(method, bomb, compressed);
   EXPECT_TRUE(Eventually([&] { return server.said() >= 3; })) << method << " is not called";
   const double growth = PeakMiB(pid) - before;
   std::cout << fmt::format("{} with {} bytes: grew by {:.1f} MiB\n", method, bomb.size(), growth);
@@ -157,6 +165,52 @@ TEST(HostileProvider, ItsListCostsAShardNoMoreThanTheFleetItNames) {
     machines += "\x0A" + Delimited(machine.SerializeAsString());
   }
   bombard(machines);
+}
+
+TEST(HostileProvider, ItsCompressedListIsNotUnpacked) {
+  const std::string list = "/bigfleet.v1alpha1.CapacityProvider/List";
+  HostileServer provider;
+  provider.Say(list, "");
+  const shard::Fleet fleet(1);
+  smoke::Server shard(fleet.ShardCommand(provider.target(), ":0", {"--cycle-interval", "200ms"}));
+  ASSERT_NE(shard.grpc(), "") << shard.process().err();
+  EXPECT_LT(GrowthUnder(shard.process(), provider, list, std::string(96 << 20, '\0'), true), kMostMiB);
+}
+
+TEST(HostileServers, NoClientUnpacksAnAnswer) {
+  HostileServer server;
+  const std::string zeros(1 << 20, '\0');
+  const std::string target = server.target();
+  // Left as they are, the bytes are no message.
+  const auto refused = [](const auto& reply) {
+    return !reply && reply.error().code() == Code::kInternal && reply.error().message().contains("cannot be parsed");
+  };
+  server.Say("/bigfleet.v1alpha1.CapacityProvider/List", zeros, true);
+  EXPECT_TRUE(RawCall(OpenChannel(target), "/bigfleet.v1alpha1.CapacityProvider/List", "").ok())
+      << "a channel of gRPC's own takes it";
+  const auto provider = *rpc::MakeProviderClient(target);
+  EXPECT_TRUE(refused(shard::Wait<contract::ProviderReply>(
+      [&](auto done) { provider->Ask(contract::ListRequest{}, 20s, std::move(done)); })));
+  server.Say("/bigfleet.v1alpha1.Coordinator/ReportShard", zeros, true);
+  const auto coordinator = *rpc::MakeCoordinatorClient(target);
+  EXPECT_TRUE(
+      refused(shard::Wait<contract::ReportAck>([&](auto done) { coordinator->Report({}, 20s, std::move(done)); })));
+  server.Say("/muster.v1.Cluster/GetSummary", zeros, true);
+  const auto cluster = *rpc::MakeClusterClient(target);
+  EXPECT_TRUE(refused(
+      shard::Wait<contract::ClusterReply>([&](auto done) { cluster->Ask(contract::GetSummary{}, std::move(done)); })));
+  server.Say("/muster.v1.Enrol/CreateToken", zeros, true);
+  const auto enrol = *rpc::MakeEnrolClient(target, {});
+  EXPECT_TRUE(refused(shard::Wait<rpc::TokenText>([&](auto done) { enrol->CreateToken(std::move(done)); })));
+  server.Say("/muster.v1.Agent/List", zeros, true);
+  const auto agent = *rpc::MakeAgentClient({}, "");
+  EXPECT_TRUE(refused(shard::Wait<contract::AgentReply>([&](auto done) {
+    agent->Ask({.address = target, .node = "n-1"}, contract::ListOnAgent{}, 20s, std::move(done));
+  })));
+  server.Say("/muster.v1.Fleet/ListClusters", zeros, true);
+  const auto fleet = *rpc::MakeShardClient(target);
+  EXPECT_TRUE(refused(
+      shard::Wait<contract::ShardReply>([&](auto done) { fleet->Ask(contract::ListClusters{}, std::move(done)); })));
 }
 
 TEST(HostileProvider, AnHonestListOfALargeFleetPasses) {

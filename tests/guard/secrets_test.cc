@@ -57,13 +57,14 @@ class Teller final : public rpc::SessionHandler {
   std::jthread answering_;
 };
 
+bool Has(const std::filesystem::path& path, const std::string& marker) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string{std::istreambuf_iterator<char>(file), {}}.contains(marker);
+}
 std::vector<std::string> FilesWith(const std::string& marker, const std::filesystem::path& root) {
   std::vector<std::string> found;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
-    if (!entry.is_regular_file()) continue;
-    std::ifstream file(entry.path(), std::ios::binary);
-    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-    if (bytes.contains(marker)) found.push_back(entry.path().string());
+    if (entry.is_regular_file() && Has(entry.path(), marker)) found.push_back(entry.path().string());
   }
   return found;
 }
@@ -96,6 +97,7 @@ TEST(Secrets, ABootstrapSecretIsInNoFileAfterItsUse) {
   const std::filesystem::path root = std::filesystem::path(fleet.File("provider")).parent_path();
   EXPECT_EQ(FilesWith(kMarker, root), std::vector<std::string>());
   EXPECT_FALSE(FilesWith("blue", root).empty()) << "the search finds what is there";
+  EXPECT_FALSE((shard.process().err() + provider.process().err()).contains(kMarker));
   for (const std::string journal : {"shard-journal", "provider-journal"}) {
     smoke::Process replay({smoke::ProgramUnderTest(), "replay", fleet.File(journal), "--verbose"});
     EXPECT_EQ(replay.Wait(), 0) << replay.err();
@@ -244,6 +246,12 @@ TEST_F(Variables, ASecretVariableIsInNoFileAfterItsWorkload) {
   EXPECT_TRUE(during[0].starts_with(dir_.File("agent/secrets/"))) << during[0];
   EXPECT_EQ(ModeOf(during[0]), 0600u);
   EXPECT_TRUE(Output({"apply"}, File(kVariable)).contains("unchanged")) << "the same value is no change";
+  const std::string backup = dir_.File("backup");
+  smoke::Process saves(
+      {smoke::ProgramUnderTest(), "store", "backup", backup, "--store", "sqlite:" + dir_.File("store")});
+  EXPECT_EQ(saves.Wait(), 0) << saves.err();
+  EXPECT_TRUE(Has(backup, "TOKEN"));
+  EXPECT_FALSE(Has(backup, kVariable));
 
   // Another value takes the place of the first.
   EXPECT_TRUE(Output({"apply"}, File("another")).contains("configured"));
