@@ -22,6 +22,7 @@ namespace muster::model {
 
 inline constexpr int32_t kMostReplicas = 100'000;   // of a set or job, surge members besides
 inline constexpr int64_t kMostWorkloads = 250'000;  // that one scheduler has, members of sets included
+inline constexpr size_t kMostNodes = 50'000;        // that one scheduler has
 
 // Of every list and map of a template or of what a node says of itself, and of each text in it.
 inline constexpr MostOf kMostParts{.entries = 1'000, .bytes = 32 << 10};

@@ -36,6 +36,29 @@ TEST(SchedulerNodes, RegistrationWithoutCapacityOrEndpointIsRefused) {
   EXPECT_EQ(lab.Try(contract::RegisterNode{.facts = facts}).code(), Code::kInvalidArgument);
 }
 
+TEST(SchedulerNodes, NodesAreBoundedInNumber) {
+  const auto store = std::make_shared<LabStore>();
+  {
+    Lab lab({}, store);
+    ASSERT_TRUE(lab.Register(lab.Facts("seed")).accepted);
+  }
+  const contract::KeyValue row = store->rows.at("/nodes/seed");
+  for (size_t i = 2; i < model::kMostNodes; ++i) {
+    const std::string id = fmt::format("n{}", i);
+    contract::KeyValue another = row;
+    another.key = "/nodes/" + id;
+    for (size_t at = 0; (at = another.value.find("seed", at)) != std::string::npos; at += id.size()) {
+      another.value.replace(at, 4, id);
+    }
+    store->rows[another.key] = another;
+  }
+  Lab lab({}, store);
+  EXPECT_TRUE(lab.Register(lab.Facts("last")).accepted);
+  EXPECT_EQ(lab.Try(contract::RegisterNode{.facts = lab.Facts("one-more")}),
+            Status(Code::kResourceExhausted, "scheduler: nodes 50000 of 50000 in use; delete those that are gone"));
+  EXPECT_TRUE(lab.Register(lab.Facts("seed")).accepted) << "a node that is known";
+}
+
 TEST(SchedulerNodes, AnAgentOfALostStoreGetsAnEpochAboveTheOneItKnows) {
   Lab lab;
   lab.agents["n1"].native = true;

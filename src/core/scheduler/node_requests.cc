@@ -33,6 +33,18 @@ std::string RegistrationProblem(const contract::NodeFacts& facts, const Config& 
   return {};
 }
 
+// Whether one more node is too many, with those that are on their way into the store.
+Status CheckRoomForNode(const StoreCopy& copy, const Drafts& drafts) {
+  size_t nodes = copy.All<NodeRecord>().size();
+  if (nodes + drafts.state().drafts.size() < model::kMostNodes) return {};
+  for (const auto& [object, draft] : drafts.state().drafts) {
+    if (object.kind == contract::ObjectKind::kNode && copy.Find<NodeRecord>(object.name) == nullptr) ++nodes;
+  }
+  if (nodes < model::kMostNodes) return {};
+  return {Code::kResourceExhausted,
+          fmt::format("scheduler: nodes {} of {} in use; delete those that are gone", nodes, model::kMostNodes)};
+}
+
 // The order was on its way while a later one was given: it must not undo that. The last one may come again, as long as
 // the record says what it ordered: `same`.
 Status CheckOrder(const NodeRecord& record, uint64_t order, bool same) {
@@ -61,6 +73,9 @@ Requests::Outcome Requests::Change(const contract::RegisterNode& body, Waiter&, 
     return contract::NodeRegistered{.accepted = false, .reason = std::move(problem)};
   }
   const NodeRecord* before = p_.drafts.Find<NodeRecord>(facts.node);
+  if (before == nullptr) {
+    if (Status room = CheckRoomForNode(p_.copy, p_.drafts); !room.ok()) return std::unexpected(std::move(room));
+  }
   NodeRecord record = before == nullptr ? NodeRecord{} : *before;
   // A registration proves that the node lives, not that its agent can be called.
   const bool unreachable = record.unreachable && record.facts.endpoint == facts.endpoint;
