@@ -221,13 +221,13 @@ int64_t Losses::GivenUpAndAbsent(const std::string& cluster, int64_t lacking) co
 
 void Losses::SetLacking(const std::string& cluster, int64_t machines, StepContext& ctx) {
   const auto known = lacking_.find(cluster);
-  if (known != lacking_.end() && known->second == machines) return;
-  if (machines > 0) {
-    lacking_.insert_or_assign(cluster, machines);
-    ctx.Write(kLackRows.Put(cluster, machines));
-  } else if (known != lacking_.end()) {
+  if (machines <= 0) {
+    if (known == lacking_.end()) return;
     lacking_.erase(known);
     ctx.Write(kLackRows.Erase(cluster));
+  } else if (known == lacking_.end() || known->second != machines) {
+    lacking_.insert_or_assign(cluster, machines);
+    ctx.Write(kLackRows.Put(cluster, machines));
   }
 }
 
