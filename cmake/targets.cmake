@@ -74,11 +74,12 @@ function(muster_library folder)
   endif()
 endfunction()
 
-# muster_test(name SOURCES ... DEPS ... [SHARDS n] [COST seconds] [LABELS ...] [RUNS_MUSTER]): a GoogleTest program, registered
-# with ctest as one test, or as n that share its test cases. Costly programs start first. RUNS_MUSTER is for a test of the
-# built program, which it finds in MUSTER. Its test cases are listed one by one too: see single_tests.cmake.
+# muster_test(name SOURCES ... DEPS ... [SHARDS n] [APART pattern] [COST seconds] [LABELS ...] [RUNS_MUSTER]): a GoogleTest
+# program, registered with ctest as one test, or as n that share its test cases, or as two: `name`, and `name_apart` with the cases
+# that match the pattern. Costly programs start first. RUNS_MUSTER is for a test of the built program, which it finds in MUSTER.
+# Its test cases are listed one by one too: see single_tests.cmake.
 function(muster_test name)
-  cmake_parse_arguments(ARG "RUNS_MUSTER" "SHARDS;COST" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "RUNS_MUSTER" "SHARDS;APART;COST" "SOURCES;DEPS;LABELS" ${ARGN})
   list(TRANSFORM ARG_SOURCES REPLACE "^([^/].*)$" "${CMAKE_CURRENT_SOURCE_DIR}/\\1")
   muster_groups(grouped ${name} ${ARG_SOURCES})
   add_executable(${name} ${grouped})
@@ -99,6 +100,10 @@ function(muster_test name)
       add_test(NAME ${name}_${shard} COMMAND ${CMAKE_SOURCE_DIR}/tools/run_shard ${shard} ${ARG_SHARDS} $<TARGET_FILE:${name}>)
       list(APPEND tests ${name}_${shard})
     endforeach()
+  elseif(ARG_APART)
+    add_test(NAME ${name} COMMAND ${CMAKE_SOURCE_DIR}/tools/run_apart rest ${ARG_APART} $<TARGET_FILE:${name}>)
+    add_test(NAME ${name}_apart COMMAND ${CMAKE_SOURCE_DIR}/tools/run_apart apart ${ARG_APART} $<TARGET_FILE:${name}>)
+    set(tests ${name} ${name}_apart)
   else()
     add_test(NAME ${name} COMMAND ${name})
     set(tests ${name})

@@ -67,5 +67,16 @@ class SingleTests(planted.PlantedTreeTest):
                                     env={**env, **output})
             self.assertEqual(result.stdout, f"1 of 4 {said}\n")
 
+    def test_the_cases_that_run_apart_and_the_others(self):
+        path = self.program("model_test", 'echo "$GTEST_FILTER ${GTEST_OUTPUT-none}"')
+        for part, given, said in (("apart", {}, "*Waits* none"), ("rest", {}, "-*Waits* none"),
+                                  ("rest", {"GTEST_FILTER": "Money.*"}, "Money.* none"),
+                                  ("apart", {"GTEST_OUTPUT": "json:/x/"}, "*Waits* json:/x/model_test_apart.json"),
+                                  ("rest", {"GTEST_OUTPUT": "json:/x/"}, "-*Waits* json:/x/")):
+            env = {key: value for key, value in os.environ.items() if key not in ("GTEST_OUTPUT", "GTEST_FILTER")}
+            result = subprocess.run([planted.REPO / "tools/run_apart", part, "*Waits*", path], capture_output=True,
+                                    text=True, env={**env, **given})
+            self.assertEqual(result.stdout, f"{said}\n")
+
 
 planted.main()
