@@ -87,6 +87,11 @@ Result<ClusterFacts> AskWholeCluster(Halves& halves) {
   return facts;
 }
 
+// A sum that is too large stays as it is.
+void AddTo(model::Resources& sum, const model::Resources& more) {
+  if (auto both = model::Add(sum, more)) sum = *std::move(both);
+}
+
 constexpr std::string_view kFold = "fold:";
 
 // A gang that fits one machine is decided as a need of another name (N.folded-profile in docs/engine.md): the machine
@@ -108,7 +113,7 @@ std::string FoldGroupOf(const operators::DemandUnit& unit, const std::vector<con
     if (!operators::CountsAsDemand(view)) continue;
     const operators::DemandUnit other = operators::UnitOf(view);
     if (other.group != unit.group || other.profile != unit.profile) continue;
-    if (auto more = model::Add(sum, other.request)) sum = *std::move(more);
+    AddTo(sum, other.request);
   }
   std::vector<std::string> parts;
   for (const auto& [name, amount] : sum.entries()) {
@@ -163,6 +168,16 @@ Result<std::string> ClusterNamed(const ChainOptions& options, const ClusterFacts
                fmt::format("the shard serves {} and none of their machines is a node here: say which is this one with "
                            "--cluster",
                            Names({all.begin(), all.end()})));
+}
+
+// The cluster, if the need is its own: this scheduler's workloads say nothing of another cluster's need.
+const ClusterFacts* OwnerOf(const contract::NeedRef& ref, const ClusterFacts* cluster, const FleetFacts& fleet) {
+  if (cluster == nullptr) return nullptr;
+  const auto need = [&](const std::string& of) {
+    return contract::NeedRef{.cluster_id = of, .fingerprint = ref.fingerprint, .group = ref.group};
+  };
+  const auto own = ClusterNamed({}, *cluster, fleet, need);
+  return own && *own == ref.cluster_id ? cluster : nullptr;
 }
 
 // "need" of a machine: the one it was last claimed for.
@@ -265,20 +280,40 @@ struct NeedDemand {
   std::vector<std::string> workloads;
   std::vector<std::string> without_node;
   model::Resources sum;
+  model::Resources whole;  // of members that exclude each other on a host: their nodes as a whole
 };
 
-NeedDemand DemandOf(const contract::NeedRef& ref, const FleetFacts& fleet,
-                    const std::vector<contract::WorkloadView>& workloads) {
+NeedDemand DemandOf(const contract::NeedRef& ref, const FleetFacts& fleet, const ClusterFacts& cluster) {
   NeedDemand demand;
-  for (const contract::WorkloadView& view : workloads) {
+  std::set<std::string> whole_nodes;
+  for (const contract::WorkloadView& view : cluster.workloads) {
     if (!operators::CountsAsDemand(view)) continue;
-    const contract::NeedRef own = RefOf(view, ref.cluster_id, fleet, workloads);
+    const contract::NeedRef own = RefOf(view, ref.cluster_id, fleet, cluster.workloads);
     if (own.fingerprint != ref.fingerprint || own.group != ref.group) continue;
     demand.workloads.push_back(view.workload);
     if (view.node.empty()) demand.without_node.push_back(view.workload);
-    if (auto sum = model::Add(demand.sum, view.spec.resources)) demand.sum = *std::move(sum);
+    AddTo(demand.sum, view.spec.resources);
+    const operators::DemandUnit unit = operators::UnitOf(view);
+    if (!unit.alone_on_host) continue;
+    const contract::NodeView* node = cluster.Node(unit.node);
+    if (node == nullptr) {
+      AddTo(demand.whole, unit.request);
+    } else if (whole_nodes.insert(unit.node).second) {
+      AddTo(demand.whole, node->total);
+    }
   }
   return demand;
+}
+
+// Why the need asks for more than its workloads (core/operators/demand.h); empty: it does not.
+std::string MoreThanItsWorkloads(const model::Resources& asked, const NeedDemand& demand) {
+  const model::Resources more = model::SubtractSaturating(asked, demand.sum);
+  if (more.empty() || demand.workloads.empty()) return {};
+  const model::Resources raised = model::SubtractSaturating(asked, model::Max(demand.sum, demand.whole));
+  std::vector<std::string_view> why;
+  if (raised != more) why.emplace_back("whole machines for members that exclude each other");
+  if (!raised.empty()) why.emplace_back("room for workloads that no node takes although enough is bound");
+  return fmt::format("it asks for {} more than that: {}", more.ToString(), fmt::join(why, ", and "));
 }
 
 std::string VerdictOf(const contract::NeedView& view) {
@@ -286,9 +321,9 @@ std::string VerdictOf(const contract::NeedView& view) {
   return std::string(model::ReasonName(view.reason));
 }
 
-// What the cluster's operator adds up, and what the shard does about it.
+// What the cluster's operator adds up, if the cluster is given, and what the shard does about it.
 Result<ExplainedLink> NeedLink(Halves& halves, const contract::NeedRef& ref, const FleetFacts& fleet,
-                               const std::vector<contract::WorkloadView>* workloads) {
+                               const ClusterFacts* cluster) {
   const contract::NeedView* view = fleet.Need(ref);
   ExplainedLink link{.kind = "need", .name = ref.fingerprint, .verdict = "", .head = "", .lines = {}};
   if (view == nullptr) {
@@ -304,17 +339,13 @@ Result<ExplainedLink> NeedLink(Halves& halves, const contract::NeedRef& ref, con
   if (ref.group.starts_with(kFold)) {
     link.lines.emplace_back("workloads that must be together fit one machine: they are asked for as one unit");
   }
-  if (workloads != nullptr) {
-    const NeedDemand demand = DemandOf(ref, fleet, *workloads);
+  if (cluster != nullptr) {
+    const NeedDemand demand = DemandOf(ref, fleet, *cluster);
     link.lines.push_back(fmt::format(
         "the operator adds up {}: {}", Plural(static_cast<int64_t>(demand.workloads.size()), "workload"),
         demand.workloads.empty() ? "none" : fmt::format("{} ({})", demand.sum.ToString(), Names(demand.workloads))));
-    const model::Resources more = model::SubtractSaturating(view->need.aggregate, demand.sum);
-    if (!more.empty() && !demand.workloads.empty()) {
-      link.lines.push_back(fmt::format(
-          "it asks for {} more than that: whole machines for members that exclude each other, or room for workloads "
-          "that no node takes although enough is bound",
-          more.ToString()));
+    if (std::string more = MoreThanItsWorkloads(view->need.aggregate, demand); !more.empty()) {
+      link.lines.push_back(std::move(more));
     }
     if (!demand.without_node.empty()) {
       link.lines.push_back(
@@ -413,24 +444,22 @@ Result<ExplainedLink> MachineLink(Halves& halves, const contract::MachineView& v
 
 // The machine of the node, if there is one, with the need it serves: the second half of most chains.
 Status AddMachineAndNeed(Halves& halves, const contract::MachineView& machine, const FleetFacts& fleet,
-                         const std::string& cluster, const std::vector<contract::WorkloadView>* workloads,
-                         bool need_first, ExplainedChain& chain) {
+                         const ChainOptions& options, const ClusterFacts* cluster, ExplainedChain& chain) {
   auto machine_link = MachineLink(halves, machine, fleet);
   if (!machine_link) return machine_link.error();
-  if (!need_first) chain.links.push_back(std::move(*machine_link));
-  if (!machine.need_fingerprint.empty()) {
-    auto need_link = NeedLink(halves, RefOf(machine, cluster), fleet, workloads);
-    if (!need_link) return need_link.error();
-    chain.links.push_back(std::move(*need_link));
-  }
-  if (need_first) chain.links.push_back(std::move(*machine_link));
+  chain.links.push_back(std::move(*machine_link));
+  if (machine.need_fingerprint.empty()) return {};
+  const contract::NeedRef ref = RefOf(machine, options.cluster);
+  auto need_link = NeedLink(halves, ref, fleet, OwnerOf(ref, cluster, fleet));
+  if (!need_link) return need_link.error();
+  chain.links.push_back(std::move(*need_link));
   return {};
 }
 
 // From the need on: what serves it, or could.
 Status AddNeedAndSupply(Halves& halves, const contract::NeedRef& ref, const FleetFacts& fleet,
-                        const std::vector<contract::WorkloadView>* workloads, ExplainedChain& chain) {
-  auto link = NeedLink(halves, ref, fleet, workloads);
+                        const ClusterFacts* cluster, ExplainedChain& chain) {
+  auto link = NeedLink(halves, ref, fleet, cluster);
   if (!link) return link.error();
   if (const contract::NeedView* need = fleet.Need(ref)) {
     AddMachinesOf(ref, fleet, *link);
@@ -480,11 +509,11 @@ Result<ExplainedChain> ExplainWorkload(Halves& halves, const std::string& name, 
                            .head = fmt::format("need: the operator leaves it out, {}", reason),
                            .lines = {}});
   } else if (machine == nullptr) {
-    if (Status status = AddNeedAndSupply(halves, ref, *fleet, &cluster.workloads, chain); !status.ok()) {
+    if (Status status = AddNeedAndSupply(halves, ref, *fleet, &cluster, chain); !status.ok()) {
       return std::unexpected(std::move(status));
     }
   } else {
-    MUSTER_ASSIGN_OR_RETURN(ExplainedLink need, NeedLink(halves, ref, *fleet, &cluster.workloads));
+    MUSTER_ASSIGN_OR_RETURN(ExplainedLink need, NeedLink(halves, ref, *fleet, &cluster));
     chain.links.push_back(std::move(need));
   }
   if (machine != nullptr) {
@@ -520,8 +549,7 @@ Result<ExplainedChain> ExplainNode(Halves& halves, const std::string& name, cons
                            .lines = {}});
     return chain;
   }
-  if (Status status = AddMachineAndNeed(halves, *machine, *fleet, options.cluster, &cluster.workloads, false, chain);
-      !status.ok()) {
+  if (Status status = AddMachineAndNeed(halves, *machine, *fleet, options, &cluster, chain); !status.ok()) {
     return std::unexpected(std::move(status));
   }
   return chain;
@@ -536,8 +564,7 @@ Result<ExplainedChain> ExplainMachine(Halves& halves, const std::string& id, con
   }
   ExplainedChain chain;
   const auto cluster = AskWholeCluster(halves);
-  if (Status status = AddMachineAndNeed(halves, *machine, fleet, options.cluster,
-                                        cluster ? &cluster->workloads : nullptr, false, chain);
+  if (Status status = AddMachineAndNeed(halves, *machine, fleet, options, cluster ? &*cluster : nullptr, chain);
       !status.ok()) {
     return std::unexpected(std::move(status));
   }
@@ -592,12 +619,8 @@ Result<ExplainedChain> ExplainNeed(Halves& halves, const std::string& id, const 
                                               nearest.empty() ? "" : ", did you mean " + model::Quoted(nearest) + "?"));
   }
   ExplainedChain chain;
-  // The workloads are this scheduler's: of another cluster's need they say nothing.
-  const auto this_need = [&](const std::string& of) {
-    return contract::NeedRef{.cluster_id = of, .fingerprint = ref.fingerprint, .group = ref.group};
-  };
-  const bool own = cluster && ClusterNamed({.cluster = ""}, *cluster, fleet, this_need).value_or("") == ref.cluster_id;
-  if (Status status = AddNeedAndSupply(halves, ref, fleet, own ? &cluster->workloads : nullptr, chain); !status.ok()) {
+  const ClusterFacts* owner = OwnerOf(ref, cluster ? &*cluster : nullptr, fleet);
+  if (Status status = AddNeedAndSupply(halves, ref, fleet, owner, chain); !status.ok()) {
     return std::unexpected(std::move(status));
   }
   if (!cluster) chain.links.push_back(Silent("scheduler", cluster.error()));
