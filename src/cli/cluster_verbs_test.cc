@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <fstream>
 
+#include "cli/cluster_files.h"
 #include "cli/fake_cluster_for_test.h"
+#include "cli/halves.h"
+#include "cli/live_world.h"
 #include "host/temp_dir_for_test.h"
 
 namespace muster::cli {
@@ -104,6 +107,42 @@ TEST_F(ClusterVerbs, ADryRunAppliesNothing) {
             "workload/db unchanged (dry run)\n");
   EXPECT_TRUE(cluster_.Asked<contract::ApplyQuota>().empty());
   for (const contract::ApplySpec& asked : cluster_.Asked<contract::ApplySpec>()) EXPECT_TRUE(asked.dry_run);
+}
+
+// What has changed between the reading and the write is the scheduler's to refuse.
+TEST_F(ClusterVerbs, ApplyOfAPlanSendsTheRevisionsThatItHasRead) {
+  const std::string path = Write("shop.yaml", kShop);
+  contract::SetView web;
+  web.spec.name = "web";
+  web.store_revision = 41;
+  cluster_.answer = [&web](const ClusterRequest& request) -> Result<ClusterReply> {
+    if (std::holds_alternative<contract::ListNodes>(request)) return contract::NodesListed{};
+    if (std::holds_alternative<contract::ListWorkloads>(request)) return contract::WorkloadsListed{};
+    if (std::holds_alternative<contract::ListSets>(request)) return contract::SetsListed{.sets = {web}};
+    if (std::holds_alternative<contract::ListQuotas>(request)) return contract::QuotasListed{};
+    return contract::Applied{};
+  };
+  cluster_.shard_answer = [](const contract::ShardRequest& request) -> Result<contract::ShardReply> {
+    if (std::holds_alternative<contract::ListMachines>(request)) return contract::MachinesListed{};
+    if (std::holds_alternative<contract::InspectNeeds>(request)) return contract::NeedsInspected{};
+    return contract::ClustersListed{.clusters = {{.cluster_id = "home"}}};
+  };
+  RunningHalves halves(cluster_.Access(), {});
+  const auto world = ReadLiveWorld(halves, "");
+  ASSERT_TRUE(world.has_value()) << world.error().ToString();
+  const std::string id = FormatPlanId(PlanIdOf(*world, *ReadWorkloadFiles({path})));
+
+  EXPECT_EQ(RunMuster(cluster_, {"apply", "--plan-id", id.c_str(), "-f", path.c_str()}).err, "");
+  const auto specs = cluster_.Asked<contract::ApplySpec>();
+  ASSERT_EQ(specs.size(), 2u);
+  EXPECT_EQ(specs[0].expect, 41) << "set/web";
+  EXPECT_EQ(specs[1].expect, 0) << "workload/db must not exist";
+
+  web.deleting = true;
+  const Outcome moved = RunMuster(cluster_, {"apply", "--plan-id", id.c_str(), "-f", path.c_str()});
+  EXPECT_EQ(moved.code, 1);
+  EXPECT_TRUE(moved.err.contains("nothing was applied: the cluster's workloads changed")) << moved.err;
+  EXPECT_EQ(cluster_.Asked<contract::ApplySpec>().size(), 2u);
 }
 
 TEST_F(ClusterVerbs, ARefusedObjectDoesNotStopTheOthers) {

@@ -1,4 +1,5 @@
-// FakeCluster: a scheduler of the command line's tests. It answers what the test gives it, and keeps what it was asked.
+// FakeCluster: a scheduler of the command line's tests, and a shard beside it if the test has one. Both answer what the
+// test gives them; what the scheduler was asked is kept.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,6 +16,7 @@
 #include "cli/cluster.h"
 #include "cli/command_line.h"
 #include "contract/cluster.h"
+#include "contract/shard.h"
 #include "rpc/cluster_client.h"
 
 namespace muster::cli {
@@ -24,6 +26,8 @@ struct FakeCluster {
 
   // Answers every request; UNIMPLEMENTED if there is none.
   Answer answer;
+  // The same of the shard; without it no shard is known.
+  std::function<Result<contract::ShardReply>(const contract::ShardRequest&)> shard_answer;
   // Each watch brings the next of these, in order, and then ends. Without any it is cancelled.
   struct Stream {
     std::vector<contract::ClusterChange> changes;
@@ -86,14 +90,29 @@ class FakeClusterClient final : public rpc::ClusterClient {
   FakeCluster& cluster_;
 };
 
+class FakeShard final : public contract::ShardPort {
+ public:
+  explicit FakeShard(const FakeCluster& cluster) : cluster_(cluster) {}
+  void Ask(contract::ShardRequest request, Answer done) override { done(cluster_.shard_answer(request)); }
+
+ private:
+  const FakeCluster& cluster_;
+};
+
 inline ClusterAccess FakeCluster::Access() {
-  return {.connect = [this](const ClusterFlags& flags) -> Result<std::unique_ptr<rpc::ClusterClient>> {
-            scheduler = flags.scheduler;
-            return std::make_unique<FakeClusterClient>(*this);
-          },
-          .clock = clock,
-          .pause = [this](Duration how_long) { clock->Advance(how_long); },
-          .is_terminal = [this](int) { return terminal; }};
+  ClusterAccess access = {.connect = [this](const ClusterFlags& flags) -> Result<std::unique_ptr<rpc::ClusterClient>> {
+                            scheduler = flags.scheduler;
+                            return std::make_unique<FakeClusterClient>(*this);
+                          },
+                          .clock = clock,
+                          .pause = [this](Duration how_long) { clock->Advance(how_long); },
+                          .is_terminal = [this](int) { return terminal; }};
+  if (shard_answer) {
+    access.shard = [this](const ShardFlags&) -> Result<std::unique_ptr<contract::ShardPort>> {
+      return std::make_unique<FakeShard>(*this);
+    };
+  }
+  return access;
 }
 
 struct Outcome {

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "cli/cluster_diff.h"
@@ -327,6 +328,13 @@ MachineClass ClassOf(const planner::Candidate& candidate) {
   return {.type = candidate.type, .capacity = candidate.capacity, .zone = candidate.zone};
 }
 
+void Add(CheapestFleet& fleet, const MachineClass& key, model::Money price) {
+  MachineCount& count = fleet.machines[key];
+  ++count.after;
+  count.price = price;
+  fleet.cost.micros += price.micros;
+}
+
 // The planner buys without limit. Of what it would buy more of than there is, all are taken, as nodes that are there,
 // and the rest is planned again without them: a fleet that can be had, and not always the cheapest of those.
 class StockedPlan {
@@ -357,13 +365,6 @@ class StockedPlan {
   }
 
  private:
-  static void Add(CheapestFleet& fleet, const MachineClass& key, model::Money price) {
-    MachineCount& count = fleet.machines[key];
-    ++count.after;
-    count.price = price;
-    fleet.cost.micros += price.micros;
-  }
-
   // False: the plan is within what there is.
   bool TakeScarce(const planner::Plan& plan) {
     std::map<MachineClass, int64_t> wanted;
@@ -407,18 +408,42 @@ class StockedPlan {
   std::map<MachineClass, int64_t> stock_;
 };
 
+// The machines of the view that carry something of the cluster, which wants so many units.
+CheapestFleet FleetOf(const sim::LoopView& view, const std::string& cluster, int64_t wanted) {
+  std::map<std::string, int64_t> carried;  // by node
+  for (const contract::WorkloadView& workload : view.clusters.at(cluster).workloads) {
+    if (operators::CountsAsDemand(workload)) ++carried[NodeOf(workload)];
+  }
+  CheapestFleet fleet{.unplaced = wanted};
+  for (const contract::MachineView& one : view.machines) {
+    const model::Machine& machine = *one.machine;
+    const auto there = carried.find(machine.id);
+    if (machine.cluster != cluster || there == carried.end()) continue;
+    fleet.unplaced = std::max<int64_t>(0, fleet.unplaced - there->second);  // a set may have more members for a while
+    Add(fleet, ClassOf(machine), machine.price_per_hour);
+  }
+  return fleet;
+}
+
 }  // namespace
 
 Result<CheapestFleet> FindCheapestFleet(const LiveWorld& world, const sim::LoopView& view, const Alive& alive) {
   model::WorkloadFile wanted;
   const sim::LoopClusterView& own = view.clusters.at(world.cluster);
   for (const contract::SetView& set : own.sets) {
-    if (!set.deleting && set.spec.replicas > 0) wanted.workloads.push_back(set.spec);
+    if (set.deleting) continue;
+    model::WorkloadSpec spec = set.spec;
+    spec.replicas -= set.completed;  // what has completed of a job runs no more
+    if (spec.replicas > 0) wanted.workloads.push_back(std::move(spec));
   }
   for (const contract::WorkloadView& workload : own.workloads) {
     if (workload.set.empty() && operators::CountsAsDemand(workload)) wanted.workloads.push_back(SpecOf(workload));
   }
   if (wanted.workloads.empty()) return CheapestFleet();
+  int64_t units = 0;
+  for (const model::WorkloadSpec& spec : wanted.workloads) {
+    units += spec.kind == model::WorkloadKind::kWorkload ? 1 : spec.replicas;
+  }
   const std::vector<const model::Machine*> machines = MachinesFor(world, view);
   MUSTER_ASSIGN_OR_RETURN(
       kube::PlanInput input,
@@ -428,7 +453,11 @@ Result<CheapestFleet> FindCheapestFleet(const LiveWorld& world, const sim::LoopV
     if (alive) alive();
     return true;
   };
-  return StockedPlan(std::move(input.request), machines).Make();
+  MUSTER_ASSIGN_OR_RETURN(CheapestFleet found, StockedPlan(std::move(input.request), machines).Make());
+  // Where machines are scarce the planner may leave out what the fleet carries.
+  CheapestFleet there = FleetOf(view, world.cluster, units);
+  const bool better = std::tie(there.unplaced, there.cost) < std::tie(found.unplaced, found.cost);
+  return better ? std::move(there) : std::move(found);
 }
 
 }  // namespace muster::cli

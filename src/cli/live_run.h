@@ -93,7 +93,7 @@ Result<std::unique_ptr<sim::Loop>> MakeLoop(const LiveWorld& world);
 Status Happen(sim::Loop& loop, const LiveWorld& world, const Event& event);
 
 // The cheapest fleet that the offline planner finds for the workloads that are to run afterwards, of machines that the
-// cluster has or could get.
+// cluster has or could get; the machines of the view, if they carry more workloads or as many for less.
 struct CheapestFleet {
   std::map<MachineClass, MachineCount> machines;  // `after`
   model::Money cost;

@@ -176,6 +176,7 @@ PlanId PlanIdOf(const LiveWorld& world, const model::WorkloadFile& file) {
       workloads.Add(view.workload);
       workloads.Add(view.revision);
       workloads.Add(view.desired);
+      workloads.Add(operators::CountsAsDemand(view));  // not what has completed or finally failed
       workloads.Add(view.node);
     }
     for (const contract::SetView& view : cluster.sets) {
@@ -204,6 +205,11 @@ PlanId PlanIdOf(const LiveWorld& world, const model::WorkloadFile& file) {
   for (const sim::LoopDemand& demand : world.start.others) {
     for (const model::Need& need : demand.needs) fleet.Add(model::RowDigest(need));
   }
+  for (const auto& [cluster, ceiling] : world.start.ceilings) {
+    fleet.Add(cluster);
+    fleet.Add(ceiling);
+  }
+  for (const std::string& note : world.notes) fleet.Add(note);
   return {.files = files.value(), .workloads = workloads.value(), .nodes = nodes.value(), .fleet = fleet.value()};
 }
 
@@ -234,7 +240,7 @@ Status CheckPlanId(const PlanId& planned, const PlanId& now) {
   if (planned.files != now.files) moved.emplace_back("the files");
   if (planned.workloads != now.workloads) moved.emplace_back("the cluster's workloads");
   if (planned.nodes != now.nodes) moved.emplace_back("its nodes");
-  if (planned.fleet != now.fleet) moved.emplace_back("the fleet's machines");
+  if (planned.fleet != now.fleet) moved.emplace_back("the fleet");
   if (moved.empty()) return {};
   return {Code::kFailedPrecondition,
           fmt::format("nothing was applied: {} changed since the plan; plan again with muster plan -f FILE",

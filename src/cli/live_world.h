@@ -27,12 +27,12 @@ struct LiveWorld {
 Result<LiveWorld> ReadLiveWorld(Halves& halves, const std::string& cluster);
 
 // What a plan was made for: the files, and the world. Written "p1.FILES.WORKLOADS.NODES.FLEET", eight hexadecimal
-// digits each. What changes by itself (heartbeats, usage, counters) is not in it.
+// digits each. Heartbeats, usage and counters, which change all the time, are not in it.
 struct PlanId {
   uint32_t files = 0;
-  uint32_t workloads = 0;  // with sets and quotas: what is wanted, and where it is
+  uint32_t workloads = 0;  // with sets and quotas: what is wanted, what of it has ended, and where it is
   uint32_t nodes = 0;
-  uint32_t fleet = 0;  // machines, and what other clusters want
+  uint32_t fleet = 0;  // machines, ceilings, what other clusters want, and the notes
 
   bool operator==(const PlanId&) const = default;
 };

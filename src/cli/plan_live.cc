@@ -14,6 +14,7 @@
 #include "cli/live_world.h"
 #include "cli/plan_view.h"
 #include "cli/table.h"
+#include "cli/up_tree.h"
 
 namespace muster::cli {
 namespace {
@@ -43,9 +44,10 @@ Result<std::vector<ObjectDiff>> DiffsOf(Halves& halves, const model::WorkloadFil
   return diffs;
 }
 
-// The apply of what was planned, of the same scheduler and shard. What the environment says of them need not be given.
+// The apply of what was planned, by this program, of the same scheduler and shard. What the environment says of them
+// need not be given.
 std::string ApplyCommand(const std::string& id, const LivePlanFlags& flags) {
-  std::string command = "muster apply --plan-id " + id;
+  std::string command = fmt::format("{} apply --plan-id {}", ShellWord(ThisProgram().string()), id);
   const auto add = [&command](std::string_view flag, const std::string& value, const std::string& fallback = "") {
     if (!value.empty() && value != fallback) command += fmt::format(" {} {}", flag, ShellWord(value));
   };

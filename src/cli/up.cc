@@ -29,6 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kCluster = "home";
+constexpr uint64_t kMachines = 24;
 // Of each journal. A shard that cycles five times a second and has nothing to do writes 1 KB a second: most of a day.
 constexpr std::string_view kJournalLimit = "64MiB";
 
@@ -79,7 +80,7 @@ struct Flags {
 class Up {
  public:
   Up(const Flags& flags, std::optional<Duration> lasting)
-      : flags_(flags), lasting_(lasting), tree_("muster up", flags.data_dir, Ports(flags), flags.plain) {}
+      : flags_(flags), lasting_(lasting), tree_(VerbOf(flags), flags.data_dir, Ports(flags), flags.plain) {}
 
   Result<int> Run() {
     MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<host::DataDir> owned, host::DataDir::Open(tree_.dir(), "--data-dir"));
@@ -112,6 +113,9 @@ class Up {
   }
 
  private:
+  static std::string VerbOf(const Flags& flags) {
+    return flags.machines == kMachines ? "up" : fmt::format("up --machines {}", flags.machines);
+  }
   static std::vector<UpTree::Port> Ports(const Flags& flags) {
     const Flags usual;
     return {{"--scheduler-listen", flags.scheduler_listen, usual.scheduler_listen},
@@ -268,11 +272,11 @@ Result<int> Run(Flags flags) {
                     .shard_metrics = flags.shard_metrics,
                     .provider_listen = flags.provider_listen,
                     .provider_metrics = flags.provider_metrics,
-                    .machines = flags.machines == 0 ? 2000 : flags.machines,
+                    .machines = flags.machines == 0 ? kDemoMachines : flags.machines,
                     .lasting = flags.lasting,
                     .plain = flags.plain});
   }
-  if (flags.machines == 0) flags.machines = 24;
+  if (flags.machines == 0) flags.machines = kMachines;
   MUSTER_ASSIGN_OR_RETURN(const std::optional<Duration> lasting, ParseLasting(flags.lasting));
   return Up(flags, lasting).Run();
 }
@@ -293,7 +297,8 @@ void AddUp(CommandLine& app) {
       .Option("--shard-metrics", flags->shard_metrics, "HTTP address of the shard")
       .Option("--provider-listen", flags->provider_listen, "gRPC address of the provider")
       .Option("--provider-metrics", flags->provider_metrics, "HTTP address of the provider")
-      .Option("--machines", flags->machines, "How many machines there are to buy: 24, with --demo 2000")
+      .Option("--machines", flags->machines,
+              fmt::format("How many machines there are to buy: {}, with --demo {}", kMachines, kDemoMachines))
       .Option("--for", flags->lasting, "Stop by itself after so long; until Ctrl-C unless given")
       .Flag("--plain", flags->plain, "Plain lines, also on a terminal")
       .Flag("--demo", flags->demo, "A simulated fleet of three clusters instead, with a live view; nothing runs")

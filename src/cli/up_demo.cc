@@ -8,6 +8,7 @@
 
 #include "cli/ask.h"
 #include "cli/command_line.h"
+#include "cli/table.h"
 #include "cli/up_demand.h"
 #include "cli/up_tree.h"
 #include "cli/up_view.h"
@@ -26,7 +27,7 @@ class Demo {
   Demo(const DemoFlags& flags, std::optional<Duration> lasting)
       : flags_(flags),
         lasting_(lasting),
-        tree_("muster up --demo", flags.data_dir,
+        tree_(VerbOf(flags), flags.data_dir,
               {{"--shard-listen", flags.shard_listen, ":7780"},
                {"--shard-metrics", flags.shard_metrics, ":8780"},
                {"--provider-listen", flags.provider_listen, ":9100"},
@@ -59,6 +60,10 @@ class Demo {
   }
 
  private:
+  static std::string VerbOf(const DemoFlags& flags) {
+    return flags.machines == kDemoMachines ? "up --demo" : fmt::format("up --demo --machines {}", flags.machines);
+  }
+
   Status Prepare() {
     MUSTER_RETURN_IF_ERROR(tree_.MakeDirectories({"logs", "clusters"}));
     MUSTER_RETURN_IF_ERROR(WriteWhole(tree_.dir() / "catalogue.yaml", ExampleCatalogue()));
@@ -97,13 +102,13 @@ class Demo {
 
   std::string Commands() const {
     const std::string where =
-        flags_.shard_listen == ":7780" ? "" : fmt::format(" --shard {}", Target(flags_.shard_listen));
+        flags_.shard_listen == ":7780" ? "" : " --shard " + ShellWord(Target(flags_.shard_listen));
     return fmt::format(
         "Try from another terminal:\n"
-        "  muster fleet needs{0}\n"
-        "  muster fleet machines{0} --cluster blue\n"
-        "  muster fleet actions{0} --limit 20\n",
-        where);
+        "  {0} fleet needs{1}\n"
+        "  {0} fleet machines{1} --cluster blue\n"
+        "  {0} fleet actions{1} --limit 20\n",
+        ShellWord(ThisProgram().string()), where);
   }
 
   Status Tick() {

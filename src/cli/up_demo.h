@@ -9,13 +9,15 @@
 
 namespace muster::cli {
 
+inline constexpr uint64_t kDemoMachines = 2000;
+
 struct DemoFlags {
   std::string data_dir;
   std::string shard_listen;
   std::string shard_metrics;
   std::string provider_listen;
   std::string provider_metrics;
-  uint64_t machines = 2000;
+  uint64_t machines = kDemoMachines;
   std::string lasting;
   bool plain = false;
 };

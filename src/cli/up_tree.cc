@@ -70,15 +70,16 @@ Result<std::optional<Duration>> ParseLasting(const std::string& text) {
   return *parsed;
 }
 
-UpTree::UpTree(std::string command, fs::path dir, std::vector<Port> ports, bool plain)
-    : command_(std::move(command)),
+UpTree::UpTree(std::string verb, fs::path dir, std::vector<Port> ports, bool plain)
+    : verb_(std::move(verb)),
       dir_(std::move(dir)),
       ports_(std::move(ports)),
       terminal_(isatty(STDOUT_FILENO) != 0 && !plain),
       children_({.program = ThisProgram()}, clock_) {}
 
 std::string UpTree::ThisCommand() const {
-  std::string command = fmt::format("{} --data-dir {}", command_, ShellWord(dir_.string()));
+  std::string command =
+      fmt::format("{} {} --data-dir {}", ShellWord(ThisProgram().string()), verb_, ShellWord(dir_.string()));
   for (const Port& port : ports_) {
     if (port.listen != port.usual) command += fmt::format(" {} {}", port.flag, ShellWord(port.listen));
   }

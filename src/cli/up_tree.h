@@ -31,12 +31,13 @@ class UpTree {
     std::string usual;  // its default
   };
 
-  // `command` is what started it, for messages: "muster up".
-  UpTree(std::string command, std::filesystem::path dir, std::vector<Port> ports, bool plain);
+  // `verb` is what started it, with what else ThisCommand has to repeat: "up --demo --machines 60".
+  UpTree(std::string verb, std::filesystem::path dir, std::vector<Port> ports, bool plain);
 
   const std::filesystem::path& dir() const { return dir_; }
   bool terminal() const { return terminal_; }
-  // With the flags that differ from their defaults.
+  // What starts it again where it was, as a shell takes it: this program, with the flags that differ from their
+  // defaults.
   std::string ThisCommand() const;
   std::vector<host::ChildView> children() const { return children_.View(); }
 
@@ -61,7 +62,7 @@ class UpTree {
  private:
   Status CheckChildren() const;
 
-  const std::string command_;
+  const std::string verb_;
   const std::filesystem::path dir_;
   const std::vector<Port> ports_;
   const bool terminal_;

@@ -12,7 +12,7 @@ namespace {
 
 TEST(UpTree, AScreenHasNoColourWhereNoColorIsSet) {
   const host::TempDir dir;
-  const UpTree tree("muster up", dir.path(), {}, false);
+  const UpTree tree("up", dir.path(), {}, false);
   const auto drawn = [&tree] {
     testing::internal::CaptureStdout();
     tree.PrintScreen([](size_t, size_t, bool colour) { return colour ? "in colour\n" : "plain\n"; }, "foot");
@@ -23,6 +23,14 @@ TEST(UpTree, AScreenHasNoColourWhereNoColorIsSet) {
   setenv("NO_COLOR", "1", 1);
   EXPECT_EQ(drawn(), "\x1b[H\x1b[2Jplain\nfoot");
   unsetenv("NO_COLOR");
+}
+
+TEST(UpTree, TheCommandThatGoesOnNamesTheProgramAndWhatDiffersFromTheDefaults) {
+  const host::TempDir dir;
+  const UpTree tree("up --demo --machines 60", dir.path() + "/a dir",
+                    {{"--shard-listen", "127.0.0.1:1", ":7780"}, {"--provider-listen", ":9100", ":9100"}}, false);
+  EXPECT_EQ(tree.ThisCommand(), ThisProgram().string() + " up --demo --machines 60 --data-dir '" + dir.path() +
+                                    "/a dir' --shard-listen 127.0.0.1:1");
 }
 
 }  // namespace

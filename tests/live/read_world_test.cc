@@ -15,6 +15,7 @@
 #include "cli/live_view.h"
 #include "cli/live_world.h"
 #include "cli/plan_live.h"
+#include "cli/up_tree.h"
 #include "host/temp_dir_for_test.h"
 #include "live/random_world.h"
 #include "sim/loop_for_test.h"
@@ -117,6 +118,59 @@ TEST_F(LiveWorldOf, WhatKeepsTheFleetFromServingItsOwnClusterIsSaid) {
   EXPECT_TRUE(Says(ReadAs([](View& view) { view.decommissioned = true; }), "cluster home is decommissioned"));
 }
 
+// Each changes what an apply leads to, or what the plan said beside it.
+TEST_F(LiveWorldOf, APlanIdIsAnotherOnceAnythingThatThePlanTellsHasChanged) {
+  using View = contract::ClusterView;
+  const model::WorkloadFile file = FileOf("web", 9);
+  const cli::LiveWorld world = ReadAs([](View&) {});
+  const cli::PlanId planned = cli::PlanIdOf(world, file);
+  const auto moved = [&](const cli::LiveWorld& now) {
+    return cli::CheckPlanId(planned, cli::PlanIdOf(now, file)).message();
+  };
+  const auto with_phase = [&](model::WorkloadPhase phase) {
+    cli::LiveWorld now = world;
+    now.start.clusters[0].workloads[0].phase = phase;
+    return moved(now);
+  };
+  EXPECT_EQ(moved(ReadAs([](View&) {})), "");
+  EXPECT_EQ(with_phase(model::WorkloadPhase::kUpdating), "") << "it is to run, as before";
+  for (const auto ended : {model::WorkloadPhase::kFailed, model::WorkloadPhase::kCompleted}) {
+    EXPECT_TRUE(with_phase(ended).contains("the cluster's workloads changed")) << with_phase(ended);
+  }
+  const std::pair<const char*, std::function<void(View&)>> changes[] = {
+      {"paused", [](View& view) { view.mode = contract::ActuationMode::kPaused; }},
+      {"in dry run", [](View& view) { view.mode = contract::ActuationMode::kDryRun; }},
+      {"without a session", [](View& view) { view.session = false; }},
+      {"decommissioned", [](View& view) { view.decommissioned = true; }},
+      {"on hold", [](View& view) { view.hold_until = WallTime(1'767'225'600s); }},
+      {"below a ceiling", [](View& view) { view.ceiling = contract::CeilingView{.most_machines = 3}; }},
+  };
+  for (const auto& [how, change] : changes) {
+    EXPECT_TRUE(moved(ReadAs(change)).contains("the fleet changed")) << how;
+  }
+}
+
+TEST_F(LiveWorldOf, TheCheapestFleetCarriesWhatOfAJobHasNotCompleted) {
+  LoopHalves halves(*loop_);
+  const auto world = cli::ReadLiveWorld(halves, kCluster);
+  ASSERT_TRUE(world.has_value()) << world.error().ToString();
+  const auto machines_beside = [&](int32_t completed) {
+    sim::LoopView view = loop_->View();
+    contract::SetView job{.spec = sim::Set("job", 8, 1000).spec, .completed = completed};
+    job.spec.kind = model::WorkloadKind::kJob;
+    job.spec.spec.restart = model::RestartPolicy::kOnFailure;
+    view.clusters.at(kCluster).sets.push_back(job);
+    const auto cheapest = cli::FindCheapestFleet(*world, view);
+    EXPECT_TRUE(cheapest.has_value()) << cheapest.error().ToString();
+    int64_t machines = 0;
+    for (const auto& [key, count] : cheapest->machines) machines += count.after;
+    return machines;
+  };
+  EXPECT_EQ(machines_beside(0), 4);  // of four cpus each, with the eight of web
+  EXPECT_EQ(machines_beside(4), 3);
+  EXPECT_EQ(machines_beside(8), 2);
+}
+
 // On a running system of any size the copy may take a while.
 TEST_F(LiveWorldOf, APlanThatTakesLongSaysSoAndThenHowToDoIt) {
   const host::TempDir dir;
@@ -136,7 +190,7 @@ TEST_F(LiveWorldOf, APlanThatTakesLongSaysSoAndThenHowToDoIt) {
     ASSERT_TRUE(planned.has_value()) << planned.error().ToString();
     EXPECT_EQ(err.substr(0, err.find(',')), step == 0ms ? "" : "running a copy of the cluster and the fleet");
     const std::string word = dir.path() + "/it'\\''s more.yaml'\n";
-    EXPECT_TRUE(out.contains("nothing else moves: muster apply --plan-id p1.")) << out;
+    EXPECT_TRUE(out.contains("nothing else moves: " + cli::ThisProgram().string() + " apply --plan-id p1.")) << out;
     EXPECT_TRUE(out.ends_with(" --cluster home -f '" + word)) << out;
     EXPECT_TRUE(out.contains("was run until it came to rest, with the settings of muster up")) << out;
   }

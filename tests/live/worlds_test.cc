@@ -104,7 +104,8 @@ struct Score {
   }
 };
 
-// The fleet beside a plan takes no more machines of a kind than the cluster has or could get.
+// The fleet beside a plan takes no more machines of a kind than the cluster has or could get, carries what the fleet of
+// the plan carries, and costs no more.
 void ExpectCanBeBought(const cli::LiveWorld& world, const cli::LiveOutcome& planned) {
   const auto cheapest = cli::FindCheapestFleet(world, planned.after);
   ASSERT_TRUE(cheapest.has_value()) << cheapest.error().ToString();
@@ -120,6 +121,14 @@ void ExpectCanBeBought(const cli::LiveWorld& world, const cli::LiveOutcome& plan
     cost.micros += count.after * count.price.micros;
   }
   EXPECT_EQ(cost, cheapest->cost);
+  ASSERT_TRUE(planned.settled.settled);
+  EXPECT_LE(cheapest->unplaced, static_cast<int64_t>(planned.pending.size()));
+  if (cheapest->unplaced < static_cast<int64_t>(planned.pending.size())) return;  // more machines may carry more
+  model::Money own;
+  for (const contract::MachineView& view : planned.after.Bound(kCluster)) {
+    own.micros += view.machine->price_per_hour.micros;
+  }
+  EXPECT_LE(cheapest->cost, own);
 }
 
 // All that a plan says of the end.
@@ -290,7 +299,7 @@ TEST(PlanId, IsRefusedOnceANodeAMachineOrAPriceHasMoved) {
                                               .price_per_hour = {dear.price_per_hour.micros * 2},
                                               .interruption_probability = dear.interruption_probability});
     world.loop->Run(1min);
-    EXPECT_TRUE(moved(planned).contains("the fleet's machines changed since the plan")) << moved(planned);
+    EXPECT_TRUE(moved(planned).contains("the fleet changed since the plan")) << moved(planned);
 
     planned = id();
     model::WorkloadFile more;

@@ -568,6 +568,28 @@ TEST_F(UpWithFourMachines, TwoClustersShareTheFleetAndTheMoreImportantWorkTakesA
   EXPECT_EQ(scheduler.Wait(), 0);
 }
 
+// As a person pastes it, in another directory: the same program, directory, ports and number of machines.
+TEST_F(UpWithFourMachines, TheCommandThatItEndsWithGoesOnFromThere) {
+  const auto shows_four_machines = [this] {
+    return Eventually([this] {
+      Process machines({smoke::ProgramUnderTest(), "fleet", "machines", "--shard", Address(ports_[4])});
+      return machines.Wait() == 0 && machines.out().contains("\n4 machines: ");
+    });
+  };
+  ASSERT_TRUE(shows_four_machines());
+  up_->Signal(SIGINT);
+  ASSERT_EQ(up_->Wait(), 0) << up_->err();
+  const std::string said = up_->out();
+  const std::string_view begin = "\nstopped; ";
+  const size_t command = said.find(begin);
+  const size_t end = said.find(" goes on from here\n");
+  ASSERT_TRUE(command != std::string::npos && end != std::string::npos) << said;
+  const size_t first = command + begin.size();
+  up_ = std::make_unique<Process>(
+      std::vector<std::string>{"env", "-C", "/", "/bin/sh", "-c", "exec " + said.substr(first, end - first)});
+  EXPECT_TRUE(shows_four_machines());
+}
+
 TEST(UpDemo, ServesItsFleetAndLeavesNothingBehind) {
   const host::SystemClock clock;
   const host::TempDir dir;

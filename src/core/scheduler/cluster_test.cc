@@ -62,6 +62,33 @@ TEST(SchedulerSets, MemberIdOfAnotherRefusesTheSet) {
   EXPECT_NE(status.message().find("web-1"), std::string::npos);
 }
 
+// A plan is carried out as of what it has read.
+TEST(SchedulerApply, WhatHasChangedSinceTheExpectedRevisionIsNotOverwritten) {
+  Lab lab;
+  lab.AddNode("n1");
+  contract::ApplySpec set{.spec = SetOf("web", 1), .expect = 0};
+  contract::ApplySpec single{.spec = {.name = "db", .spec = Lab::Template()}, .expect = 0};
+  const auto aborted = [&lab](const contract::ApplySpec& apply) { return lab.Try(apply).code() == Code::kAborted; };
+  ASSERT_TRUE(lab.Try(set).ok() && lab.Try(single).ok()) << "neither exists";
+  lab.Run(5s);
+  EXPECT_TRUE(aborted(set)) << "it exists";
+  EXPECT_TRUE(aborted(single));
+
+  set.expect = ViewOfSet(lab, "web").store_revision;
+  single.expect = lab.Workload("db").store_revision;
+  set.spec.replicas = 2;
+  single.spec.spec.image = "newer";
+  ASSERT_TRUE(lab.Try(set).ok() && lab.Try(single).ok()) << "they are as they were read";
+  lab.Run(5s);
+  set.spec.replicas = 3;
+  single.spec.spec.image = "newest";
+  EXPECT_TRUE(aborted(set)) << "it was changed since it was read";
+  EXPECT_TRUE(aborted(single));
+  lab.Run(5s);
+  EXPECT_EQ(ViewOfSet(lab, "web").spec.replicas, 2);
+  EXPECT_EQ(lab.Workload("db").spec.image, "newer");
+}
+
 TEST(SchedulerSets, RollingUpdateHoldsMaxUnavailableAndSurge) {
   for (const int surge : {0, 1}) {
     Lab lab;
