@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
+
 #include "host/docs_for_test.h"
 #include "host/metrics_backend.h"
+#include "host/temp_dir_for_test.h"
 #include "model/yaml_reader.h"
 #include "role/operators/operator_role.h"
 
@@ -32,6 +36,16 @@ TEST(OperatorRole, ATokenIsAValueOfTheBootstrapData) {
   ASSERT_TRUE(read && read->size() == 1);
   ASSERT_EQ(read->front().fields.size(), 4u);
   EXPECT_EQ(read->front().fields[2].value.scalar, "one\ntwo\n");
+}
+
+TEST(OperatorRole, ATemplateThatIsNotThereEndsTheStart) {
+  const host::TempDir dir;
+  std::ofstream(dir.File("join.yaml")) << "token: t\n";
+  OperatorRole role(
+      Options{.config = {.cluster = "blue"}, .scheduler = "127.0.0.1:1", .bootstrap = dir.File("jion.yaml")});
+  EXPECT_EQ(role.Start({}), Status(Code::kNotFound, "--bootstrap-template: " + dir.File("jion.yaml") +
+                                                        ": cannot open: No such file or directory, did you mean " +
+                                                        dir.File("join.yaml") + "?"));
 }
 
 }  // namespace

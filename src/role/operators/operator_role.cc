@@ -93,7 +93,7 @@ void DeclareSettings(host::Settings& settings, Options& options) {
       .Add("--correction-hold", options.config.correction_hold, "10m", host::PositiveDuration(),
            "How long demand that was raised stays so after the last such workload runs")
       .Path("--bootstrap-template", options.bootstrap,
-            "File with what a new machine gets to join the cluster; read for each machine");
+            "File with what a new machine gets to join the cluster; read at the start and for each machine");
 }
 
 OperatorMetrics::OperatorMetrics(metrics::Declarations& in)
@@ -124,6 +124,10 @@ OperatorRole::OperatorRole(Options options)
 OperatorRole::~OperatorRole() { Stop(); }
 
 Status OperatorRole::Start(std::stop_token) {
+  // Otherwise the first machine that is bought would tell of a wrong path.
+  if (const auto template_text = ReadTemplate(); !template_text) {
+    return {template_text.error().code(), fmt::format("--bootstrap-template: {}", template_text.error().message())};
+  }
   auto cluster = rpc::MakeClusterClient(options_.scheduler, options_.server.tls, options_.config.cluster);
   if (!cluster) return {cluster.error().code(), fmt::format("--scheduler: {}", cluster.error().message())};
   cluster_ = *std::move(cluster);
@@ -203,12 +207,14 @@ void OperatorRole::SendToShard(contract::OperatorMessage message) {
   if (session != nullptr) session->Send(std::move(message));
 }
 
+Result<std::string> OperatorRole::ReadTemplate() const {
+  return options_.bootstrap.empty() ? DefaultBootstrap(options_) : host::ReadTextFile(options_.bootstrap);
+}
+
 void OperatorRole::GiveBlobFor(const std::string& request_id) {
   if (enrol_ != nullptr) return GiveTokenFor(request_id);
   contract::BootstrapResponse response{.request_id = request_id};
-  if (options_.bootstrap.empty()) {
-    response.user_data = DefaultBootstrap(options_);
-  } else if (auto text = host::ReadTextFile(options_.bootstrap)) {
+  if (auto text = ReadTemplate()) {
     response.user_data = *std::move(text);
   } else {
     response.error = text.error().message();

@@ -2,10 +2,10 @@
 // list and a watch) and to the fleet's shard (a session), and feeds the core of core/operators with what they bring. It
 // stores nothing: what must survive is in the scheduler's store and in the shard.
 //
-// The bootstrap data are a file that is read anew for each machine, so that a secret in it can be changed. Without a
-// file they name the schedulers and the cluster, and under TLS they have a join token of the machine's own, from a
-// scheduler: it buys the machine its certificate. A cluster whose schedulers sign no certificates gives them without
-// one.
+// The bootstrap data are a file that is read anew for each machine, so that a secret in it can be changed; Start fails
+// if it cannot be read. Without a file they name the schedulers and the cluster, and under TLS they have a join token
+// of the machine's own, from a scheduler: it buys the machine its certificate. A cluster whose schedulers sign no
+// certificates gives them without one.
 //
 // Thread-safety: one thread calls Start and Stop.
 #pragma once
@@ -88,6 +88,7 @@ class OperatorRole final : public host::Role, private host::ThreadHost<Core>::Sh
   // Lists everything, then watches from there.
   Status ListAndWatch(const std::stop_token& stop);
   void SendToShard(contract::OperatorMessage message);
+  Result<std::string> ReadTemplate() const;
   void GiveBlobFor(const std::string& request_id);
   void GiveTokenFor(const std::string& request_id);
   void UpdateGauges();
