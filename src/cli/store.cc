@@ -20,6 +20,7 @@
 #include "host/signals.h"
 #include "host/sqlite_store.h"
 #include "host/store_backup.h"
+#include "host/text_file.h"
 #include "store/blocking.h"
 #include "store/url.h"
 
@@ -187,7 +188,7 @@ Status PutAll(store::Store& store, const host::Backup& backup) {
 
 Result<int> Restore(const Flags& flags) {
   std::ifstream file(flags.file, std::ios::binary);
-  if (!file) return InvalidArgument(fmt::format("cannot read {}", flags.file));
+  if (!file) return InvalidArgument(fmt::format("cannot read {}{}", flags.file, host::NearestFile(flags.file)));
   MUSTER_ASSIGN_OR_RETURN(const host::Backup backup, host::ReadBackup(file, flags.file));
   if (backup.revision < 1 || backup.revision > std::numeric_limits<store::Revision>::max() / 2) {
     return InvalidArgument(

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -12,6 +13,7 @@
 #include <sstream>
 
 #include "base/source_dir_for_test.h"
+#include "host/temp_dir_for_test.h"
 
 namespace muster::cli {
 namespace {
@@ -190,6 +192,21 @@ TEST_F(VerbsTest, ExplainOfAPlanRefusesWhatIsOfARunningSystem) {
     EXPECT_TRUE(outcome.err.contains("--plan")) << outcome.err;
     EXPECT_EQ(outcome.out, "");
   }
+}
+
+TEST(Verbs, AnUnknownFileOrDirectoryIsAnsweredWithTheNearestName) {
+  const host::TempDir dir;
+  std::filesystem::create_directory(dir.File("journal"));
+  std::ofstream(dir.File("store.backup")) << "";
+  const auto suggests = [&dir](const std::vector<std::string>& words, const std::string& name) {
+    const Outcome outcome = RunMuster(words);
+    EXPECT_NE(outcome.code, 0);
+    EXPECT_TRUE(outcome.err.contains(", did you mean " + dir.File(name) + "?")) << outcome.err;
+  };
+  suggests({"replay", dir.File("jurnal")}, "journal");
+  suggests({"explain", "workload", "web-7", "--at", "2026-01-31T12:00:00Z", "--journal", dir.File("jurnal")},
+           "journal");
+  suggests({"store", "restore", "--store", "sqlite:" + dir.File("store"), dir.File("stor.backup")}, "store.backup");
 }
 
 TEST(SimVerbs, AWorldThatWritesNoJournalRefusesTheFlag) {

@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "base/codec.h"
+#include "host/text_file.h"
 
 namespace muster::host {
 namespace {
@@ -217,7 +218,10 @@ void JournalWriter::Fail(std::string_view what) {
 Result<std::vector<std::string>> ListSegments(const std::string& directory) {
   std::error_code error;
   const std::vector<uint64_t> numbers = SegmentNumbers(directory, error);
-  if (error) return Error(Code::kNotFound, fmt::format("cannot read directory {}: {}", directory, error.message()));
+  if (error) {
+    return Error(Code::kNotFound,
+                 fmt::format("cannot read directory {}: {}{}", directory, error.message(), NearestFile(directory)));
+  }
   if (numbers.empty()) {
     return Error(Code::kNotFound, fmt::format("{} holds no journal; name the directory given to --journal", directory));
   }
