@@ -118,10 +118,12 @@ Status MeasurePlacing(bool running, const std::string& url, std::string_view sto
     if (Status status = WaitUntilRunning(**scheduler, size.workloads, 10min); !status.ok()) return status;
     rate = static_cast<double>(size.workloads) / std::chrono::duration<double>(clock.Read().mono - began).count();
   }
+  // The rate of `running` is until the agents' work has ended, and these are in this process.
+  const std::string_view kind = running ? "end-to-end" : store == "memory" ? "decision" : "durable";
   const double cpu_us = (ProcessorSeconds() - processor) * 1e6 / static_cast<double>(size.workloads);
   Report({.shape = running ? "running" : "durable",
           .store = store,
-          .kind = store == "memory" ? "decision" : "durable",
+          .kind = kind,
           .rate = rate,
           .p50_us = applied->At(0.5),
           .p99_us = applied->At(0.99),

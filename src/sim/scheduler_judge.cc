@@ -15,6 +15,7 @@ using model::WorkloadPhase;
 using scheduler::RecordKind;
 
 constexpr std::string_view kLeaderKey = "/leader";
+constexpr std::string_view kHostLabel = "kubernetes.io/hostname";
 // Fifteen heartbeats of a node: each leads to a comparison in the store and a call, either of which may be lost.
 constexpr Duration kTold = 30s;
 
@@ -24,6 +25,13 @@ std::string NodeOf(const scheduler::Call& call) { return call.to.substr(0, call.
 // The number that a client put into a revision: "r17" and "r17-<hash>" are 17.
 int64_t NumberOf(const std::string& revision) {
   return revision.starts_with('r') ? std::atoll(revision.c_str() + 1) : 0;
+}
+
+// It goes to no host on which another member of its set is.
+bool KeepsApart(const model::Workload& member) {
+  return !member.set.empty() && std::ranges::any_of(member.spec.exclude, [](const model::NeighbourRule& rule) {
+    return rule.topology_key == kHostLabel && !rule.selector && rule.weight == 0;
+  });
 }
 
 }  // namespace
@@ -57,6 +65,7 @@ void SchedulerJudge::StoreHolds(const std::vector<contract::KeyValue>& rows, Mon
           [&] { return fmt::format("workload {} has {} events in the store", workload, count); });
   }
   CheckCapacity();
+  CheckNeighbours();
   CheckPromises();
   CheckQuotas();
 }
@@ -123,6 +132,7 @@ void SchedulerJudge::CheckProgress(const std::string& id, const scheduler::Workl
   Check(!moved || sequence > progress.sequence,
         [&] { return fmt::format("{} moved to {} under the sequence {} that it had", id, node, sequence); });
   if (moved) CheckTarget(id, node);
+  if (!node.empty() && (is_new || node != progress.node)) placed_.insert(id);
   progress.sequence = std::max(progress.sequence, sequence);
   progress.node = node;
   if (!node.empty()) assignments_[id].emplace(sequence, node);
@@ -207,37 +217,78 @@ void SchedulerJudge::CheckQuotas() {
   }
 }
 
-void SchedulerJudge::CheckPromises() {
-  for (const auto& [id, promise] : promises_) {
-    if (!promise.must_be_there) continue;
-    const auto at = workloads_.find(id);
-    Check(at != workloads_.end(), [&] { return fmt::format("the acknowledged apply of {} is gone", id); });
-    if (at == workloads_.end()) continue;
-    const std::string& revision = at->second.workload.revision;
-    Check(promise.possible.contains(NumberOf(revision)),
-          [&] { return fmt::format("the acknowledged apply of {} is lost: the store has {}", id, revision); });
+// Members that were placed since the last look: by their own rules, which were decided with their places. A rule that
+// came to the others at the same moment may be younger.
+void SchedulerJudge::CheckNeighbours() {
+  for (const std::string& id : std::exchange(placed_, {})) {
+    const auto placed = workloads_.find(id);
+    if (placed == workloads_.end() || !KeepsApart(placed->second.workload)) continue;
+    const model::Workload& member = placed->second.workload;
+    for (const auto& [other, record] : workloads_) {
+      const model::Workload& there = record.workload;
+      const bool beside = other != id && there.set == member.set && there.assigned_node == member.assigned_node &&
+                          there.phase != WorkloadPhase::kCompleted;
+      Check(!beside, [&] {
+        return fmt::format("{} was placed beside {} on {}, and its rule keeps them apart", id, other,
+                           member.assigned_node);
+      });
+    }
   }
 }
 
-void SchedulerJudge::Asked(const std::string& workload, int64_t number) {
-  Promise& promise = promises_[workload];
+// The number of the apply that the store holds. Nothing: the object is gone, or going.
+std::optional<int64_t> SchedulerJudge::StoredNumber(const Object& object) const {
+  const auto& [kind, name] = object;
+  if (kind == contract::ObjectKind::kSet) {
+    const auto set = sets_.find(name);
+    if (set == sets_.end() || set->second.deleting) return std::nullopt;
+    const auto label = set->second.spec.labels.find(std::string(kApplyLabel));
+    return label == set->second.spec.labels.end() ? kAtFirst : std::atoll(label->second.c_str());
+  }
+  const auto workload = workloads_.find(name);
+  if (workload == workloads_.end() || workload->second.workload.desired == DesiredState::kDeleted) return std::nullopt;
+  return NumberOf(workload->second.workload.revision);
+}
+
+void SchedulerJudge::CheckPromises() {
+  for (const auto& [object, promise] : promises_) {
+    const std::optional<int64_t> stored = StoredNumber(object);
+    const auto may_be_gone = [&promise] {
+      return std::ranges::any_of(promise.leave_nothing,
+                                 [&](int64_t number) { return promise.possible.contains(number); });
+    };
+    Check(stored ? promise.possible.contains(*stored) : may_be_gone(), [&] {
+      const bool set = object.first == contract::ObjectKind::kSet;
+      const std::string what = fmt::format("{}{}", set ? "set " : "", object.second);
+      if (!stored) return fmt::format("the acknowledged apply of {} is gone", what);
+      const bool deleted = promise.leave_nothing.contains(*promise.answered.rbegin());
+      return fmt::format("the acknowledged {} of {} is lost: the store has {}", deleted ? "delete" : "apply", what,
+                         *stored);
+    });
+  }
+}
+
+SchedulerJudge::Promise& SchedulerJudge::NoteRequest(const Object& object, int64_t number) {
+  Promise& promise = promises_[object];
   promise.possible.insert(number);
   promise.before[number] = promise.answered;
+  return promise;
 }
 
-void SchedulerJudge::Acknowledged(const std::string& workload, int64_t number) {
+void SchedulerJudge::Asked(const std::string& name, int64_t number, contract::ObjectKind kind) {
+  NoteRequest({kind, name}, number);
+}
+
+void SchedulerJudge::AskedToDelete(const std::string& name, int64_t number, contract::ObjectKind kind) {
+  NoteRequest({kind, name}, number).leave_nothing.insert(number);
+}
+
+void SchedulerJudge::Acknowledged(const std::string& name, int64_t number, contract::ObjectKind kind) {
   // What was answered before this one was asked for is overwritten. Others were under way together with it, and their
   // answers may arrive in another order than they were carried out in.
-  Promise& promise = promises_[workload];
+  Promise& promise = promises_[{kind, name}];
   for (const int64_t other : promise.before[number]) promise.possible.erase(other);
   promise.answered.insert(number);
-  promise.must_be_there = !deletes_.contains(workload);
-}
-
-void SchedulerJudge::AskedToDelete(const std::string& workload) {
-  // A delete may be delivered late, or twice: from here on the workload may be gone at any time.
-  deletes_.insert(workload);
-  promises_[workload].must_be_there = false;
 }
 
 void SchedulerJudge::Sent(const contract::Transaction& transaction, MonoTime now) {
@@ -363,7 +414,48 @@ bool SchedulerJudge::HasRoom(const JudgedNode& candidate, const model::Workload&
          });
 }
 
+// Members 0 to N-1 are there, by the template of the set. While so few are up that none may be taken down, those that
+// are up keep what they have, and surge members stay. A job has those that have not completed, and none that did not
+// run is of an older template.
+void SchedulerJudge::CheckSet(const std::string& name, const scheduler::SetRecord& set) {
+  Check(!set.deleting, [&] { return fmt::format("set {} is never deleted", name); });
+  std::map<int64_t, const scheduler::WorkloadRecord*> members;
+  for (const auto& [id, record] : workloads_) {
+    if (record.workload.set == name) members[std::atoll(id.c_str() + name.size() + 1)] = &record;
+  }
+  const auto is_up = [](const scheduler::WorkloadRecord& record) {
+    return record.workload.phase == WorkloadPhase::kRunning && !record.evict;
+  };
+  const model::WorkloadSpec& spec = set.spec;
+  const bool job = spec.kind == model::WorkloadKind::kJob;
+  const int64_t surge = std::min(spec.max_surge.Of(spec.replicas), spec.replicas);
+  const int64_t unavailable = std::max<int64_t>(spec.max_unavailable.Of(spec.replicas), surge == 0 ? 1 : 0);
+  const int64_t up = std::ranges::count_if(members, [&](const auto& member) { return is_up(*member.second); });
+  const bool held = !job && up <= spec.replicas - unavailable;
+  bool outdated = false;
+  for (int32_t number = 0; number < spec.replicas; ++number) {
+    const auto member = members.find(number);
+    const bool done = job && std::ranges::binary_search(set.completed, number);
+    Check(member != members.end() || done, [&] { return fmt::format("set {} lacks its member {}", name, number); });
+    if (member == members.end() || done) continue;
+    const scheduler::WorkloadRecord& record = *member->second;
+    const bool current = record.workload.revision == set.revision;
+    outdated |= !current;
+    Check(current || (is_up(record) && (job || held)), [&] {
+      return fmt::format("member {} keeps the template {}, its set has {}: {}", record.workload.id,
+                         record.workload.revision, set.revision, record.message);
+    });
+  }
+  for (auto member = members.lower_bound(spec.replicas); member != members.end(); ++member) {
+    const bool stays = held && member->first < spec.replicas + surge && (outdated || is_up(*member->second));
+    Check(stays, [&] {
+      return fmt::format("member {} is one too many of a set of {}", member->second->workload.id, spec.replicas);
+    });
+  }
+}
+
 void SchedulerJudge::AtRest(const std::vector<JudgedNode>& nodes) {
+  for (const auto& [name, set] : sets_) CheckSet(name, set);
   std::map<std::string, std::vector<const JudgedNode*>> where;
   for (const JudgedNode& node : nodes) {
     for (const auto& [id, revision] : node.running) where[id].push_back(&node);
@@ -377,6 +469,8 @@ void SchedulerJudge::AtRest(const std::vector<JudgedNode>& nodes) {
     const size_t live = where[id].size();
     Check(live <= 1, [&] { return fmt::format("{} runs on {} nodes", id, live); });
     Check(workload.desired != DesiredState::kDeleted, [&] { return fmt::format("{} is never deleted", id); });
+    Check(workload.set.empty() || sets_.contains(workload.set),
+          [&] { return fmt::format("{} is left of set {}, which is gone", id, workload.set); });
     if (workload.desired == DesiredState::kStopped) {
       Check(live == 0, [&] { return fmt::format("{} is to be stopped and runs on {}", id, where[id][0]->node); });
       continue;

@@ -7,11 +7,13 @@
 //      workload moves to a node that is cordoned;
 //   3. attempts stay within their limit, have a pause between them, begin anew with a revision, and are neither of
 //      waits for a node nor of runtimes that a node lacks; events of a workload stay within their limit;
-//   4. an acknowledged apply is there: its revision, or a later one of the same client;
+//   4. an acknowledged apply of a workload or set is there: its revision, or a later one of the same client; what was
+//      deleted by an acknowledged order is gone, or going;
 //   5. the monitor loses no node before its heartbeats were missing for the timeout under one leader, and a node that
 //      could not be called is Ready only after a call was answered;
 //   6. what a tenant has asked for is within its quota: its workloads that are to run and have neither ended nor failed
-//      for good, and its sets by their counts. Members say nothing of it: a set surges, and gives members up late.
+//      for good, and its sets by their counts. Members say nothing of it: a set surges, and gives members up late;
+//   7. a member whose rule keeps its set apart by hosts is placed beside no other member.
 // At every write: the scheduler that wrote was the leader.
 // At every call to an agent: at most as many are open for a node as the configuration says.
 // At every registration of a native node: its epoch is a new one.
@@ -20,7 +22,7 @@
 // keeps what was given to another meanwhile, and its epoch stays valid until it registers again: two copies with valid
 // epochs are no fault by themselves. Once everything can be reached, the older one is told to go within kTold. At rest:
 // desired equals actual on every node, nothing runs twice, nothing that fits waits, nothing is written; nothing is left
-// on a node that is dead while another has room.
+// on a node that is dead while another has room; a set has the members that it counts, by its template.
 #pragma once
 
 #include <cstdint>
@@ -59,6 +61,9 @@ struct JudgedNode {
 // Whether `other` may be refused where `one` is. Rules with a selector are not looked into.
 bool MayExclude(const model::Workload& one, const model::Workload& other);
 
+// The label of a set with the number of its apply. Of a workload it is in the revision: "r17".
+inline constexpr std::string_view kApplyLabel = "apply";
+
 class SchedulerJudge {
  public:
   explicit SchedulerJudge(scheduler::Config config) : config_(std::move(config)) {}
@@ -70,13 +75,16 @@ class SchedulerJudge {
   void Sent(const contract::Transaction& transaction, MonoTime now);
   // A scheduler's transaction was committed at `revision`; `leader` is the key of the election now.
   void Wrote(const std::string& scheduler, contract::Revision revision, const contract::KeyValue& leader);
-  // A client asks for a revision with this number; later ones have larger numbers. Requests may overtake each other.
-  void Asked(const std::string& workload, int64_t number);
-  // That apply was answered: from here on the store has this revision of the workload, or another that was not answered
-  // yet when this one was asked for.
-  void Acknowledged(const std::string& workload, int64_t number);
-  // A client has asked for the workload to go; it may be absent from now on.
-  void AskedToDelete(const std::string& workload);
+  // A client asks for an apply with this number; later requests about that object have larger numbers. They may
+  // overtake each other, and each is carried out once at the most.
+  void Asked(const std::string& name, int64_t number, contract::ObjectKind kind = contract::ObjectKind::kWorkload);
+  // A client asks for the object to go. Without a number that is never acknowledged.
+  void AskedToDelete(const std::string& name, int64_t number = kUnanswered,
+                     contract::ObjectKind kind = contract::ObjectKind::kWorkload);
+  // That was answered: from here on the store has what it asked for, or what another request did that was not answered
+  // yet when this one was made.
+  void Acknowledged(const std::string& name, int64_t number,
+                    contract::ObjectKind kind = contract::ObjectKind::kWorkload);
   // Calls of one scheduler process.
   void CallStarted(size_t process, const scheduler::Call& call, MonoTime now);
   void CallEnded(size_t process, const scheduler::Call& call, const Status& status, MonoTime now);
@@ -100,12 +108,16 @@ class SchedulerJudge {
   }
 
  private:
+  static constexpr int64_t kAtFirst = 0;  // as it was before the first request
+  static constexpr int64_t kUnanswered = -1;
+  // Requests about an object, by their numbers.
   struct Promise {
-    std::set<int64_t> possible;  // numbers that the store may have
-    std::set<int64_t> answered;
-    std::map<int64_t, std::set<int64_t>> before;  // what was answered when a number was asked for
-    bool must_be_there = false;
+    std::set<int64_t> possible{kAtFirst};  // those that may have been carried out last
+    std::set<int64_t> answered{kAtFirst};
+    std::set<int64_t> leave_nothing{kAtFirst};
+    std::map<int64_t, std::set<int64_t>> before;  // what was answered when one was made
   };
+  using Object = std::pair<contract::ObjectKind, std::string>;
   struct Row {
     contract::Revision modified = 0;
     scheduler::RecordKind kind = scheduler::RecordKind::kWorkload;
@@ -115,6 +127,10 @@ class SchedulerJudge {
   void Read(const contract::KeyValue& stored, Row& row);
   void CheckCapacity();
   void CheckPromises();
+  std::optional<int64_t> StoredNumber(const Object& object) const;
+  Promise& NoteRequest(const Object& object, int64_t number);
+  void CheckNeighbours();
+  void CheckSet(const std::string& name, const scheduler::SetRecord& set);
   void CheckQuotas();
   struct Sending;
   void CheckNode(const std::string& id, const scheduler::NodeRecord& node, contract::Revision modified,
@@ -159,8 +175,8 @@ class SchedulerJudge {
   std::map<std::string, MonoTime> cordoned_;               // since when, by node
   std::map<std::pair<std::string, std::string>, Sending> sent_;  // the latest, by key and value
   MonoTime now_;
-  std::map<std::string, Promise> promises_;
-  std::set<std::string> deletes_;
+  std::map<Object, Promise> promises_;
+  std::set<std::string> placed_;  // since the last look at the store
   std::map<std::pair<size_t, std::string>, std::map<contract::CallId, MonoTime>>
       open_;  // deadlines, by process and node
   std::optional<std::string> failure_;

@@ -387,27 +387,39 @@ class SchedulerWorld {
     if (rng_.Chance(1, 6)) apply.desired = model::DesiredState::kStopped;
     if (limited_ && (name.back() - '0') % 4 == 1) apply.tenant = kTenant;
     judge_.Asked(name, number);
-    Ask(kClient, leader_, apply, [this, name, number](const Result<contract::ClusterReply>& reply) {
-      if (reply) judge_.Acknowledged(name, number);
-    });
+    OrderPromised(apply, name, number, contract::ObjectKind::kWorkload);
   }
 
+  // Of the two the first is the tenant's: a rule of a set is about the members of one tenant. The second is a job.
   void ApplySet(const std::string& name) {
+    const int64_t number = ++last_number_;
+    const bool job = name == "set1";
     contract::ApplySpec apply;
-    apply.spec.kind = model::WorkloadKind::kSet;
+    apply.spec.kind = job ? model::WorkloadKind::kJob : model::WorkloadKind::kSet;
     apply.spec.name = name;
-    if (limited_ && name == "set0") apply.spec.tenant = kTenant;
+    apply.spec.labels = {{std::string(kApplyLabel), fmt::format("{}", number)}};
+    if (name == "set0") apply.spec.tenant = kTenant;
     apply.spec.replicas = static_cast<int32_t>(rng_.Below(5));
     apply.spec.max_surge = {.amount = static_cast<int32_t>(rng_.Below(2))};
     apply.spec.spec = DrawTemplate();
-    apply.spec.spec.restart = model::RestartPolicy::kAlways;
+    apply.spec.spec.restart = job ? model::RestartPolicy::kNever : model::RestartPolicy::kAlways;
     if (rng_.Chance(1, 3)) apply.spec.spec.exclude = {{.topology_key = "kubernetes.io/hostname"}};
-    Order(apply);
+    if (!limited_ && !apply.spec.tenant.empty()) return;
+    judge_.Asked(name, number, contract::ObjectKind::kSet);
+    OrderPromised(apply, name, number, contract::ObjectKind::kSet);
   }
 
   void Delete(contract::ObjectKind kind, const std::string& name) {
-    if (kind == contract::ObjectKind::kWorkload) judge_.AskedToDelete(name);
-    Order(contract::DeleteObject{.kind = kind, .name = name});
+    const int64_t number = ++last_number_;
+    judge_.AskedToDelete(name, number, kind);
+    OrderPromised(contract::DeleteObject{.kind = kind, .name = name}, name, number, kind);
+  }
+  // Once it is acknowledged, the judge holds the schedulers to it.
+  void OrderPromised(const contract::ClusterRequest& request, const std::string& name, int64_t number,
+                     contract::ObjectKind kind) {
+    Ask(kClient, leader_, request, [this, name, number, kind](const Result<contract::ClusterReply>& reply) {
+      if (reply) judge_.Acknowledged(name, number, kind);
+    });
   }
   void Order(const contract::ClusterRequest& request) {
     Ask(kClient, leader_, request, [](const Result<contract::ClusterReply>&) {});

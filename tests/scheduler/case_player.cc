@@ -12,6 +12,7 @@
 #include "core/scheduler/lab_for_test.h"
 #include "model/workload_decode.h"
 #include "model/yaml_reader.h"
+#include "placement/types.h"
 
 namespace muster::scheduler {
 namespace {
@@ -51,6 +52,7 @@ class CaseReader {
     reader.Field("maxAttempts").Read(config.max_attempts);
     reader.Field("preemptAfter").Read(config.preempt_after);
     reader.Field("unreachableGrace").Read(config.unreachable_grace);
+    reader.Field("strategy").Read(config.strategy, placement::ParseStrategy);
     reader.RefuseUnknown();
   }
 
@@ -91,6 +93,7 @@ class CaseReader {
     if (step.at < into.steps.back().at) reader.Field("at").Fail("steps are in the order of time");
     const auto add = [&](Action action) { step.actions.push_back(std::move(action)); };
     for (TextReader node : reader.Field("register").List()) add(Register(node));
+    for (TextReader quota : reader.Field("quotas").List()) add(Quota(quota));
     for (TextReader agent : reader.Field("agents").List()) add(Agent(agent));
     for (TextReader apply : reader.Field("apply").List()) add(Apply(apply));
     EachName(reader.Field("silent"),
@@ -149,6 +152,15 @@ class CaseReader {
     }
   }
 
+  static Action Quota(TextReader reader) {
+    model::Quota quota;
+    reader.Field("tenant").Require().Read(quota.tenant);
+    reader.Field("limits").Read(quota.limits);
+    reader.Field("workloads").Read(quota.workloads);
+    reader.RefuseUnknown();
+    return Ask("the quota of " + quota.tenant, contract::ApplyQuota{quota});
+  }
+
   // What the agent of a node does from now on.
   static Action Agent(TextReader reader) {
     std::string node;
@@ -162,6 +174,7 @@ class CaseReader {
     std::vector<std::string> loses;
     std::vector<std::string> has;
     std::vector<std::string> unknown;
+    std::optional<model::Resources> used;
     Duration start_takes = 100ms;
     const auto read = [&](std::string_view key, auto& into) {
       if (TextReader field = reader.Field(key); field.present()) field.Read(into.emplace());
@@ -172,6 +185,7 @@ class CaseReader {
     read("refuses", refuses);
     read("full", full);
     read("declines", declines);
+    read("used", used);
     reader.Field("fails").Read(fails);
     for (auto& [id, code] : reader.Field("exits").Entries()) code.Read(exits[id]);
     reader.Field("loses").Read(loses);
@@ -184,6 +198,7 @@ class CaseReader {
       agent.start_takes = start_takes;
       if (unreachable) agent.unreachable = *unreachable;
       if (hangs) agent.hangs = *hangs;
+      if (used) agent.used = *used;
       agent.refuses = [refuses, full](const contract::ApplyOnAgent&) -> std::optional<Status> {
         if (refuses && !refuses->empty()) return Status(Code::kInternal, *refuses);
         if (full && !full->empty()) return Status(Code::kResourceExhausted, *full);

@@ -395,30 +395,59 @@ TEST(SchedulerClients, AJournalIsReplayedWithTheSameEffects) {
   EXPECT_GT(report->steps, 10);
 }
 
+// One attempt fails, one workload finds no node, and one node is lost: each is counted once.
 TEST(SchedulerClients, OperatorsSeeItsMetricsAndReadiness) {
-  Cluster cluster(ShortSettings("memory:"));
+  RoleOptions options = ShortSettings("memory:");
+  options.config.retry_base = options.config.retry_cap = options.config.preempt_after = 1h;  // nothing is tried again
+  options.config.node_timeout = 3s;
+  Cluster cluster(options);
   FakeAgent agent("n1");
   agent.Register(cluster.address());
   ASSERT_TRUE(cluster.NodeBecomes("n1", NodeStatus::kReady));
   ASSERT_EQ(cluster.Apply(Cluster::Container("web")), Status());
   ASSERT_TRUE(cluster.Becomes("web", kRunning));
+  FakeAgent silent("n2");
+  silent.Register(cluster.address());
+  ASSERT_TRUE(cluster.NodeBecomes("n2", NodeStatus::kReady));
+  silent.behave([](Behaviour& b) { b.beat = false; });
+  ASSERT_TRUE(cluster.NodeBecomes("n2", NodeStatus::kNotReady));
+  agent.behave([](Behaviour& b) { b.apply_error = "no such image"; });
+  ASSERT_EQ(cluster.Apply(Cluster::Container("bad")), Status());
+  ASSERT_TRUE(cluster.Becomes("bad", kRetryPending));
+  ASSERT_EQ(cluster.Apply(Cluster::Container("large", 1'000'000)), Status());
+  ASSERT_TRUE(cluster.Becomes("large", kPending));
   const host::Address http = cluster.role().metrics_address();
   EXPECT_EQ(host::HttpGet(http, "/readyz").status, 200);
-  const std::string text = host::HttpGet(http, "/metrics").body;
+  std::string text;
+  // What a step counted is shown a moment after what it wrote.
+  EXPECT_TRUE(Eventually([&] {
+    text = host::HttpGet(http, "/metrics").body;
+    return text.contains("muster_scheduler_workloads_waiting 1");
+  }));
   for (const std::string line :
        {"persys_scheduler_grpc_server_requests_total{code=\"OK\",method=\"/persys.control.v1.AgentControl/"
         "RegisterNode\"}",
         "persys_scheduler_grpc_server_request_duration_seconds_bucket",
         "persys_scheduler_agent_rpc_requests_total{code=\"OK\",rpc=\"ApplyWorkload\"} 1",
-        "persys_scheduler_agent_rpc_duration_seconds_bucket", "persys_scheduler_reconciliation_results_total",
-        "persys_scheduler_reconciliation_actions_total", "persys_scheduler_reconciliation_cycle_duration_seconds",
-        "persys_scheduler_reconciliation_cycles_total", "persys_scheduler_nodes_status{status=\"Ready\"} 1",
+        "persys_scheduler_agent_rpc_requests_total{code=\"UNKNOWN\",rpc=\"ApplyWorkload\"} 1",
+        "persys_scheduler_agent_rpc_duration_seconds_bucket",
+        "persys_scheduler_reconciliation_results_total",
+        "persys_scheduler_reconciliation_actions_total",
+        "persys_scheduler_reconciliation_cycle_duration_seconds",
+        "persys_scheduler_reconciliation_cycles_total",
+        "persys_scheduler_nodes_status{status=\"Ready\"} 1",
+        "persys_scheduler_nodes_status{status=\"NotReady\"} 1",
         "persys_scheduler_workloads_status{status=\"Running\"} 1",
-        "persys_scheduler_workloads_desired_state{desired_state=\"Running\"} 1",
+        "persys_scheduler_workloads_status{status=\"RetryPending\"} 1",
+        "persys_scheduler_workloads_status{status=\"Pending\"} 1",
+        "persys_scheduler_workloads_desired_state{desired_state=\"Running\"} 3",
         "persys_scheduler_state_store_writes_total{category=\"assignment\"}",
-        "persys_scheduler_scheduling_attempts_total 1", "persys_scheduler_scheduling_failures_total 0",
-        "persys_scheduler_retry_total 0", "persys_scheduler_node_unhealthy_total 0", "muster_scheduler_leading 1"}) {
-    EXPECT_NE(text.find(line), std::string::npos) << line;
+        "persys_scheduler_scheduling_attempts_total 3\n",
+        "persys_scheduler_scheduling_failures_total 1\n",
+        "persys_scheduler_retry_total 1\n",
+        "persys_scheduler_node_unhealthy_total 1\n",
+        "muster_scheduler_leading 1"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << text;
   }
 }
 

@@ -360,13 +360,18 @@ TEST_F(SchedulerPair, TheOtherTakesOverWhenTheLeaderIsKilledAndNothingRunsTwice)
                            std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
 }
 
-// The assignments that watches show: which node a workload was given under which sequence.
+// The assignments that watches show: which node a workload was given under which sequence, and the decisions of that.
 class Assignments {
  public:
   void Add(const contract::ClusterChange& change) {
-    const auto* object = std::get_if<contract::ObjectChanged>(&change);
-    if (object == nullptr) return;
-    if (const auto* view = std::get_if<contract::WorkloadView>(&object->now)) Add(*view);
+    if (const auto* decision = std::get_if<contract::Decision>(&change)) return Add(*decision);
+    const auto& object = std::get<contract::ObjectChanged>(change);
+    if (const auto* view = std::get_if<contract::WorkloadView>(&object.now)) Add(*view);
+  }
+  void Add(const contract::Decision& decision) {
+    const std::lock_guard lock(mu_);
+    if (decision.kind == contract::DecisionKind::kPlaced) ++placed_[decision.workload];
+    if (decision.kind == contract::DecisionKind::kFailedOver) ++failed_over_[decision.workload];
   }
   void Add(const contract::WorkloadView& view) {
     if (view.node.empty()) return;
@@ -381,6 +386,28 @@ class Assignments {
     const std::lock_guard lock(mu_);
     return twice_;
   }
+  // A workload is placed once, whichever scheduler decides it: a placement is told once it is durable, and one whose
+  // commit was lost, or is in doubt, is not told, and is decided again under the same sequence. Another sequence comes
+  // of a failover alone, which is told by its name: a node may be slow while the machine is busy.
+  std::vector<std::string> decided_again() const {
+    const std::lock_guard lock(mu_);
+    std::vector<std::string> found;
+    for (const auto& [id, times] : placed_) {
+      if (times > 1) found.push_back(fmt::format("{} was placed {} times", id, times));
+    }
+    std::map<std::string, int> sequences;
+    for (const auto& [assignment, node] : nodes_) ++sequences[assignment.first];
+    for (const auto& [id, count] : sequences) {
+      const auto moves = failed_over_.find(id);
+      const int told = moves == failed_over_.end() ? 0 : moves->second;
+      if (count > 1 + told) found.push_back(fmt::format("{} has {} sequences and {} failovers", id, count, told));
+    }
+    return found;
+  }
+  size_t placed() const {
+    const std::lock_guard lock(mu_);
+    return placed_.size();
+  }
   size_t workloads() const {
     const std::lock_guard lock(mu_);
     std::set<std::string> ids;
@@ -392,6 +419,8 @@ class Assignments {
   mutable std::mutex mu_;
   std::map<std::pair<std::string, uint64_t>, std::string> nodes_;  // guarded by mu_
   std::vector<std::string> twice_;                                 // guarded by mu_
+  std::map<std::string, int> placed_;                              // guarded by mu_
+  std::map<std::string, int> failed_over_;                         // guarded by mu_
 };
 
 TEST_F(SchedulerPair, TheLeaderIsKilledInTheMiddleOfABurst) {
@@ -406,8 +435,9 @@ TEST_F(SchedulerPair, TheLeaderIsKilledInTheMiddleOfABurst) {
   std::atomic<bool> standby_ended = false;  // a watch ends when its scheduler loses the store
   std::vector<std::unique_ptr<rpc::OpenStream>> watches;
   for (SchedulerLife* life : {&leader, &standby}) {
-    watches.push_back(life->client().Watch(
-        {.workloads = true}, {.changed = [&](const contract::ClusterChange& change) { assignments.Add(change); },
+    watches.push_back(
+        life->client().Watch({.workloads = true, .decisions = true},
+                             {.changed = [&](const contract::ClusterChange& change) { assignments.Add(change); },
                               .ended =
                                   [&standby_ended, of_standby = life == &standby](const Status& why) {
                                     if (!of_standby) return;
@@ -438,6 +468,8 @@ TEST_F(SchedulerPair, TheLeaderIsKilledInTheMiddleOfABurst) {
   for (const contract::WorkloadView& view : standby.Workloads()) assignments.Add(view);
   EXPECT_GE(assignments.workloads(), burst.acknowledged());
   EXPECT_EQ(assignments.twice(), std::vector<std::string>()) << "a sequence names one assignment";
+  EXPECT_EQ(assignments.decided_again(), std::vector<std::string>()) << "a workload has one assignment";
+  EXPECT_GT(assignments.placed(), 0U);
   watches.clear();
   std::cout << fmt::format("{} of {} applies were acknowledged before the kill, {} in all\n", before, kApplies,
                            burst.acknowledged());

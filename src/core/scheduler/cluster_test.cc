@@ -225,6 +225,30 @@ TEST(SchedulerPreemption, HigherPriorityEvictsTheFewestAfterAWait) {
   EXPECT_EQ(pending, 1);
 }
 
+TEST(SchedulerPreemption, AVictimThatIsMadeSmallerWhileItLeavesComesBackOnce) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("low", Lab::Template(8000));
+  lab.Run(5s);
+  model::WorkloadTemplate high = Lab::Template(4000);
+  high.priority = 100;
+  bool smaller = false;
+  lab.observe = [&](const Effect& effect) {
+    const auto* commit = std::get_if<contract::Commit>(&effect);
+    const WorkloadRecord* low = lab.core.parts().drafts.Find<WorkloadRecord>("low");
+    if (commit == nullptr || smaller || low == nullptr || !low->evict) return;
+    smaller = true;
+    lab.Ask(Lab::ApplyOf("low", Lab::Template(1000)));
+  };
+  lab.Apply("high", high);
+  lab.Run(1min);
+  ASSERT_TRUE(smaller);
+  EXPECT_EQ(lab.Workload("low").spec.resources.Get("cpu"), 1000);
+  EXPECT_EQ(lab.Decided(DecisionKind::kEvicted), 1);
+  EXPECT_EQ(lab.Phase("low"), "Running");
+  EXPECT_EQ(lab.Phase("high"), "Running");
+}
+
 // A scheduler cannot know that it has no operator: one that has nothing to say looks the same. It waits in any case,
 // unless it is told not to.
 TEST(SchedulerPreemption, WaitsWithoutAnOperatorTooUnlessToldNotTo) {

@@ -17,7 +17,7 @@ constexpr Duration kLongestWait = 10min;
 
 }  // namespace
 
-ComingMachines::ComingMachines(const Config& config, State state) : config_(config), state_(std::move(state)) {}
+ComingMachines::ComingMachines(State state) : state_(std::move(state)) {}
 
 Result<bool> ComingMachines::Report(const contract::ReportMachines& report, MonoTime now) {
   if (report.machines.size() > kMostMachines) {
@@ -33,13 +33,12 @@ Result<bool> ComingMachines::Report(const contract::ReportMachines& report, Mono
   return gone;
 }
 
-std::optional<MonoTime> ComingMachines::AwaitedUntil(const WorkloadRecord& record, MonoTime since, Now now) const {
+std::optional<MonoTime> ComingMachines::AwaitedUntil(const WorkloadRecord& record, MonoTime since, MonoTime now) const {
   const MonoTime expires = MUTANT("scheduler.report_stays") ? since + kLongestWait : state_.until;
   const MonoTime until = MUTANT("scheduler.waits_for_ever") ? expires : std::min(expires, since + kLongestWait);
-  if (now.mono >= until || MUTANT("scheduler.coming_ignored")) return std::nullopt;
-  const bool awaited = std::ranges::any_of(state_.machines, [&](const contract::ComingMachine& machine) {
-    return CouldTake(machine, record, now.wall, config_.refusal_memory);
-  });
+  if (now >= until || MUTANT("scheduler.coming_ignored")) return std::nullopt;
+  const bool awaited = std::ranges::any_of(
+      state_.machines, [&](const contract::ComingMachine& machine) { return CouldTake(machine, record); });
   return awaited ? std::optional(until) : std::nullopt;
 }
 

@@ -13,7 +13,6 @@
 #include "base/time.h"
 #include "contract/cluster.h"
 #include "core/scheduler/records.h"
-#include "core/scheduler/types.h"
 
 namespace muster::scheduler {
 
@@ -26,18 +25,17 @@ class ComingMachines {
     MUSTER_FIELDS(State, machines, until)
   };
 
-  ComingMachines(const Config& config, State state);
+  explicit ComingMachines(State state);
 
   // Replaces what was said before. True if something does not come any more.
   Result<bool> Report(const contract::ReportMachines& report, MonoTime now);
   // Until when a workload that waits since then waits for a machine, unless the operator says otherwise. Nothing: it
   // waits for none.
-  std::optional<MonoTime> AwaitedUntil(const WorkloadRecord& record, MonoTime since, Now now) const;
+  std::optional<MonoTime> AwaitedUntil(const WorkloadRecord& record, MonoTime since, MonoTime now) const;
 
   const State& state() const { return state_; }
 
  private:
-  const Config& config_;
   State state_;
 };
 

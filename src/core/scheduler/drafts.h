@@ -141,6 +141,12 @@ class Drafts {
   bool MayComeYet(const ObjectId& object) const {
     return state_.late.contains(object) && !MUTANT("scheduler.removed_too_soon");
   }
+  // The same of a workload whose id begins like that.
+  bool AnyMayComeYet(const std::string& prefix) const {
+    const auto late = state_.late.lower_bound(WorkloadObject(prefix));
+    return late != state_.late.end() && late->first.kind == contract::ObjectKind::kWorkload &&
+           late->first.name.starts_with(prefix) && !MUTANT("scheduler.removed_too_soon");
+  }
 
   // --- drafts
   bool Busy(const ObjectId& object) const;

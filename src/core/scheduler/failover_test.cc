@@ -154,6 +154,40 @@ TEST(SchedulerFailover, StaleOwnerIsToldToDeleteWhatMovedAway) {
   EXPECT_EQ(lab.Decided(DecisionKind::kOrphanDeleted), 1);
 }
 
+// As after a move from a store whose workloads are not read: they are applied again while they run.
+TEST(SchedulerOrphans, WhatIsAppliedToAnEmptyStoreRunsTwiceUntilItsOldNodeIsAccepted) {
+  Lab lab;
+  const auto reports = [&lab](const std::string& node, const std::string& id) {
+    lab.agents[node].workloads[id].status = {.workload = id, .revision = "old", .actual = ActualState::kRunning};
+  };
+  reports("n1", "web");
+  reports("n1", "rest");
+  reports("n2", "db");
+  lab.AddNode("n1");
+  lab.AddNode("n2");
+  lab.Run(10min);
+  EXPECT_EQ(lab.Node("n1").orphans_held, 2);
+  contract::ApplyWorkload web = Lab::ApplyOf("web");
+  web.require_labels = {{"kubernetes.io/hostname", "n2"}};
+  ASSERT_TRUE(lab.Try(web).ok());
+  contract::ApplyWorkload db = Lab::ApplyOf("db");
+  db.require_labels = {{"kubernetes.io/hostname", "n2"}};
+  ASSERT_TRUE(lab.Try(db).ok());
+  lab.Run(10min);
+  EXPECT_EQ(lab.On("n2", "db"), ActualState::kRunning);
+  EXPECT_EQ(lab.agents["n2"].workloads.at("db").status.revision, "rev-1") << "it is taken over where it is";
+  EXPECT_EQ(lab.Node("n2").orphans_held, 0);
+  EXPECT_EQ(lab.On("n2", "web"), ActualState::kRunning);
+  EXPECT_EQ(lab.On("n1", "web"), ActualState::kRunning) << "it runs twice";
+  EXPECT_EQ(lab.Node("n1").orphans_held, 2);
+  EXPECT_TRUE(lab.agents["n1"].deleted.empty());
+  EXPECT_TRUE(lab.Try(contract::AcceptNode{"n1"}).ok());
+  lab.Run(30s);
+  EXPECT_TRUE(lab.agents["n1"].workloads.empty());
+  EXPECT_EQ(lab.On("n2", "web"), ActualState::kRunning);
+  EXPECT_EQ(lab.agents["n2"].deleted.size(), 0U);
+}
+
 TEST(SchedulerFailover, DeletingOnADeadNodeCompletesAndTheNodeCleansUp) {
   Lab lab;
   lab.AddNode("n1");
@@ -245,14 +279,14 @@ TEST(SchedulerFailover, ARefusalIsForgottenAsSoonThoughTheClockIsSetBack) {
 
 // What it was before is still there: it ends before the workload is placed again.
 TEST(SchedulerFailover, WhatIsRefusedAsAnUpdateLeavesTheNodeBeforeItIsPlacedAgain) {
-  const auto ended_first = [] {
+  const auto ended_first = [](const Status& refusal) {
     Lab lab;
     lab.AddNode("n1");
     lab.agents["n1"].start_takes = 1h;  // it is never seen to run: an update finds it Scheduled
     lab.Apply("web");
     lab.Run(1s);
     lab.AddNode("n2");
-    lab.agents["n1"].refuses = [](const auto&) { return Status(Code::kResourceExhausted, "cpu"); };
+    lab.agents["n1"].refuses = [&](const auto&) { return refusal; };
     model::WorkloadTemplate spec = Lab::Template();
     spec.image = "newer";
     lab.Apply("web", spec);
@@ -264,9 +298,34 @@ TEST(SchedulerFailover, WhatIsRefusedAsAnUpdateLeavesTheNodeBeforeItIsPlacedAgai
     EXPECT_EQ(lab.Workload("web").node, "n2");
     return !left_while_there && lab.On("n1", "web") == ActualState::kMissing;
   };
-  EXPECT_TRUE(ended_first());
+  const Status no_room(Code::kResourceExhausted, "cpu");
+  const Status no_runtime(Code::kFailedPrecondition, "runtime not available: container");
+  EXPECT_TRUE(ended_first(no_room));
+  EXPECT_TRUE(ended_first(no_runtime));
   const faults::ScopedMutant on("scheduler.refused_update_leaves_old");
-  EXPECT_FALSE(ended_first());
+  EXPECT_FALSE(ended_first(no_room));
+  EXPECT_FALSE(ended_first(no_runtime));
+}
+
+TEST(SchedulerFailover, AnUpdateWithoutARuntimeEndsWhatRunsAndTakesTheTypeFromTheNode) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Apply("web");
+  lab.Run(5s);
+  lab.AddNode("n2");
+  lab.agents["n1"].declines = [](const auto&) { return std::string("runtime not available: container"); };
+  model::WorkloadTemplate spec = Lab::Template();
+  spec.image = "newer";
+  lab.Apply("web", spec);
+  lab.Run(5s);
+  EXPECT_EQ(lab.Phase("web"), "Running");
+  EXPECT_EQ(lab.Workload("web").node, "n2");
+  EXPECT_EQ(lab.Workload("web").attempts, 0);
+  EXPECT_EQ(lab.On("n1", "web"), ActualState::kMissing);
+  EXPECT_EQ(lab.agents["n1"].deleted.size(), 1U) << "it ends there by one order, and not as an orphan";
+  EXPECT_EQ(lab.Node("n1").supported_types, std::vector{model::WorkloadType::kProcess});
+  EXPECT_EQ(lab.EventsOf("web"),
+            (std::vector<std::string>{"WorkloadScheduled", "WorkloadEvicted", "Rescheduled", "WorkloadScheduled"}));
 }
 
 // However late the watch is: an agent takes a workload of the same id for the old one otherwise.
@@ -330,6 +389,30 @@ TEST(SchedulerFailover, RegistrationClearsARememberedRefusal) {
   EXPECT_TRUE(lab.Register(lab.Facts("n1")).accepted);
   lab.Run(2s);
   EXPECT_EQ(lab.Phase("web"), "Running");
+}
+
+// Also that of a workload which runs elsewhere meanwhile, and is looked at long after.
+TEST(SchedulerFailover, RegistrationClearsTheRefusalOfAWorkloadThatRunsElsewhere) {
+  for (const bool registers : {true, false}) {
+    Lab lab;
+    lab.AddNode("n1");
+    lab.agents["n1"].refuses = [](const auto&) { return Status(Code::kResourceExhausted, "memory above 80 %"); };
+    lab.Apply("web");
+    lab.Run(1s);
+    lab.AddNode("n2");
+    lab.Run(5s);
+    EXPECT_EQ(lab.Workload("web").node, "n2");
+    lab.agents["n1"].refuses = {};
+    if (registers) {
+      EXPECT_TRUE(lab.Register(lab.Facts("n1")).accepted);
+    }
+    lab.Run(1min);
+    lab.StopBeating("n2");
+    lab.agents["n2"].unreachable = true;
+    lab.Run(1min);
+    EXPECT_EQ(lab.Workload("web").node, registers ? "n1" : "n2");
+    EXPECT_EQ(lab.Phase("web"), registers ? "Running" : "RetryPending");
+  }
 }
 
 TEST(SchedulerFailover, MissingWorkloadIsLaunchedAgainAfterTheGrace) {

@@ -81,6 +81,7 @@ struct LabAgent {
   std::function<std::optional<std::string>(const contract::ApplyOnAgent&)> declines;  // applied=false
   std::map<std::string, std::string> fails;  // workloads that fail once started, and what they say
   std::map<std::string, int32_t> exits;      // workloads that stop once started, with their code
+  std::optional<model::Resources> used;      // what the node measures, for its heartbeats
   Status status_error;                       // of GetWorkloadStatus, if not OK
   Status delete_error;                       // of DeleteWorkload, if not OK
   std::vector<contract::ApplyOnAgent> applied;
@@ -319,7 +320,8 @@ class Lab {
   }
 
   contract::Heartbeat BeatOf(const std::string& node) {
-    return {.node = node, .epoch = agents[node].epoch, .statuses = StatusesOf(node)};
+    return {
+        .node = node, .epoch = agents[node].epoch, .used = agents[AgentOf(node)].used, .statuses = StatusesOf(node)};
   }
   void SendBeat() {
     const std::string node = beats_.begin()->second;

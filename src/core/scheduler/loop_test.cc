@@ -30,6 +30,42 @@ TEST(SchedulerLoop, AppliedWorkloadRunsAndIsDeleted) {
   for (const auto& [key, row] : lab.store->rows) EXPECT_EQ(key.find("web"), std::string::npos) << key;
 }
 
+// On a standby, which leaves the records as they are.
+TEST(SchedulerLoop, TheSummaryHasABucketForWhatIsOnItsWay) {
+  using enum model::WorkloadPhase;
+  Lab lab;
+  lab.Post(LeadershipChanged{.leading = false, .leader = "s1:8085"});
+  lab.Run(1ms);
+  std::map<model::WorkloadPhase, std::function<int32_t(const contract::Summary&)>> buckets;
+  for (const auto phase : {kPending, kScheduled, kUpdating, kRetryPending, kUnknown}) {
+    buckets[phase] = [](const contract::Summary& summary) { return summary.pending_workloads; };
+  }
+  buckets[kRunning] = [](const contract::Summary& summary) { return summary.running_workloads; };
+  buckets[kFailed] = [](const contract::Summary& summary) { return summary.failed_workloads; };
+  for (const auto phase : {kDeleting, kDeleted}) {
+    buckets[phase] = [](const contract::Summary& summary) { return summary.deleted_workloads; };
+  }
+  int32_t written = 0;
+  contract::Summary before;
+  for (size_t i = 0; i < kPhases; ++i) {
+    const auto phase = static_cast<model::WorkloadPhase>(i);
+    WorkloadRecord record{.workload = {.id = fmt::format("w{}", i), .phase = phase}};
+    lab.WriteBehind("/workloads/" + record.workload.id, Encode(record));
+    lab.Run(1s);
+    const auto now = lab.Get<contract::Summary>(contract::GetSummary{});
+    EXPECT_EQ(now.total_workloads, ++written);
+    const int32_t grown = now.pending_workloads + now.running_workloads + now.failed_workloads + now.deleted_workloads -
+                          before.pending_workloads - before.running_workloads - before.failed_workloads -
+                          before.deleted_workloads;
+    EXPECT_EQ(grown, buckets.contains(phase) ? 1 : 0) << model::WorkloadPhaseName(phase);
+    if (buckets.contains(phase)) {
+      EXPECT_EQ(buckets.at(phase)(now), buckets.at(phase)(before) + 1) << model::WorkloadPhaseName(phase);
+    }
+    before = now;
+  }
+  EXPECT_EQ(before.pending_workloads, 5);
+}
+
 TEST(SchedulerLoop, SteadyStateWritesAndCallsNothing) {
   Lab lab;
   lab.AddNode("n1");

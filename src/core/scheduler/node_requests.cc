@@ -81,6 +81,7 @@ Requests::Outcome Requests::Change(const contract::RegisterNode& body, Waiter&, 
   const bool unreachable = record.unreachable && record.facts.endpoint == facts.endpoint;
   record.facts = facts;
   record.last_heartbeat = ctx.now.wall;
+  record.registration = std::max(record.registration, p_.copy.LatestFor(NodeObject(facts.node))) + 1;
   record.unreachable = unreachable;
   if (!unreachable) {
     record.status = model::NodeStatus::kReady;
@@ -100,10 +101,10 @@ Requests::Outcome Requests::Change(const contract::RegisterNode& body, Waiter&, 
 }
 
 // Its registration is durable.
-void Requests::OnRegistered(const std::string& node, const contract::RegisterNode& body, StepContext& ctx) {
+void Requests::OnRegistered(const std::string& node, const contract::RegisterNode& body) {
   const NodeRecord* record = p_.copy.Find<NodeRecord>(node);
   if (record == nullptr) return;
-  p_.reconciler.ForgetRefusals(node, ctx);
+  p_.reconciler.EndWaitsOfRefused(node);
   p_.reconciler.MarkNode(node, true);
   if (body.facts.native) p_.reconciler.OnReported(node, body.running, true);
   if (record->unreachable && !p_.calls.Has(node, "")) p_.calls.Enqueue({.kind = CallKind::kList, .node = node});

@@ -18,7 +18,7 @@ Parts::Parts(SavedState state)
       calls(config, std::move(state.calls)),
       orphans(config, copy, health, drafts, calls, std::move(state.orphans)),
       transitions(config, copy, drafts),
-      coming(config, std::move(state.coming)),
+      coming(std::move(state.coming)),
       placements(config, copy, drafts, health, rooms, transitions, coming, std::move(state.placements)),
       reconciler({.config = config,
                   .copy = copy,

@@ -29,7 +29,7 @@
 
 namespace muster::scheduler {
 
-inline constexpr uint64_t kLayout = 12;
+inline constexpr uint64_t kLayout = 13;
 
 struct SavedState {
   uint64_t layout = kLayout;

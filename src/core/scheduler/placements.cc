@@ -20,9 +20,9 @@ namespace muster::scheduler {
 namespace {
 
 // The set whose members are required to be near each other, and so of use only together. Empty: none.
-std::string GangOf(const WorkloadRecord& record, WallTime wall) {
+std::string GangOf(const WorkloadRecord& record) {
   if (record.workload.spec.colocate.empty()) return {};
-  const placement::Kind kind = KindOfWorkload(record, wall, true);
+  const placement::Kind kind = KindOfWorkload(record, true);
   const bool itself = std::ranges::all_of(kind.colocate, [&](const placement::UnitTerm& term) {
     return placement::MatchesAll(term.selector.all, kind.labels);
   });
@@ -73,7 +73,7 @@ std::optional<MonoTime> Placements::PreemptAt(const std::string& workload, Now n
   const MonoTime at = found->second + config_.preempt_after;
   if (at > now.mono) return at;
   const WorkloadRecord* record = drafts_.Find<WorkloadRecord>(workload);
-  return record == nullptr ? std::nullopt : coming_.AwaitedUntil(*record, found->second, now);
+  return record == nullptr ? std::nullopt : coming_.AwaitedUntil(*record, found->second, now.mono);
 }
 
 // First everything that fits; then those that waited long enough may evict others.
@@ -111,7 +111,7 @@ bool Placements::MayEvict(const std::string& workload, const StepContext& ctx) c
   // At its first refusal it has not waited, and need not if it is told so.
   const WorkloadRecord* record = drafts_.Find<WorkloadRecord>(workload);
   return config_.preempt_after <= Duration::zero() && record != nullptr &&
-         !coming_.AwaitedUntil(*record, ctx.now.mono, ctx.now);
+         !coming_.AwaitedUntil(*record, ctx.now.mono, ctx.now.mono);
 }
 
 // In the order in which the placer would take them, but for members of a gang, which are placed with the first of them.
@@ -128,7 +128,7 @@ std::vector<placement::Outcome> Placements::PlaceEvicting(std::vector<placement:
   };
   std::set<std::string> gangs;
   for (const placement::Outcome& one : refused) {
-    const std::string gang = GangOf(*drafts_.Find<WorkloadRecord>(one.unit), ctx.now.wall);
+    const std::string gang = GangOf(*drafts_.Find<WorkloadRecord>(one.unit));
     if (gang.empty()) {
       singles.push_back({.workload = one.unit, .may_preempt = true});
     } else if (gangs.insert(gang).second) {
@@ -182,6 +182,7 @@ void Placements::Settle(const placement::Outcome& outcome, const std::set<std::s
   const WorkloadRecord& record = *drafts_.Find<WorkloadRecord>(id);
   const bool failover = !record.workload.assigned_node.empty();
   if (!outcome.node.empty() && victims.empty()) {
+    ReturnVictim(id, outcome.node);
     transitions_.Assign(id, outcome.node, placement::ReasonSentence(outcome.reason), ctx);
     state_.waiting.erase(id);
     rooms_.SyncWorkload(id);
@@ -214,6 +215,16 @@ void Placements::Settle(const placement::Outcome& outcome, const std::set<std::s
     transitions_.Wait(id, failover, reason, failover ? ReasonText(Reason::kAwaitFailover, message) : message, ctx);
   }
   rooms_.SyncWorkload(id);
+}
+
+// It asks for less than when it was to leave the node, and there is room for it beside what it was to leave for. The
+// store has not seen it leave: it would be evicted again, and come back, for ever.
+void Placements::ReturnVictim(const std::string& workload, const std::string& node) {
+  const WorkloadRecord* stored = copy_.Find<WorkloadRecord>(workload);
+  if (stored == nullptr || stored->workload.assigned_node != node) return;
+  for (auto& [id, nomination] : state_.nominations) {
+    if (nomination.node == node) nomination.victims.erase(workload);
+  }
 }
 
 const std::string& Placements::MessageOf(const WorkloadRecord& record, Messages& messages, WallTime wall) {

@@ -73,6 +73,7 @@ class Placements {
                                             StepContext& ctx);
   void RunNominations(StepContext& ctx);
   bool CarryOut(const std::string& workload, Nomination& nomination, StepContext& ctx);
+  void ReturnVictim(const std::string& workload, const std::string& node);
   void EvictVictims(const std::string& workload, const Nomination& nomination, StepContext& ctx);
   void SetBudgets();
   // `victims` must leave the node before.

@@ -109,14 +109,12 @@ void Reconciler::Forget(const std::string& workload) {
   p_.placements.Forget(workload);
 }
 
-void Reconciler::ForgetRefusals(const std::string& node, StepContext& ctx) {
+void Reconciler::EndWaitsOfRefused(const std::string& node) {
   for (const auto& [id, since] : p_.placements.state().waiting) {
     const WorkloadRecord* record = p_.drafts.Find<WorkloadRecord>(id);
-    if (record == nullptr || !record->avoid.contains(node) || p_.drafts.Busy(WorkloadObject(id))) continue;
-    p_.drafts.Edit<WorkloadRecord>(id).avoid.erase(node);
+    if (record == nullptr || !record->refusals.contains(node)) continue;
     At(id).try_now = true;
     MarkDirty(id);
-    ctx.Emit(Reconciled{.action = std::string(ActionName(Action::kNoAction)), .success = true});
   }
 }
 

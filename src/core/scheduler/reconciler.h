@@ -93,8 +93,8 @@ class Reconciler {
   // A request changed what is wanted: back-offs end, and what is remembered of launches with them.
   void OnRequested(const std::string& workload);
   void Forget(const std::string& workload);
-  // The node registered: what it refused it may take now.
-  void ForgetRefusals(const std::string& node, StepContext& ctx);
+  // The node registered: the waits of what it refused end, for it may take that now.
+  void EndWaitsOfRefused(const std::string& node);
 
   // --- the step
   void Run(StepContext& ctx);
@@ -132,7 +132,7 @@ class Reconciler {
   void RefuseChange(const std::string& id, const std::string& node, Action action, Reason reason, std::string_view text,
                     std::optional<Duration> pause, StepContext& ctx);
   void RefuseRuntime(const std::string& id, std::string_view text, StepContext& ctx);
-  void RefuseAdmission(const std::string& id, std::string_view text, StepContext& ctx);
+  void LeaveRefusing(const std::string& id, Reason reason, std::string_view text, StepContext& ctx);
   // Time.
   std::optional<MonoTime> LaunchedAt(const std::string& id, const WorkloadRecord& record, Now now);
   bool InGrace(const std::string& id, const WorkloadRecord& record, Now now);

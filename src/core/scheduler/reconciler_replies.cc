@@ -154,7 +154,10 @@ void Reconciler::OnFailed(const std::string& id, const contract::WorkloadStatus&
   TakeLaunch(id);
   const auto detail = status.metadata.find("failure_message");
   const std::string text = status.message.empty() && detail != status.metadata.end() ? detail->second : status.message;
-  if (SaysNoRuntime(text)) return RefuseRuntime(id, text, ctx);
+  if (SaysNoRuntime(text)) {
+    At(id).there.clear();  // what failed does not run: nothing has to end before it is placed elsewhere
+    return RefuseRuntime(id, text, ctx);
+  }
   p_.transitions.CountAttempt(id, Reason::kWorkloadFailed, text, ctx);
 }
 
@@ -199,7 +202,10 @@ void Reconciler::OnApplied(const AgentCall& call, const CallDone& done, StepCont
     text = applied.message;
   }
   if (SaysNoRuntime(text)) return RefuseRuntime(id, text, ctx);
-  if (done.status.code() == Code::kResourceExhausted) return RefuseAdmission(id, text, ctx);
+  if (done.status.code() == Code::kResourceExhausted) {
+    PROBE("scheduler.admission_refused");
+    return LeaveRefusing(id, Reason::kAdmission, text, ctx);
+  }
   const NodeRecord* node = p_.copy.Find<NodeRecord>(call.node);
   const bool outdated = done.status.code() == Code::kFailedPrecondition || done.status.code() == Code::kAborted;
   if (outdated && node != nullptr && node->facts.native) {  // it knows a later stamp
@@ -240,9 +246,9 @@ void Reconciler::RefuseChange(const std::string& id, const std::string& node, Ac
 
 void Reconciler::RefuseRuntime(const std::string& id, std::string_view text, StepContext& ctx) {
   PROBE("scheduler.runtime_missing");
-  const WorkloadRecord& record = *p_.drafts.Find<WorkloadRecord>(id);
-  const std::string node = record.workload.assigned_node;
-  const model::WorkloadType type = record.workload.spec.type;
+  const model::Workload& workload = p_.drafts.Find<WorkloadRecord>(id)->workload;
+  const std::string node = workload.assigned_node;
+  const model::WorkloadType type = workload.spec.type;
   if (!p_.drafts.Busy(NodeObject(node)) && p_.drafts.Find<NodeRecord>(node) != nullptr) {
     auto& types = p_.drafts.Edit<NodeRecord>(node).facts.supported_types;
     if (types.empty()) {
@@ -251,24 +257,23 @@ void Reconciler::RefuseRuntime(const std::string& id, std::string_view text, Ste
     std::erase(types, type);
     if (types.empty()) types.push_back(model::WorkloadType::kUnspecified);  // none: an empty list would mean all
   }
-  p_.drafts.Edit<WorkloadRecord>(id).avoid[node] = ctx.now.wall + p_.config.refusal_memory;
-  p_.transitions.DecideRefused(id, node, Reason::kRuntimeMissing, text, ctx);
-  p_.transitions.Unassign(id, Action::kReschedulePending, Reason::kRuntimeMissing, fmt::format("{}: {}", node, text),
-                          ctx);
-  MarkDirty(id);
+  LeaveRefusing(id, Reason::kRuntimeMissing, text, ctx);
 }
 
-void Reconciler::RefuseAdmission(const std::string& id, std::string_view text, StepContext& ctx) {
-  PROBE("scheduler.admission_refused");
+// Its node does not take it: it is placed elsewhere, and not there for a while.
+void Reconciler::LeaveRefusing(const std::string& id, Reason reason, std::string_view text, StepContext& ctx) {
   auto& record = p_.drafts.Edit<WorkloadRecord>(id);
   const std::string node = record.workload.assigned_node;
-  record.avoid[node] = ctx.now.wall + p_.config.refusal_memory;
-  p_.transitions.DecideRefused(id, node, Reason::kAdmission, text, ctx);
+  const NodeRecord* there = p_.copy.Find<NodeRecord>(node);
+  record.refusals[node] = {.until = ctx.now.wall + p_.config.refusal_memory,
+                           .registration = there == nullptr ? 0 : there->registration};
+  p_.transitions.DecideRefused(id, node, reason, text, ctx);
+  const std::string detail = fmt::format("{}: {}", node, text);
   if (At(id).there == node && !MUTANT("scheduler.refused_update_leaves_old")) {
     // What it was before is still there, and may run: that ends first.
-    p_.transitions.Evict(id, Reason::kAdmission, fmt::format("{}: {}", node, text), std::nullopt, ctx);
+    p_.transitions.Evict(id, reason, detail, std::nullopt, ctx);
   } else {
-    p_.transitions.Unassign(id, Action::kReschedulePending, Reason::kAdmission, fmt::format("{}: {}", node, text), ctx);
+    p_.transitions.Unassign(id, Action::kReschedulePending, reason, detail, ctx);
   }
   MarkDirty(id);
 }

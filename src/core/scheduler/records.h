@@ -46,16 +46,17 @@ struct NodeRecord {
   std::string status_reason;
   std::string status_updated_by;  // register, heartbeat, monitor, reconciler
   WallTime status_updated_at;
-  WallTime last_heartbeat;   // when this record was written; heartbeats themselves are not stored
-  uint64_t epoch = 0;        // of the last registration of a native agent
-  bool unreachable = false;  // a call failed: heartbeats do not make it Ready before a call succeeded
+  WallTime last_heartbeat;    // when this record was written; heartbeats themselves are not stored
+  uint64_t registration = 0;  // the number of the last one; what the node refused before it is forgotten
+  uint64_t epoch = 0;         // of the last registration of a native agent
+  bool unreachable = false;   // a call failed: heartbeats do not make it Ready before a call succeeded
   bool cordoned = false;
   std::string cordon_reason;
   std::optional<DrainOrder> drain;
   uint64_t last_order = 0;  // of an operator: earlier ones are refused
 
-  MUSTER_FIELDS(NodeRecord, facts, status, status_reason, status_updated_by, status_updated_at, last_heartbeat, epoch,
-                unreachable, cordoned, cordon_reason, drain, last_order)
+  MUSTER_FIELDS(NodeRecord, facts, status, status_reason, status_updated_by, status_updated_at, last_heartbeat,
+                registration, epoch, unreachable, cordoned, cordon_reason, drain, last_order)
 };
 
 struct RetryRecord {
@@ -65,6 +66,14 @@ struct RetryRecord {
 
   bool operator==(const RetryRecord&) const = default;
   MUSTER_FIELDS(RetryRecord, attempts, max_attempts, next_retry_at)
+};
+
+// By a node, of a workload.
+struct Refusal {
+  WallTime until;             // when it is forgotten
+  uint64_t registration = 0;  // of the node, at that time
+
+  MUSTER_FIELDS(Refusal, until, registration)
 };
 
 struct WorkloadRecord {
@@ -85,13 +94,13 @@ struct WorkloadRecord {
   contract::Stamp stamp;
   uint64_t previous_sequence = 0;  // of the assignment before; the stamps of still earlier ones are lower
   std::string previous_node;
-  bool evict = false;                     // it leaves its node: stopped there first, then placed anew
-  std::optional<Duration> evict_grace;    // instead of its own
-  std::map<std::string, WallTime> avoid;  // nodes that refused it, and until when
+  bool evict = false;                       // it leaves its node: stopped there first, then placed anew
+  std::optional<Duration> evict_grace;      // instead of its own
+  std::map<std::string, Refusal> refusals;  // by node: the last one
 
   MUSTER_FIELDS(WorkloadRecord, workload, agent_revision, require_labels, metadata, retry, waits, actual, exit_code,
                 reason, message, last_transition, updated_at, launched_at, running_since, stamp, previous_sequence,
-                previous_node, evict, evict_grace, avoid)
+                previous_node, evict, evict_grace, refusals)
 };
 
 struct AssignmentRecord {

@@ -191,7 +191,7 @@ contract::ClusterReply Requests::ReplyTo(const Waiter& waiter, const Resolved& r
   if (const auto* body = std::get_if<contract::RegisterNode>(&waiter.body)) {
     const std::string& node = resolved.object.name;
     const bool remove_others = !body->facts.native || p_.orphans.OnReported(node, body->running, true, ctx);
-    OnRegistered(node, *body, ctx);
+    OnRegistered(node, *body);
     return Registered(node, remove_others, ctx.now);
   }
   const bool applies = std::holds_alternative<contract::ApplyWorkload>(waiter.body) ||
@@ -377,11 +377,12 @@ Requests::Outcome Requests::Change(const contract::DeleteObject& body, Waiter&, 
   switch (body.kind) {
     case contract::ObjectKind::kWorkload:
       if (p_.drafts.Find<WorkloadRecord>(body.name) == nullptr) return missing();
-      p_.edits.SetDesired(body.name, DesiredState::kDeleted, ctx);
+      if (!MUTANT("scheduler.delete_dropped")) p_.edits.SetDesired(body.name, DesiredState::kDeleted, ctx);
       break;
     case contract::ObjectKind::kSet:
       if (p_.drafts.Find<SetRecord>(body.name) == nullptr) return missing();
-      if (!p_.drafts.Find<SetRecord>(body.name)->deleting) p_.drafts.Edit<SetRecord>(body.name).deleting = true;
+      if (p_.drafts.Find<SetRecord>(body.name)->deleting || MUTANT("scheduler.set_delete_dropped")) break;
+      p_.drafts.Edit<SetRecord>(body.name).deleting = true;
       break;
     case contract::ObjectKind::kQuota:
       if (p_.drafts.Find<model::Quota>(body.name) == nullptr) return missing();
@@ -444,6 +445,7 @@ Requests::Outcome Requests::StoreSet(SetRecord record, Waiter& waiter, bool dry_
     applied.revision = record.revision;
     return applied;
   }
+  if (before != nullptr && MUTANT("scheduler.set_apply_dropped")) return AppliedOf(object, waiter);
   p_.drafts.Create(name, std::move(record));
   return std::nullopt;
 }

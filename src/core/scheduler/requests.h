@@ -96,7 +96,7 @@ class Requests {
   contract::Applied AppliedOf(const ObjectId& object, const Waiter& waiter) const;
 
   void OnHeartbeat(const contract::Heartbeat& beat, contract::RequestId request, StepContext& ctx);
-  void OnRegistered(const std::string& node, const contract::RegisterNode& body, StepContext& ctx);
+  void OnRegistered(const std::string& node, const contract::RegisterNode& body);
   contract::NodeRegistered Registered(const std::string& node, bool remove_others, Now now) const;
   contract::ClusterReply ReplyTo(const Waiter& waiter, const Resolved& resolved, StepContext& ctx);
   static void Answer(contract::RequestId request, Reply reply, StepContext& ctx);

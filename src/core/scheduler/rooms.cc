@@ -92,17 +92,15 @@ SetNames NamesIn(const placement::Kind& kind) {
 
 }  // namespace
 
-placement::Kind KindOfWorkload(const WorkloadRecord& record, WallTime wall, bool may_preempt, Duration memory) {
+placement::Kind KindOfWorkload(const WorkloadRecord& record, bool may_preempt,
+                               const std::vector<std::string>& avoided) {
   const model::Workload& workload = record.workload;
   placement::Kind kind = placement::KindOf(workload.set.empty() ? workload.id : workload.set, workload.tenant,
                                            workload.labels, workload.spec);
   kind.may_preempt = may_preempt;
+  if (MUTANT("scheduler.exclude_unread")) kind.exclude.clear();
   for (const auto& [key, value] : record.require_labels) {
     kind.requirements.push_back({key, model::Operator::kIn, {value}});
-  }
-  std::vector<std::string> avoided;
-  for (const auto& [node, until] : record.avoid) {
-    if (until > wall && until - wall <= memory) avoided.push_back(node);
   }
   if (avoided.empty() || MUTANT("scheduler.refusal_forgotten")) return kind;
   if (kind.node_terms.empty()) kind.node_terms.emplace_back();
@@ -112,13 +110,13 @@ placement::Kind KindOfWorkload(const WorkloadRecord& record, WallTime wall, bool
   return kind;
 }
 
-bool CouldTake(const contract::ComingMachine& machine, const WorkloadRecord& record, WallTime wall, Duration memory) {
+bool CouldTake(const contract::ComingMachine& machine, const WorkloadRecord& record) {
   NodeRecord becomes;
   becomes.facts.labels = machine.labels;
   becomes.facts.taints = machine.taints;
   becomes.facts.total = machine.resources;
   const placement::Node node = NodeFor(becomes, true, false, {.available = true, .fresh = true, .used = {}});
-  const placement::Kind kind = KindOfWorkload(record, wall, false, memory);
+  const placement::Kind kind = KindOfWorkload(record, false);
   if (!placement::MatchesLabels(kind, node) || !placement::SupportsType(node, kind.type) ||
       placement::UntoleratedTaint(kind, node) != nullptr) {
     return false;
@@ -255,7 +253,7 @@ bool Rooms::ForgetNames() {
   for (const auto& [unit, hold] : state_.holds) {
     const WorkloadRecord* record = RecordOf(unit);
     if (record == nullptr) continue;
-    const placement::Kind kind = KindOfWorkload(*record, WallTime::max(), true);
+    const placement::Kind kind = KindOfWorkload(*record, true);
     if (!HasRules(kind)) continue;
     // Those that it names have their label already.
     SetNames names = NamesIn(kind);
@@ -267,7 +265,7 @@ bool Rooms::ForgetNames() {
 
 void Rooms::Add(const std::string& unit, const WorkloadRecord& record, Hold hold) {
   ForgetKinds();
-  placement::Kind kind = KindOfWorkload(record, WallTime::max(), true);
+  placement::Kind kind = KindOfWorkload(record, true);
   NoteRules(kind);
   kind = Alike(std::move(kind), record);
   for (const auto& [name, amount] : hold.request.entries()) {
@@ -291,8 +289,8 @@ void Rooms::Add(const std::string& unit, const WorkloadRecord& record, Hold hold
 bool Rooms::KeepsRules(const WorkloadRecord& next) const {
   const WorkloadRecord* stored = copy_.Find<WorkloadRecord>(next.workload.id);
   if (stored == nullptr) return true;
-  placement::Kind before = KindOfWorkload(*stored, WallTime::max(), true);
-  const placement::Kind after = KindOfWorkload(next, WallTime::max(), true);
+  placement::Kind before = KindOfWorkload(*stored, true);
+  const placement::Kind after = KindOfWorkload(next, true);
   before.request = after.request;
   before.devices = after.devices;
   return before == after;
@@ -359,6 +357,18 @@ void Rooms::SyncWorkload(const std::string& id) {
 
 // --- placing
 
+// The nodes that refused it lately and have not registered since. A refusal that would be remembered for longer than
+// the memory is of a time before the clock was set back.
+std::vector<std::string> Rooms::AvoidedBy(const WorkloadRecord& record, WallTime wall) const {
+  std::vector<std::string> avoided;
+  for (const auto& [node, refusal] : record.refusals) {
+    const NodeRecord* there = copy_.Find<NodeRecord>(node);
+    const bool lately = refusal.until > wall && refusal.until - wall <= config_.refusal_memory;
+    if (lately && there != nullptr && there->registration == refusal.registration) avoided.push_back(node);
+  }
+  return avoided;
+}
+
 std::vector<placement::Outcome> Rooms::Place(const std::vector<Wanted>& wanted, WallTime wall) {
   std::vector<placement::Unit> units;
   units.reserve(wanted.size());
@@ -370,7 +380,7 @@ std::vector<placement::Outcome> Rooms::Place(const std::vector<Wanted>& wanted, 
   for (const Wanted& one : wanted) {
     const WorkloadRecord& record = *drafts_.Find<WorkloadRecord>(one.workload);
     Drop(one.workload);
-    kinds.push_back(KindOfWorkload(record, wall, one.may_preempt, config_.refusal_memory));
+    kinds.push_back(KindOfWorkload(record, one.may_preempt, AvoidedBy(record, wall)));
     NoteRules(kinds.back());
   }
   // With the names of those that wait: otherwise many of them would be forgotten and noted again by every batch.
@@ -436,7 +446,7 @@ void Rooms::SetBudget(const std::string& set, int64_t allowed) {
 }
 
 placement::Kind Rooms::KindAsPlaced(const WorkloadRecord& record, WallTime wall) {
-  placement::Kind kind = KindOfWorkload(record, wall, false, config_.refusal_memory);
+  placement::Kind kind = KindOfWorkload(record, false, AvoidedBy(record, wall));
   NoteRules(kind);
   return Alike(std::move(kind), record);
 }

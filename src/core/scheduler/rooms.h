@@ -31,10 +31,9 @@
 
 namespace muster::scheduler {
 
-// What placement reads of a workload. `wall` says which refusals of nodes are still remembered; one that would be
-// remembered for longer than `memory` is of a time before the clock was set back.
-placement::Kind KindOfWorkload(const WorkloadRecord& record, WallTime wall, bool may_preempt,
-                               Duration memory = Duration::max());
+// What placement reads of a workload. It goes to none of `avoided`.
+placement::Kind KindOfWorkload(const WorkloadRecord& record, bool may_preempt,
+                               const std::vector<std::string>& avoided = {});
 
 // What is known of a node besides its record.
 struct NodeNow {
@@ -44,7 +43,7 @@ struct NodeNow {
 };
 
 // Whether the machine could take the workload once it is a node with nothing else on it.
-bool CouldTake(const contract::ComingMachine& machine, const WorkloadRecord& record, WallTime wall, Duration memory);
+bool CouldTake(const contract::ComingMachine& machine, const WorkloadRecord& record);
 
 class Rooms {
  public:
@@ -112,6 +111,7 @@ class Rooms {
 
  private:
   bool KeepsRules(const WorkloadRecord& next) const;
+  std::vector<std::string> AvoidedBy(const WorkloadRecord& record, WallTime wall) const;
   void SetHold(const std::string& unit, const WorkloadRecord* record, const std::string& node, std::string basis,
                const model::Resources& request, bool terminating);
   void Add(const std::string& unit, const WorkloadRecord& record, Hold hold);

@@ -290,10 +290,7 @@ void Core::TakeChanges(StepContext& ctx) {
         p.calls.ClearNode(object.name);
       }
     }
-    if (object.kind == contract::ObjectKind::kWorkload) {
-      const ObjectId set = SetObject(object.name.substr(0, object.name.rfind('-')));
-      if (p.copy.Find<SetRecord>(set.name) != nullptr) watched.insert(set);
-    }
+    if (auto set = SetOf(object)) watched.insert(*std::move(set));
     watched.insert(object);
   }
   for (const ObjectId& object : p.drafts.Release(changed, false, ctx.now.mono)) OnFree(object);
@@ -316,10 +313,20 @@ void Core::OnNodeLost(const std::string& node) {
   p.reconciler.MarkNode(node, false);
 }
 
-// The object is not busy any more, or has changed: whatever depends on it is looked at.
+// Of what may be its member. Nothing if there is none.
+std::optional<ObjectId> Core::SetOf(const ObjectId& object) const {
+  if (object.kind != contract::ObjectKind::kWorkload) return std::nullopt;
+  ObjectId set = SetObject(object.name.substr(0, object.name.rfind('-')));
+  if (parts_->copy.Find<SetRecord>(set.name) == nullptr) return std::nullopt;
+  return set;
+}
+
+// The object is not busy any more, or has changed: whatever depends on it is looked at. A set that could not change a
+// member that was busy is planned again.
 void Core::OnFree(const ObjectId& object) {
   Parts& p = *parts_;
   p.quota.Sync(object);
+  if (const auto set = SetOf(object)) p.sets.MarkDirty(set->name);
   switch (object.kind) {
     case contract::ObjectKind::kWorkload:
       p.rooms.SyncWorkload(object.name);

@@ -87,6 +87,7 @@ class Core {
   void TakeChanges(StepContext& ctx);
   void OnNodeLost(const std::string& node);
   void OnFree(const ObjectId& object);
+  std::optional<ObjectId> SetOf(const ObjectId& object) const;
   void Resume(Now now);
   void Suspend(StepContext& ctx);
 

@@ -48,7 +48,8 @@ void SetController::Plan(const std::string& name, std::set<std::string>& edited,
   const SetRecord set = *drafts_.Find<SetRecord>(name);
   const std::vector<SetMember> members = MembersOf(name, copy_, drafts_);
   if (set.deleting && members.empty() && copy_.MembersOf(name).empty()) {
-    if (!drafts_.MayComeYet(SetObject(name))) drafts_.Remove(SetObject(name));
+    // What comes late is deleted with the set, or would be left without one.
+    if (!drafts_.MayComeYet(SetObject(name)) && !drafts_.AnyMayComeYet(name + "-")) drafts_.Remove(SetObject(name));
     return;
   }
   if (std::vector<int32_t> completed = Completions(set, members); completed != set.completed) {

@@ -1,8 +1,9 @@
 // SetController: gives every set the members it should have, as its plan says (sets.h). A set is planned again whenever
-// its record or a member changed; a step about a member that is busy is taken in a later plan. One plan edits a bounded
-// number of members, so that a large set holds nothing up, and goes on in the next step, with the sets that had no turn
-// before it. While thousands of drafts wait for the store no set is planned: each draft is a copy of its record. A set
-// whose counts are beyond what is admitted, from an earlier version or another program, is noted and left as it is.
+// its record or a member changed, or a member is not busy any more: a step about one that is busy is taken in a later
+// plan. One plan edits a bounded number of members, so that a large set holds nothing up, and goes on in the next step,
+// with the sets that had no turn before it. While thousands of drafts wait for the store no set is planned: each draft
+// is a copy of its record. A set whose counts are beyond what is admitted, from an earlier version or another program,
+// is noted and left as it is.
 #pragma once
 
 #include <optional>

@@ -9,6 +9,7 @@
 
 #include "base/codec.h"
 #include "base/hash.h"
+#include "base/probe.h"
 
 namespace muster::scheduler {
 namespace {
@@ -45,7 +46,7 @@ void DeleteFrom(Members members, int32_t number, std::vector<SetStep>& steps) {
 class Rollout {
  public:
   Rollout(const SetRecord& set, Members members) : revision_(set.revision), limits_(LimitsOf(set.spec)) {
-    DeleteFrom(members, limits_.end(), steps_);
+    if (!MUTANT("scheduler.surplus_members_stay")) DeleteFrom(members, limits_.end(), steps_);
     const auto beyond = std::ranges::lower_bound(members, limits_.end(), {}, &SetMember::number);
     members_ = Members(members.begin(), beyond);
     budget_ = static_cast<int64_t>(std::ranges::count_if(members_, IsUp)) - (limits_.count - limits_.unavailable);
@@ -87,6 +88,7 @@ class Rollout {
     for (size_t i = members_.size(); i-- > 0;) {
       const SetMember& member = members_[i];
       if (!IsOutdated(member) || removed_.contains(member.number)) continue;
+      if (member.number == 0 && MUTANT("scheduler.first_member_stays")) continue;
       if (Spend(member)) {
         steps_.push_back({SetAction::kUpdate, member.number});
       } else if (!IsSurge(member)) {

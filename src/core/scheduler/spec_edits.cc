@@ -139,7 +139,7 @@ void SpecEdits::Revive(WorkloadRecord& record, Reason reason, StepContext& ctx) 
   record.waits = 0;
   record.launched_at.reset();
   record.exit_code.reset();
-  record.avoid.clear();
+  record.refusals.clear();
   record.reason = ReasonName(reason);
   record.message = ReasonSentence(reason);
   if (was_completed) {  // it holds no room there any more
@@ -167,8 +167,7 @@ void SpecEdits::Revive(WorkloadRecord& record, Reason reason, StepContext& ctx) 
 void SpecEdits::MoveIfNeeded(const WorkloadRecord& before, WorkloadRecord& record) {
   const std::string& node = record.workload.assigned_node;
   if (node.empty() || record.evict) return;
-  const bool agrees = NodeTermsOf(KindOfWorkload(before, WallTime::max(), true)) ==
-                      NodeTermsOf(KindOfWorkload(record, WallTime::max(), true));
+  const bool agrees = NodeTermsOf(KindOfWorkload(before, true)) == NodeTermsOf(KindOfWorkload(record, true));
   if (agrees && rooms_.FitsInstead(node, before.workload.spec.resources, record.workload.spec.resources)) return;
   PROBE("scheduler.spec_moves");
   record.evict = true;

@@ -98,6 +98,58 @@ TEST(SchedulerStore, ACommitThatIsLateDoesNotBringBackWhatWasDeleted) {
   ExpectNoReturn(contract::ApplySpec{.spec = set}, {.kind = contract::ObjectKind::kSet, .name = "web"}, "/sets/web");
 }
 
+TEST(SchedulerStore, AMemberThatIsMadeLateGoesWithItsSet) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Run(1s);
+  model::WorkloadSpec set{.kind = model::WorkloadKind::kSet, .name = "web", .replicas = 2, .spec = Lab::Template()};
+  lab.Ask(contract::ApplySpec{.spec = set});
+  lab.Run();
+  std::optional<contract::Transaction> late;  // that makes the members
+  lab.observe = [&](const Effect& effect) {
+    const auto* commit = std::get_if<contract::Commit>(&effect);
+    if (commit != nullptr && !late) late = commit->transaction;
+  };
+  lab.lose_requests = true;
+  lab.Run(2ms);
+  ASSERT_TRUE(late.has_value());
+  lab.lose_requests = false;
+  EXPECT_TRUE(lab.Try(contract::DeleteObject{.kind = contract::ObjectKind::kSet, .name = "web"}).ok());
+  lab.Run(3s);
+  const auto made = lab.store->Commit(*late);
+  ASSERT_TRUE(made.has_value());
+  ASSERT_TRUE(lab.store->rows.contains("/workloads/web-1"));
+  lab.Post(StoreChanged{.revision = lab.store->revision, .changes = *made});
+  lab.Run(1min);
+  for (const auto& [key, row] : lab.store->rows) EXPECT_EQ(key.find("web"), std::string::npos) << key;
+  EXPECT_TRUE(lab.agents["n1"].workloads.empty());
+}
+
+TEST(SchedulerStore, WhatASetAskedOfAMemberIsAskedAgainIfTheCommitOfThatIsLost) {
+  Lab lab;
+  lab.AddNode("n1");
+  lab.Run(1s);
+  model::WorkloadSpec set{.kind = model::WorkloadKind::kSet, .name = "web", .replicas = 1, .spec = Lab::Template()};
+  const auto apply = [&] {
+    lab.Ask(contract::ApplySpec{.spec = set});
+    lab.Run();  // the set is stored, and what follows for its member is not decided yet
+    lab.lose_requests = true;
+    lab.Run(100ms);
+    lab.lose_requests = false;
+    lab.Run(1min);
+  };
+  apply();
+  ASSERT_TRUE(lab.Exists("web-0"));
+  EXPECT_EQ(lab.Phase("web-0"), "Running");
+  set.spec.image = "newer";
+  apply();
+  EXPECT_EQ(lab.Workload("web-0").spec.image, "newer");
+  EXPECT_EQ(lab.Phase("web-0"), "Running");
+  set.replicas = 0;
+  apply();
+  EXPECT_FALSE(lab.Exists("web-0"));
+}
+
 TEST(SchedulerStore, LostAnswersWithoutAWatchEndWithTheNextList) {
   Lab lab;
   lab.AddNode("n1");
