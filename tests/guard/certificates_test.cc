@@ -349,8 +349,8 @@ TEST_F(Certificates, AClientLeavesAServerWhoseCertificateStopsToHold) {
   for (const Held& one : held) {
     EXPECT_TRUE(Eventually([&] { return one.ask().code() == Code::kUnavailable; })) << one.name;
   }
-  // The age of 2 s after the last certificate has expired, 4 s from here; and 14 s for a machine that is busy: each client
-  // is asked until its new handshake has failed.
+  // The age of 2 s after the last certificate has expired, 4 s from here; and 14 s for a machine that is busy: each
+  // client is asked until its new handshake has failed.
   EXPECT_LT(SecondsSince(start), 20);
 }
 
