@@ -83,7 +83,7 @@ void EtcdConnection::MemberFailed(size_t index) {
 
 void EtcdConnection::Call(EtcdCall call) { TryOnce(std::make_shared<Attempt>(std::move(call))); }
 
-void EtcdConnection::TryOnce(std::shared_ptr<Attempt> attempt) {
+void EtcdConnection::TryOnce(const std::shared_ptr<Attempt>& attempt) {
   const Duration timeout = attempt->left();
   WithToken(timeout, [this, attempt](const Result<std::string>& token) {
     if (token) return Send(attempt, *token);
@@ -149,14 +149,14 @@ void EtcdConnection::TokenRefused(const std::string& token) {
   if (token_ == token) token_.clear();
 }
 
-void EtcdConnection::WithToken(Duration timeout, std::function<void(Result<std::string>)> then) {
+void EtcdConnection::WithToken(Duration timeout, const std::function<void(Result<std::string>)>& then) {
   std::string token;
   bool first = false;
   {
     const std::lock_guard lock(mu_);
     token = token_;
     if (token.empty() && !options_.user.empty()) {
-      for_token_.push_back(std::move(then));
+      for_token_.push_back(then);
       first = for_token_.size() == 1;
       if (!first) return;
     }

@@ -60,7 +60,7 @@ class EtcdConnection {
   void MemberFailed(size_t index);
 
   // `then` gets the token for metadata, empty without a user; or why there is none.
-  void WithToken(Duration timeout, std::function<void(Result<std::string>)> then);
+  void WithToken(Duration timeout, const std::function<void(Result<std::string>)>& then);
   void TokenRefused(const std::string& token);
   // Whether a call failed for its token alone.
   static bool IsTokenRefusal(const Status& status);
@@ -68,7 +68,7 @@ class EtcdConnection {
  private:
   struct Attempt;
   explicit EtcdConnection(const EtcdOptions& options);
-  void TryOnce(std::shared_ptr<Attempt> attempt);
+  void TryOnce(const std::shared_ptr<Attempt>& attempt);
   void Send(const std::shared_ptr<Attempt>& attempt, const std::string& token);
   void Ended(const std::shared_ptr<Attempt>& attempt, size_t member, const std::string& token, const Status& status);
   void RetryLater(std::shared_ptr<Attempt> attempt);

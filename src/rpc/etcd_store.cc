@@ -186,7 +186,7 @@ class EtcdStore final : public store::Store {
 
 }  // namespace
 
-Result<std::unique_ptr<store::Store>> MakeEtcdStore(EtcdOptions options) {
+Result<std::unique_ptr<store::Store>> MakeEtcdStore(const EtcdOptions& options) {
   MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<EtcdConnection> connection, EtcdConnection::Make(options));
   return std::make_unique<EtcdStore>(std::move(connection));
 }

@@ -40,6 +40,6 @@ struct EtcdOptions {
 };
 
 // The error is that of MakeChannel; that the cluster is there shows with the first call only.
-Result<std::unique_ptr<store::Store>> MakeEtcdStore(EtcdOptions options);
+Result<std::unique_ptr<store::Store>> MakeEtcdStore(const EtcdOptions& options);
 
 }  // namespace muster::rpc

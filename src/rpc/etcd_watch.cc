@@ -103,7 +103,7 @@ class EtcdWatch::Stream : public grpc::ClientBidiReactor<pb::WatchRequest, pb::W
   bool held_ = true;      // guarded by mu_
 };
 
-EtcdWatch::EtcdWatch(EtcdConnection& connection, contract::KeyRange range, store::Revision from,
+EtcdWatch::EtcdWatch(EtcdConnection& connection, const contract::KeyRange& range, store::Revision from,
                      std::shared_ptr<store::WatchGate> gate)
     : connection_(connection),
       range_(WireRange(range, connection.options().prefix)),

@@ -21,7 +21,7 @@ namespace muster::rpc {
 class EtcdWatch : public std::enable_shared_from_this<EtcdWatch> {
  public:
   // `range` is that of the caller, without the prefix. The connection outlives the watch's streams.
-  EtcdWatch(EtcdConnection& connection, contract::KeyRange range, store::Revision from,
+  EtcdWatch(EtcdConnection& connection, const contract::KeyRange& range, store::Revision from,
             std::shared_ptr<store::WatchGate> gate);
   // Runs until the gate is closed.
   void Start();
