@@ -138,23 +138,30 @@ TEST(EarlierLayout, LayoutsTwoToFiveAreRead) {
   }
 }
 
-// Layout 6 named the clusters that lack machines, did not say how many, and forgot no cluster.
-TEST(EarlierLayout, LayoutSixIsRead) {
-  SavedState state{.config = {.id = "shard-7"}};
-  state.clusters.names.insert("a");
-  state.losses.failing.insert("a");
-  state.losses.sizes = {{"", 120}, {"a", 100}};
+// What these layouts hold as the last one does, and then `rest`: what they knew of clusters that lack machines, and on.
+template <class... Rest>
+std::string UpToLacking(uint64_t layout, const SavedState& state, const Rest&... rest) {
   std::string bytes;
   codec::Writer writer(bytes);
   writer.Varint(0);
-  writer.Varint(6);
+  writer.Varint(layout);
   SavedState::TakeFields([&](const auto&... field) {
     size_t left = sizeof...(field);
     ((left-- > 2 ? codec::Encode(writer, state.*(field.member)) : void()), ...);
   });
   const Losses::State& l = state.losses;
   const auto put = [&](const auto&... fields) { (codec::Encode(writer, fields), ...); };
-  put(l.failed, l.vanished, l.replaced, l.missing, l.failing, l.vanishing, l.sizes, Losses::Names{"a"});
+  put(l.failed, l.vanished, l.replaced, l.missing, l.failing, l.vanishing, l.sizes, rest...);
+  return bytes;
+}
+
+// Layout 6 named the clusters that lack machines, did not say how many, and forgot no cluster.
+TEST(EarlierLayout, LayoutSixIsRead) {
+  SavedState state{.config = {.id = "shard-7"}};
+  state.clusters.names.insert("a");
+  state.losses.failing.insert("a");
+  state.losses.sizes = {{"", 120}, {"a", 100}};
+  const std::string bytes = UpToLacking(6, state, Losses::Names{"a"});
   const std::optional<Core> loaded = Core::Load(bytes);
   ASSERT_TRUE(loaded.has_value());
   EXPECT_EQ(loaded->losses().failing(), (Losses::Names{"a"}));
@@ -168,18 +175,8 @@ TEST(EarlierLayout, LayoutSevenIsRead) {
   SavedState state{.config = {.id = "shard-7"}};
   state.clusters.names.insert("a");
   state.losses.sizes = {{"", 120}, {"a", 100}};
-  std::string bytes;
-  codec::Writer writer(bytes);
-  writer.Varint(0);
-  writer.Varint(7);
-  SavedState::TakeFields([&](const auto&... field) {
-    size_t left = sizeof...(field);
-    ((left-- > 2 ? codec::Encode(writer, state.*(field.member)) : void()), ...);
-  });
-  const Losses::State& l = state.losses;
-  const auto put = [&](const auto&... fields) { (codec::Encode(writer, fields), ...); };
-  put(l.failed, l.vanished, l.replaced, l.missing, l.failing, l.vanishing, l.sizes);
-  put(std::map<std::string, std::pair<int64_t, int64_t>>{{"a", {30, 4}}}, state.sweep);
+  const std::map<std::string, std::pair<int64_t, int64_t>> lacking{{"a", {30, 4}}};
+  const std::string bytes = UpToLacking(7, state, lacking, state.sweep);
   const std::optional<Core> loaded = Core::Load(bytes);
   ASSERT_TRUE(loaded.has_value());
   EXPECT_EQ(loaded->losses().state().lacking, (Losses::Counts{{"a", 30}}));
