@@ -8,9 +8,9 @@
 //                  is not begun; the first is logged, all are counted. From the next decision on the cluster acquires
 //                  nothing, so that others get what it may not have, and is tried again when it has less, when its
 //                  ceiling or its demand changes, and now and then. Nothing is taken from a cluster that is above
-//   for now        a cluster that lacks machines since the shard was last up may have as many as it had, less those
-//   that
-//                  are not given up (losses.h). That is no ceiling of an operator, and not logged as one
+//   for now        a cluster that lacks machines since the shard was last up may have as many as it had without those
+//                  that it lacks and that are not given up (losses.h). That is no ceiling of an operator, and not
+//                  logged as one
 //
 // What is begun counts, not what the engine decided and a rail kept back.
 // A cluster that waits for machines bought or taken for it is not barred meanwhile: it could not take them.
